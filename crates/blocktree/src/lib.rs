@@ -1,0 +1,3 @@
+//! Block-permutation keys and the B-link tree that indexes them.
+//!
+//! Nothing here knows PostgreSQL.

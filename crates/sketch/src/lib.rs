@@ -1,0 +1,3 @@
+//! Text to features to fingerprints, and the distances between them.
+//!
+//! Nothing here knows PostgreSQL.

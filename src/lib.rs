@@ -1,0 +1,8 @@
+//! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
+use pgrx::prelude::*;
+
+::pgrx::pg_module_magic!();
+
+/// Called by the server when it loads the library into a backend.
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {}

@@ -1,0 +1,2 @@
+//! `cargo xtask`: set-up, demo, tests, installation and benchmarks.
+fn main() {}
