@@ -172,7 +172,7 @@ fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
 fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, steps: u32) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut model = random_rows::<N>(&mut rng, start);
-    let index = Index::build(design, &model, if seed % 2 == 0 { 0 } else { 1 << 24 });
+    let index = Index::build(design, &model, if seed.is_multiple_of(2) { 0 } else { 1 << 24 });
     index.assert_equals(&model, &mut rng, 4);
     let tree = index.tree();
     let mut next = 1_000_000;
