@@ -1,6 +1,9 @@
 //! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
 use pgrx::prelude::*;
 
+mod pg;
+mod types;
+
 ::pgrx::pg_module_magic!();
 
 /// Called by the server when it loads the library into a backend.
