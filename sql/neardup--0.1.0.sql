@@ -286,3 +286,20 @@ ALTER OPERATOR FAMILY hamming_ops USING hash ADD
     FUNCTION 1 (int2, int2) hashint2(int2), FUNCTION 2 (int2, int2) hashint2extended(int2, int8),
     FUNCTION 1 (int4, int4) hashint4(int4), FUNCTION 2 (int4, int4) hashint4extended(int4, int8),
     FUNCTION 1 (int8, int8) hashint8(int8), FUNCTION 2 (int8, int8) hashint8extended(int8, int8);
+
+-- ------------------------------------------------------------------------------------------------
+-- The access method and its operator classes
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_handler(internal) RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_handler';
+CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
+COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over block-permutation keys';
+
+CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
+    OPERATOR 1 <@ (fingerprint, fingerprint_ball),
+    OPERATOR 2 ~= (fingerprint, fingerprint),
+    OPERATOR 3 = (fingerprint, fingerprint);
+CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
+    OPERATOR 1 <@ (bigint, bigint_ball),
+    OPERATOR 2 ~= (bigint, bigint),
+    OPERATOR 3 = (bigint, bigint);

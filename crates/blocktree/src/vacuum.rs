@@ -12,6 +12,8 @@ use crate::tree::Tree;
 pub struct VacuumStats {
     /// Entries taken away, in all tables.
     pub removed: u64,
+    /// Rows taken away: those of the first table's entries and of that of the nulls.
+    pub removed_rows: u64,
     /// Rows that remain: entries of the first table and of that of the nulls.
     pub rows: u64,
     /// Leaves without an entry. They stay where they are, for the next entries of their range.
@@ -52,6 +54,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 }
                 stats.removed += removed as u64;
                 if table == 0 || table == null_table {
+                    stats.removed_rows += removed as u64;
                     stats.rows += (count - removed) as u64;
                 }
                 stats.empty_leaves += u64::from(count == removed);
