@@ -303,3 +303,10 @@ CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 1 <@ (bigint, bigint_ball),
     OPERATOR 2 ~= (bigint, bigint),
     OPERATOR 3 = (bigint, bigint);
+
+CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
+    OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';
+COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
+-- As amcheck's functions: it locks out writers and reads everything.
+REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;

@@ -2,6 +2,7 @@
 use pgrx::prelude::*;
 
 mod am;
+mod functions;
 mod pg;
 mod storage;
 mod types;

@@ -41,6 +41,22 @@ impl Call {
         pg_sys::Datum::from(0)
     }
 
+    /// The function's result as a row of its declared columns, none of them NULL.
+    pub fn return_record(&mut self, columns: &[pg_sys::Datum]) -> pg_sys::Datum {
+        // SAFETY: `new` was promised a live call record. The SQL script declares the function with
+        // as many columns, of the types passed.
+        unsafe {
+            let mut descriptor = core::ptr::null_mut();
+            pg_sys::get_call_result_type(self.0, core::ptr::null_mut(), &raw mut descriptor);
+            let descriptor = pg_sys::BlessTupleDesc(descriptor);
+            assert_eq!((*descriptor).natts as usize, columns.len(), "declared in the SQL script");
+            let nulls = vec![false; columns.len()];
+            let (values, nulls) = (columns.as_ptr().cast_mut(), nulls.as_ptr().cast_mut());
+            let tuple = pg_sys::heap_form_tuple(descriptor, values, nulls);
+            pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
+        }
+    }
+
     /// The OID of the SQL function that is being called.
     pub fn function_oid(&self) -> pg_sys::Oid {
         // SAFETY: `new` was promised a live call record; `flinfo` may be null in a direct call.

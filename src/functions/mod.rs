@@ -1,0 +1,2 @@
+//! The SQL functions, a file for each family.
+pub mod inspect;
