@@ -298,11 +298,13 @@ COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over bloc
 CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
     OPERATOR 1 <@ (fingerprint, fingerprint_ball),
     OPERATOR 2 ~= (fingerprint, fingerprint),
-    OPERATOR 3 = (fingerprint, fingerprint);
+    OPERATOR 3 = (fingerprint, fingerprint),
+    OPERATOR 4 <#> (fingerprint, fingerprint) FOR ORDER BY integer_ops;
 CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 1 <@ (bigint, bigint_ball),
     OPERATOR 2 ~= (bigint, bigint),
-    OPERATOR 3 = (bigint, bigint);
+    OPERATOR 3 = (bigint, bigint),
+    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
 
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)

@@ -64,12 +64,19 @@ pub unsafe extern "C-unwind" fn build(
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
         let design = options.design(collected.rows.len() as f64);
         report_table(0, design.tables().len());
-        let Collected { mut writer, mut rows, mut nulls } = collected;
+        let Collected {
+            mut writer,
+            mut rows,
+            mut nulls,
+        } = collected;
         write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
         writer.finish();
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
             .cast::<pg_sys::IndexBuildResult>();
-        *result = pg_sys::IndexBuildResult { heap_tuples, index_tuples };
+        *result = pg_sys::IndexBuildResult {
+            heap_tuples,
+            index_tuples,
+        };
         result
     }
 }
@@ -86,7 +93,11 @@ unsafe extern "C-unwind" fn collect(
 ) {
     // SAFETY: the server passes a row and what `build` gave it.
     unsafe {
-        let Collected { writer, rows, nulls } = &mut *state.cast::<Collected>();
+        let Collected {
+            writer,
+            rows,
+            nulls,
+        } = &mut *state.cast::<Collected>();
         let tid = tid_of(tid);
         match *isnull {
             true => nulls.push(writer, [0; WORDS], tid),

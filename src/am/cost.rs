@@ -1,8 +1,9 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
 use neardup_blocktree::design::ENTRIES_PER_LEAF;
+use neardup_blocktree::plan::{Plan, expected_nearest};
 use pgrx::{pg_guard, pg_sys};
 
-use super::state::{Index, plan_of, rows_of};
+use super::state::{BITS, Index, WORDS, plan_of, rows_of};
 use super::validate;
 use crate::types::{Ball, Fingerprint64};
 
@@ -33,82 +34,145 @@ pub unsafe extern "C-unwind" fn estimate(
         let with_predicate = pg_sys::add_predicate_to_index_quals((*path).indexinfo, quals);
         let rel = (*info.rel).relid as i32;
         let join = pg_sys::JoinType::JOIN_INNER;
-        let share = pg_sys::clauselist_selectivity(
-            root,
-            with_predicate,
-            rel,
-            join,
-            core::ptr::null_mut(),
-        );
+        let share =
+            pg_sys::clauselist_selectivity(root, with_predicate, rel, join, core::ptr::null_mut());
         let rows = (share * (*info.rel).tuples).max(1.0);
 
-        let work = Work::of(info, radius_of(quals, info));
-        // Leaves that follow each other are read in order; a descent jumps, and so does an index
-        // that is searched again and again, which then finds ever more of it in the cache.
-        let leaves = work.leaves.min(f64::from(info.pages.max(1)));
-        let mut spc_random = 0.0;
-        let mut spc_sequential = 0.0;
-        pg_sys::get_tablespace_page_costs(
-            info.reltablespace,
-            &raw mut spc_random,
-            &raw mut spc_sequential,
-        );
-        let io = if loop_count > 1.0 {
-            let fetched = pg_sys::index_pages_fetched(
-                leaves * loop_count,
-                info.pages,
-                f64::from(info.pages),
-                root,
-            );
-            fetched * spc_random / loop_count
-        } else {
-            let jumps = work.descents.min(leaves);
-            jumps * spc_random + (leaves - jumps) * spc_sequential
+        let loops = Loops {
+            root,
+            info,
+            count: loop_count,
         };
-        let descents = work.descents * DESCENT * pg_sys::cpu_operator_cost;
-        let cpu = work.leaves * LEAF * pg_sys::cpu_operator_cost
-            + rows * pg_sys::cpu_index_tuple_cost;
-        // The first row comes, on average, half way: the tables are probed one after the other.
-        *startup_cost = descents / work.descents.max(1.0);
-        *total_cost = io + descents + cpu;
+        let work = Work::of(
+            info,
+            radius_of(quals, info),
+            !(*path).indexorderbys.is_null(),
+        );
+        *startup_cost = loops.cost(&work.to_first);
+        *total_cost =
+            loops.cost(&work.to_all) + rows * pg_sys::cpu_index_tuple_cost + *startup_cost;
         *selectivity = share;
         *correlation = 0.0;
-        *pages = leaves;
+        *pages = work.to_all.leaves.min(f64::from(info.pages));
+    }
+}
+
+/// A part of a scan's way through the index.
+#[derive(Clone, Copy, Default)]
+struct Reads {
+    descents: f64,
+    leaves: f64,
+}
+
+impl Reads {
+    fn of(plan: &Plan<WORDS>) -> Self {
+        Reads {
+            descents: plan.descents,
+            leaves: plan.leaves,
+        }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Reads {
+            descents: self.descents * factor,
+            leaves: self.leaves * factor,
+        }
+    }
+}
+
+/// How often the planner expects an index to be searched, one search after the other.
+struct Loops<'a> {
+    root: *mut pg_sys::PlannerInfo,
+    info: &'a pg_sys::IndexOptInfo,
+    count: f64,
+}
+
+impl Loops<'_> {
+    /// What one search's reads cost.
+    unsafe fn cost(&self, reads: &Reads) -> f64 {
+        let pages = f64::from(self.info.pages.max(1));
+        let leaves = reads.leaves.min(pages);
+        let (mut random, mut sequential) = (0.0, 0.0);
+        // SAFETY: the planner's state, from `estimate`.
+        let io = unsafe {
+            pg_sys::get_tablespace_page_costs(
+                self.info.reltablespace,
+                &raw mut random,
+                &raw mut sequential,
+            );
+            if self.count > 1.0 {
+                // Searched again and again, an index is found ever more in the cache.
+                let all = leaves * self.count;
+                pg_sys::index_pages_fetched(all, self.info.pages, pages, self.root) * random
+                    / self.count
+            } else {
+                // A descent jumps to a leaf; those beside it are read in order.
+                let jumps = reads.descents.min(leaves);
+                jumps * random + (leaves - jumps) * sequential
+            }
+        };
+        // SAFETY: a setting of the server.
+        let unit = unsafe { pg_sys::cpu_operator_cost };
+        io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
     }
 }
 
 /// What is to be done in the index.
 struct Work {
-    descents: f64,
-    leaves: f64,
+    /// Before the first row comes, as far as it is not part of `to_all`.
+    to_first: Reads,
+    /// Until the last has come.
+    to_all: Reads,
 }
 
 impl Work {
-    unsafe fn of(info: &pg_sys::IndexOptInfo, radius: Radius) -> Self {
-        let pages = f64::from(info.pages);
+    unsafe fn of(info: &pg_sys::IndexOptInfo, radius: Radius, ordered: bool) -> Self {
         if info.hypothetical {
             // There is nothing to look into: the default design, within its distance.
-            return Work { descents: 4.0, leaves: 4.0 };
+            let probes = Reads {
+                descents: 4.0,
+                leaves: 4.0,
+            };
+            return Work {
+                to_first: Reads::default(),
+                to_all: probes,
+            };
         }
         // SAFETY: the planner holds a lock on the index.
         unsafe {
-            let relation =
-                pg_sys::index_open(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE);
+            let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+            let relation = pg_sys::index_open(info.indexoid, no_lock);
             let index = Index::open(relation);
-            let rows = rows_of(&index.meta, pages);
-            let radius = match radius {
-                Radius::None => None,
-                Radius::Unknown => Some(index.design.distance()),
-                Radius::Known(radius) => Some(radius),
+            let rows = rows_of(&index.meta, f64::from(info.pages));
+            let reads_within =
+                |radius| Reads::of(&plan_of(&index.meta, &index.design, radius, rows));
+            let whole = Reads {
+                descents: 1.0,
+                leaves: (rows / ENTRIES_PER_LEAF).max(1.0),
             };
             let work = match radius {
-                None => Work { descents: 2.0, leaves: (rows / ENTRIES_PER_LEAF).max(1.0) },
-                Some(radius) => {
-                    let plan = plan_of(&index.meta, &index.design, radius, rows);
-                    Work { descents: plan.descents, leaves: plan.leaves }
+                // Ring after ring: those before the last cost a third of it, as each costs a
+                // quarter of the next.
+                Radius::None if ordered => Work {
+                    to_first: reads_within(expected_nearest(BITS, rows)).times(4.0 / 3.0),
+                    to_all: whole.times(4.0),
+                },
+                Radius::None => Work {
+                    to_first: Reads::default(),
+                    to_all: whole.times(2.0),
+                },
+                Radius::Unknown | Radius::Known(_) => {
+                    let radius = match radius {
+                        Radius::Known(radius) => radius,
+                        _ => index.design.distance(),
+                    };
+                    Work {
+                        to_first: Reads::default(),
+                        to_all: reads_within(radius),
+                    }
                 }
             };
-            pg_sys::index_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+            pg_sys::index_close(relation, no_lock);
             work
         }
     }

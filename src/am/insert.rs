@@ -34,18 +34,30 @@ pub unsafe extern "C-unwind" fn insert(
 ) -> bool {
     // SAFETY: the server passes an open index of one column, and a value and flag for it.
     let (mut index, tid, fingerprint) = unsafe {
-        (Index::open(index), tid_of(heap_tid), (!*isnull).then(|| key_of(*values)))
+        (
+            Index::open(index),
+            tid_of(heap_tid),
+            (!*isnull).then(|| key_of(*values)),
+        )
     };
     let tree = index.tree();
     match fingerprint {
         None => {
             let table = index.design.null_table();
-            index.sound(tree.insert(&Position { table, key: [0; WORDS], tid }));
+            index.sound(tree.insert(&Position {
+                table,
+                key: [0; WORDS],
+                tid,
+            }));
         }
         Some(fingerprint) => {
             for (table, permutation) in index.design.tables().iter().enumerate() {
                 let key = permutation.permute(&fingerprint);
-                index.sound(tree.insert(&Position { table: table as u16, key, tid }));
+                index.sound(tree.insert(&Position {
+                    table: table as u16,
+                    key,
+                    tid,
+                }));
             }
         }
     }

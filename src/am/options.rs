@@ -122,10 +122,18 @@ impl BuildOptions {
     pub unsafe fn of(index: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise; the server keeps what `parse` returned, or null.
         let options = unsafe { (*index).rd_options.cast::<Options>().as_ref() };
-        let (distance, blocks, leaf) = options
-            .map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| (o.distance, o.blocks, o.fillfactor));
-        let fill = Fill { leaf: leaf as u8, ..Fill::default() };
-        BuildOptions { distance: distance as u32, blocks: blocks as u32, fill }
+        let (distance, blocks, leaf) = options.map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| {
+            (o.distance, o.blocks, o.fillfactor)
+        });
+        let fill = Fill {
+            leaf: leaf as u8,
+            ..Fill::default()
+        };
+        BuildOptions {
+            distance: distance as u32,
+            blocks: blocks as u32,
+            fill,
+        }
     }
 
     /// The design for so many rows.

@@ -16,6 +16,9 @@ use crate::storage::pages::IndexPages;
 /// Words of a key: those of a 64-bit fingerprint.
 pub const WORDS: usize = 1;
 
+/// Bits of a fingerprint.
+pub const BITS: u32 = 64 * WORDS as u32;
+
 /// An index's fingerprint, as keys are made of.
 pub type Key = neardup_blocktree::key::Key<WORDS>;
 
@@ -53,8 +56,7 @@ impl Index {
             let cached = (*relation).rd_amcache.cast::<Meta>();
             if cached.is_null() {
                 let meta = read_meta(relation, &pages);
-                let place =
-                    pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Meta>());
+                let place = pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Meta>());
                 place.cast::<Meta>().write(meta);
                 (*relation).rd_amcache = place;
                 meta
@@ -63,7 +65,12 @@ impl Index {
             }
         };
         let design = design_of(relation, &meta);
-        Index { relation, meta, design, pages }
+        Index {
+            relation,
+            meta,
+            design,
+            pages,
+        }
     }
 
     /// The tree, from the newest root that this backend knows.
@@ -109,7 +116,9 @@ pub unsafe fn name(relation: pg_sys::Relation) -> String {
     // SAFETY: the caller's promise; a name is a C string in a fixed array.
     unsafe {
         let name = (*(*relation).rd_rel).relname.data.as_ptr();
-        core::ffi::CStr::from_ptr(name).to_string_lossy().into_owned()
+        core::ffi::CStr::from_ptr(name)
+            .to_string_lossy()
+            .into_owned()
     }
 }
 

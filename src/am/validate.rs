@@ -13,6 +13,8 @@ pub const WITHIN: u16 = 1;
 pub const NEAR: u16 = 2;
 /// `a = b`.
 pub const EQUAL: u16 = 3;
+/// `ORDER BY a <#> b`: the distance as an integer.
+pub const DISTANCE: u16 = 4;
 
 /// The conventional threshold for fingerprints of 64 bits (Manku, Jain, Das Sarma, WWW 2007).
 pub const NEAR_RADIUS: u32 = 3;
@@ -30,7 +32,10 @@ pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
             pg_sys::Datum::from(opclass),
         );
         if tuple.is_null() {
-            panic!("cache lookup failed for operator class {}", opclass.to_u32());
+            panic!(
+                "cache lookup failed for operator class {}",
+                opclass.to_u32()
+            );
         }
         let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_opclass>();
         let (family, input) = ((*form).opcfamily, (*form).opcintype);
@@ -51,8 +56,8 @@ pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
         let mut found = [false; STRATEGIES as usize + 1];
         for i in 0..(*members).n_members {
             let member = *(*members).members.as_ptr().add(i as usize);
-            let form = pg_sys::GETSTRUCT(&raw mut (*member).tuple)
-                .cast::<pg_sys::FormData_pg_amop>();
+            let form =
+                pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_amop>();
             match problem(&*form, input) {
                 None => found[(*form).amopstrategy as usize] = true,
                 Some(problem) => {
@@ -72,9 +77,6 @@ pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
 
 /// What is wrong with an operator of a family for `input`.
 unsafe fn problem(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> Option<&'static str> {
-    if form.amoppurpose as u8 != pg_sys::AMOP_SEARCH {
-        return Some("operator class has an ordering operator, which this version does not know");
-    }
     if form.amoplefttype != input {
         return Some("operator's left side is not the class's type");
     }
@@ -85,12 +87,19 @@ unsafe fn problem(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> Option
             let length = unsafe { pg_sys::get_typlen(form.amoprighttype) };
             length == BALL_SIZE
         }
-        NEAR | EQUAL => form.amoprighttype == input,
+        NEAR | EQUAL | DISTANCE => form.amoprighttype == input,
         _ => return Some("operator class has an operator with an unknown strategy number"),
     };
     // SAFETY: looks up a catalogue.
     let result = unsafe { pg_sys::get_op_rettype(form.amopopr) };
-    if !right_is_sound || result != pg_sys::BOOLOID {
+    let (purpose, expected) = match strategy {
+        DISTANCE => (pg_sys::AMOP_ORDER, pg_sys::INT4OID),
+        _ => (pg_sys::AMOP_SEARCH, pg_sys::BOOLOID),
+    };
+    if form.amoppurpose as u8 != purpose {
+        return Some("operator is for another purpose than its strategy's");
+    }
+    if !right_is_sound || result != expected {
         return Some("operator has other types than its strategy asks for");
     }
     None
@@ -99,5 +108,9 @@ unsafe fn problem(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> Option
 /// Tells as INFO, as the server's own access methods do, what is wrong with which object.
 fn complain(what: &str, object: pg_sys::Oid) {
     const ACCESS_METHOD: &CStr = c"neardup";
-    pgrx::info!("{}: {what} (object {})", ACCESS_METHOD.to_string_lossy(), object.to_u32());
+    pgrx::info!(
+        "{}: {what} (object {})",
+        ACCESS_METHOD.to_string_lossy(),
+        object.to_u32()
+    );
 }

@@ -42,8 +42,13 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
             }
             check_heap(&relations, rows);
         }
-        let counts =
-            [stats.rows, stats.null_rows, stats.entries, stats.leaves, stats.inner_pages];
+        let counts = [
+            stats.rows,
+            stats.null_rows,
+            stats.entries,
+            stats.leaves,
+            stats.inner_pages,
+        ];
         call.return_record(&counts.map(|count| pg_sys::Datum::from(count as i64)))
     }
 }
@@ -61,14 +66,8 @@ unsafe fn check_heap(relations: &LockedIndex, rows: Vec<IndexedRow>) {
     unsafe {
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
-        let scan = pg_sys::table_beginscan_strat(
-            heap,
-            snapshot,
-            0,
-            core::ptr::null_mut(),
-            true,
-            true,
-        );
+        let scan =
+            pg_sys::table_beginscan_strat(heap, snapshot, 0, core::ptr::null_mut(), true, true);
         // As amcheck does it: with a snapshot of our own, and no constraint to check.
         let info = pg_sys::BuildIndexInfo(index);
         (*info).ii_Concurrent = true;
@@ -107,7 +106,11 @@ unsafe extern "C-unwind" fn compare_row(
         match comparison.rows.binary_search_by_key(&row.0, |row| row.0) {
             Err(_) => damaged(comparison.relations, row.0, "is missing in the index"),
             Ok(i) if comparison.rows[i] != row => {
-                damaged(comparison.relations, row.0, "has another fingerprint in the index");
+                damaged(
+                    comparison.relations,
+                    row.0,
+                    "has another fingerprint in the index",
+                );
             }
             Ok(_) => (),
         }
@@ -123,6 +126,8 @@ fn damaged(relations: &LockedIndex, packed: u64, what: &str) -> ! {
         format!("index \"{name}\" does not agree with its table"),
     )
     .detail(format!("The row ({block},{offset}) {what}."))
-    .hint(format!("REINDEX INDEX {name} makes it anew from the table."))
+    .hint(format!(
+        "REINDEX INDEX {name} makes it anew from the table."
+    ))
     .raise()
 }

@@ -38,6 +38,10 @@ pub struct Scan<const N: usize> {
     design: Rc<Design<N>>,
     plan: Rc<Plan<N>>,
     query: Key<N>,
+    /// Distances that are looked for: above the first, if any, and up to the second, which is the
+    /// plan's radius or less.
+    beyond: Option<u32>,
+    radius: u32,
     /// The probe under way, and the query as its table has it.
     probe: usize,
     permuted: Key<N>,
@@ -56,8 +60,10 @@ impl<const N: usize> Scan<N> {
     pub fn new(design: Rc<Design<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
         let mut scan = Scan {
             design,
+            radius: plan.radius,
             plan,
             query,
+            beyond: None,
             probe: 0,
             permuted: query,
             next: Next::Nowhere,
@@ -69,9 +75,23 @@ impl<const N: usize> Scan<N> {
 
     /// Begins anew with another query, with the memory that it has.
     pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
+        self.radius = plan.radius;
         self.plan = plan;
         self.query = query;
+        self.beyond = None;
         self.start(0);
+    }
+
+    /// Begins anew with the same query, for what lies beyond a distance.
+    pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: u32) {
+        self.restart(plan, self.query);
+        self.beyond = Some(beyond);
+    }
+
+    /// Looks no further than a radius from here on, which must not exceed the plan's.
+    pub fn narrow(&mut self, radius: u32) {
+        debug_assert!(radius <= self.plan.radius);
+        self.radius = radius;
     }
 
     /// The plan followed.
@@ -147,7 +167,7 @@ impl<const N: usize> Scan<N> {
         filter::within(
             leaf::keys::<N>(leaf),
             &self.permuted,
-            self.plan.radius,
+            self.radius,
             &mut self.found,
         );
         for &i in &self.found {
@@ -158,7 +178,10 @@ impl<const N: usize> Scan<N> {
                 *bits = fingerprint[word] ^ self.query[word];
                 distance += bits.count_ones();
             }
-            if probe.finds(&difference) && !earlier.iter().any(|probe| probe.finds(&difference)) {
+            if self.beyond.is_none_or(|beyond| distance > beyond)
+                && probe.finds(&difference)
+                && !earlier.iter().any(|probe| probe.finds(&difference))
+            {
                 matches.push(Match {
                     tid: leaf::tid::<N>(leaf, usize::from(i)),
                     fingerprint,
@@ -274,6 +297,14 @@ impl<const N: usize> AllRows<N> {
         AllRows {
             walk: Walk::new(0),
             null_table: Some(design.null_table()),
+        }
+    }
+
+    /// The rows without a fingerprint only.
+    pub fn nulls(design: &Design<N>) -> Self {
+        AllRows {
+            walk: Walk::new(design.null_table()),
+            null_table: None,
         }
     }
 

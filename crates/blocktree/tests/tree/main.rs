@@ -8,6 +8,7 @@ use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::meta::Meta;
+use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan};
@@ -83,6 +84,18 @@ impl<const N: usize> Index<N> {
             .collect();
         found.sort_unstable();
         found
+    }
+
+    /// The `limit` nearest rows, by (distance, tid).
+    fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
+        let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
+        let first = plan_of(self.design.distance());
+        let mut nearest = Nearest::new(Scan::new(self.design.clone(), first, *query), vec![]);
+        let tree = self.tree();
+        (0..limit)
+            .map_while(|_| nearest.next(&tree, plan_of).unwrap())
+            .map(|row| (row.distance, row.tid))
+            .collect()
     }
 
     fn all_rows(&self) -> Vec<Tid> {
@@ -172,7 +185,11 @@ fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
 fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, steps: u32) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut model = random_rows::<N>(&mut rng, start);
-    let index = Index::build(design, &model, if seed.is_multiple_of(2) { 0 } else { 1 << 24 });
+    let index = Index::build(
+        design,
+        &model,
+        if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
+    );
     index.assert_equals(&model, &mut rng, 4);
     let tree = index.tree();
     let mut next = 1_000_000;
@@ -270,6 +287,41 @@ fn little_memory_builds_the_same_pages() {
         assert!(page == *large.store.read(block), "block {block}");
     }
     small.assert_equals(&model, &mut rng, 50);
+}
+
+#[test]
+fn the_nearest_of_many_come_in_order_and_all_of_them() {
+    let mut rng = StdRng::seed_from_u64(8);
+    let mut model = random_rows::<1>(&mut rng, 20_000);
+    for i in 0..12_000 {
+        // More at one distance than a ring keeps.
+        model.insert(
+            Tid {
+                block: 9_000_000 + i,
+                offset: 1,
+            },
+            Some([0x5555]),
+        );
+    }
+    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    for query in [[0u64], [0x5555], [rng.random()]] {
+        let mut expected: Vec<(u32, Tid)> = (model.iter())
+            .filter_map(|(tid, key)| Some((distance(key.as_ref()?, &query), *tid)))
+            .collect();
+        expected.sort_unstable();
+        for rows in [1.0, 3e4, 1e8] {
+            let found = index.nearest(&query, rows, usize::MAX);
+            let differing = found
+                .iter()
+                .zip(&expected)
+                .position(|(found, row)| found != row);
+            assert_eq!(
+                (differing, found.len()),
+                (None, expected.len()),
+                "rows {rows}"
+            );
+        }
+    }
 }
 
 #[test]
