@@ -1,7 +1,9 @@
 //! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
 use pgrx::prelude::*;
 
+mod functions;
 mod pg;
+mod planner;
 mod types;
 
 ::pgrx::pg_module_magic!();

@@ -2,4 +2,5 @@
 pub mod call;
 pub mod compat;
 pub mod errors;
+pub mod text;
 pub mod varlena;

@@ -1,0 +1,2 @@
+//! The SQL functions, a file per family.
+mod simhash;
