@@ -305,3 +305,20 @@ CREATE FUNCTION simhash(body text) RETURNS fingerprint LANGUAGE C IMMUTABLE STRI
 CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
 COMMENT ON FUNCTION simhash(text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no word';
 COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- The access method and its operator classes
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_handler(internal) RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_handler';
+CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
+COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over block-permutation keys';
+
+CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
+    OPERATOR 1 <@ (fingerprint, fingerprint_ball),
+    OPERATOR 2 ~= (fingerprint, fingerprint),
+    OPERATOR 3 = (fingerprint, fingerprint);
+CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
+    OPERATOR 1 <@ (bigint, bigint_ball),
+    OPERATOR 2 ~= (bigint, bigint),
+    OPERATOR 3 = (bigint, bigint);

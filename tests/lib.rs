@@ -1,1 +1,102 @@
-//! Helpers of the integration tests: a connection to the server that `cargo xtask test` started.
+//! Helpers of the integration tests: databases of their own on the server that `cargo xtask test`
+//! has started, and servers of their own for tests that crash or restart one.
+use anyhow::{Context, Result, bail};
+use neardup_pgserver::{Instance, OsUser, Server, Settings};
+use postgres::{Client, NoTls};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A database with the extension, for one test. It is dropped with the value.
+pub struct Database {
+    name: String,
+    conninfo: String,
+    /// On which statements that make and drop databases run.
+    server: String,
+}
+
+impl Database {
+    /// Makes a database on the shared server.
+    ///
+    /// # Errors
+    /// When there is no server, or CREATE EXTENSION fails.
+    pub fn create() -> Result<Self> {
+        Self::create_on(&variable("CONNINFO")?, "neardup")
+    }
+
+    /// Makes a database on the server that `conninfo` leads to, without any extension for an empty
+    /// `extension`.
+    ///
+    /// # Errors
+    /// As [`Database::create`].
+    pub fn create_on(conninfo: &str, extension: &str) -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{}_{number}", std::process::id());
+        let database = Self {
+            conninfo: in_database(conninfo, &name),
+            server: conninfo.to_owned(),
+            name,
+        };
+        connect(conninfo)?.batch_execute(&format!("CREATE DATABASE {}", database.name))?;
+        if !extension.is_empty() {
+            let statement = format!("CREATE EXTENSION {extension}");
+            database.connect()?.batch_execute(&statement)?;
+        }
+        Ok(database)
+    }
+
+    /// Opens a connection to it.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn connect(&self) -> Result<Client> {
+        connect(&self.conninfo)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Best effort: the server may be gone, and the whole of it is thrown away in the end.
+        if let Ok(mut client) = connect(&self.server) {
+            let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+            client.batch_execute(&statement).ok();
+        }
+    }
+}
+
+/// Starts a server for one test, which may kill and restart it. `name` must differ from those of
+/// other tests. The server and its data go with the value; a failed test leaves the data.
+///
+/// # Errors
+/// When the server does not start.
+pub fn own_server(name: &str, settings: Settings) -> Result<Server> {
+    let instance = Instance {
+        bindir: PathBuf::from(variable("BINDIR")?),
+        data_root: PathBuf::from(variable("DATA_ROOT")?),
+        user: OsUser::named(&variable("OS_USER")?)?,
+    };
+    // `cargo xtask test` stops whatever is left running under this beginning.
+    let name = format!("{}-{name}", variable("SERVERS")?);
+    Server::temporary(&instance, &name, settings)
+}
+
+/// Opens a connection with these connection settings.
+///
+/// # Errors
+/// When the server refuses.
+pub fn connect(conninfo: &str) -> Result<Client> {
+    Client::connect(conninfo, NoTls).with_context(|| format!("cannot connect to {conninfo}"))
+}
+
+/// The same settings with another database: the last of several `dbname`s counts.
+fn in_database(conninfo: &str, name: &str) -> String {
+    format!("{conninfo} dbname={name}")
+}
+
+fn variable(name: &str) -> Result<String> {
+    let name = format!("NEARDUP_TEST_{name}");
+    match std::env::var(&name) {
+        Ok(value) => Ok(value),
+        Err(_) => bail!("{name} is not set: `cargo xtask test` starts a server and sets it"),
+    }
+}

@@ -1,2 +1,74 @@
-//! `cargo xtask`: set-up, demo, tests, installation and benchmarks.
-fn main() {}
+//! `cargo xtask`: set-up, demo, tests and installation of neardup.
+mod cargo;
+mod extension;
+mod install;
+mod private;
+mod psql;
+mod setup;
+mod signals;
+mod test;
+mod ui;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Development commands of neardup
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH,
+    /// the one on PATH, the newest in /usr/lib/postgresql]
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    pg_config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Find what the build needs, install it where possible, print the settings for a shell
+    Setup,
+    /// Run all tests, or those whose name contains a FILTER
+    ///
+    /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
+    /// (regress) and the isolation tests (isolation).
+    Test {
+        /// Parts of names
+        filters: Vec<String>,
+    },
+    /// Install the extension into a real server, the one that --pg-config describes
+    Install,
+    /// Open psql on a private server with the extension; its data stay until --fresh
+    Psql {
+        /// Begin with a new, empty server
+        #[arg(long)]
+        fresh: bool,
+        /// Arguments for psql, for example: -- -c "SELECT 1"
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = signals::install().and_then(|()| {
+        let pg_config = arguments.pg_config.as_deref();
+        match arguments.command {
+            Command::Setup => setup::command(pg_config),
+            Command::Test { filters } => test::command(pg_config, &filters),
+            Command::Install => install::command(pg_config),
+            Command::Psql { fresh, arguments } => psql::command(pg_config, fresh, &arguments),
+        }
+    });
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // What fails after Ctrl-C fails because of it; the signals' thread ends the program.
+            signals::wait_if_interrupted();
+            ui::error(&error);
+            let code = if error.is::<setup::Missing>() { 2 } else { 1 };
+            ExitCode::from(code)
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A private copy of an installed server: symbolic links to everything but three programs.
+//!
+//! The server finds its other folders relative to its own program (`make_relative_path` in
+//! PostgreSQL's `src/port/path.c`): when the program's folder ends as the compiled-in one does after
+//! the part that it shares with, say, the share folder, that part is replaced. The copy therefore
+//! repeats the absolute paths of the original below its root: then this holds for every folder and
+//! every layout, also for Debian's, which splits /usr/lib/postgresql/NN and /usr/share/postgresql/NN.
+//! The program's own path is read after links are resolved, so `postgres`, `initdb` and `pg_ctl`,
+//! which look for folders or for each other, must be real files.
+use crate::{OsUser, PgConfig};
+use anyhow::{Context, Result, bail};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// The programs that must be real files in the copy.
+const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
+
+/// What an extension consists of, ready to be installed.
+#[derive(Debug, Clone)]
+pub struct Artifacts {
+    /// The extension's name, for example `neardup`.
+    pub name: String,
+    /// The shared library; it is installed as `<name>.so`.
+    pub library: PathBuf,
+    /// The control file and the SQL scripts; they keep their names.
+    pub share: Vec<PathBuf>,
+}
+
+/// A private copy of an installed server.
+#[derive(Debug, Clone)]
+pub struct PrivateCopy {
+    root: PathBuf,
+    bindir: PathBuf,
+    pkglibdir: PathBuf,
+    extension_dir: PathBuf,
+}
+
+impl PrivateCopy {
+    /// Makes or refreshes the copy of `config`'s server, in `preferred` or, when `user` cannot
+    /// reach that (a checkout under /root), in a folder for temporary files.
+    ///
+    /// # Errors
+    /// When no folder can be written that `user` can run programs from.
+    pub fn make(config: &PgConfig, preferred: &Path, user: &OsUser) -> Result<Self> {
+        let mut reasons = String::new();
+        for root in candidates(preferred, config.major) {
+            let attempt = Self::make_at(config, &root).and_then(|copy| {
+                user.can_run(&copy.bindir.join("postgres"))?;
+                Ok(copy)
+            });
+            match attempt {
+                Ok(copy) => return Ok(copy),
+                Err(error) => reasons += &format!("\n  {}: {error:#}", root.display()),
+            }
+        }
+        bail!("found no folder for a private copy of the server:{reasons}")
+    }
+
+    fn make_at(config: &PgConfig, root: &Path) -> Result<Self> {
+        own_dir(root)?;
+        // Links are resolved in what the server reads as its own path.
+        let root = root.canonicalize()?;
+        let below = |path: &Path| -> PathBuf { root.join(path.strip_prefix("/").unwrap_or(path)) };
+        let copy = Self {
+            bindir: below(config.bindir()),
+            pkglibdir: below(config.pkglibdir()),
+            extension_dir: below(config.sharedir()).join("extension"),
+            root: root.clone(),
+        };
+        mirror(&root, config.bindir(), &copy.bindir, &PROGRAMS)?;
+        mirror(&root, config.pkglibdir(), &copy.pkglibdir, &[])?;
+        mirror(
+            &root,
+            config.sharedir(),
+            &below(config.sharedir()),
+            &["extension"],
+        )?;
+        mirror(
+            &root,
+            &config.sharedir().join("extension"),
+            &copy.extension_dir,
+            &[],
+        )?;
+        for name in PROGRAMS {
+            refresh_file(&config.bindir().join(name), &copy.bindir.join(name))?;
+        }
+        Ok(copy)
+    }
+
+    /// Folder of the copy; servers' data may stand in it.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Folder of the copy's programs.
+    pub fn bindir(&self) -> &Path {
+        &self.bindir
+    }
+
+    /// Puts an extension into the copy, in place of any earlier files of that name.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn install(&self, artifacts: &Artifacts) -> Result<()> {
+        let name = &artifacts.name;
+        for old in entries(&self.extension_dir)? {
+            let text = old.to_string_lossy();
+            if text == format!("{name}.control") || text.starts_with(&format!("{name}--")) {
+                fs::remove_file(self.extension_dir.join(&old))?;
+            }
+        }
+        for file in &artifacts.share {
+            let target = file.file_name().context("a script without a name")?;
+            replace_file(file, &self.extension_dir.join(target), 0o644)?;
+        }
+        let library = self.pkglibdir.join(format!("{name}.so"));
+        replace_file(&artifacts.library, &library, 0o755)
+    }
+}
+
+/// Where the copy may stand, best first.
+fn candidates(preferred: &Path, major: u32) -> Vec<PathBuf> {
+    // The name says which checkout it belongs to, so that a second run finds the same folder.
+    let owner = rustix::process::geteuid().as_raw();
+    let name = format!("neardup-{owner}-{:016x}-{major}", fnv1a(preferred));
+    [std::env::temp_dir(), PathBuf::from("/var/tmp")]
+        .into_iter()
+        .map(|dir| dir.join(&name))
+        .fold(vec![preferred.to_owned()], |mut all, dir| {
+            if !all.contains(&dir) {
+                all.push(dir);
+            }
+            all
+        })
+}
+
+/// FNV-1a, 64 bits: names must not change with the toolchain, which std's hasher may.
+fn fnv1a(path: &Path) -> u64 {
+    path.as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+}
+
+/// Makes `dir` and makes sure that it is ours: in a folder for temporary files anyone could have
+/// placed it before us.
+fn own_dir(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let metadata = fs::symlink_metadata(dir)?;
+    if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
+        bail!("the folder is not the current user's own");
+    }
+    fs::set_permissions(dir, PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+/// Makes `target` a folder of links to the entries of `source`, except those named in `except`.
+fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<()> {
+    make_dirs(root, target)?;
+    let wanted: HashSet<OsString> = entries(source)?
+        .into_iter()
+        .filter(|name| !except.iter().any(|kept| OsStr::new(kept) == name))
+        .collect();
+    for old in entries(target)? {
+        let path = target.join(&old);
+        let is_link = fs::symlink_metadata(&path)?.is_symlink();
+        let current = wanted.contains(&old) && fs::read_link(&path).ok() == Some(source.join(&old));
+        if is_link && !current {
+            fs::remove_file(&path)?;
+        }
+    }
+    for name in wanted {
+        let path = target.join(&name);
+        // A real file there is the extension's own, or a folder that is mirrored one level down.
+        if fs::symlink_metadata(&path).is_err() {
+            symlink(source.join(&name), &path)
+                .with_context(|| format!("cannot make the link {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the folders from `root` down to `target`, open to the server's user whatever the umask is.
+fn make_dirs(root: &Path, target: &Path) -> Result<()> {
+    let mut dir = root.to_owned();
+    for part in target.strip_prefix(root)? {
+        dir.push(part);
+        if !dir.is_dir() {
+            fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            fs::set_permissions(&dir, PermissionsExt::from_mode(0o755))?;
+        }
+    }
+    Ok(())
+}
+
+fn entries(dir: &Path) -> Result<Vec<OsString>> {
+    let context = || format!("cannot read the folder {}", dir.display());
+    fs::read_dir(dir)
+        .with_context(context)?
+        .map(|entry| Ok(entry.with_context(context)?.file_name()))
+        .collect()
+}
+
+/// Copies `source` unless `target` is a copy of it already; an update of the server changes the
+/// time or the size.
+fn refresh_file(source: &Path, target: &Path) -> Result<()> {
+    let new = fs::metadata(source)?;
+    if let Ok(old) = fs::symlink_metadata(target)
+        && old.is_file()
+        && old.len() == new.len()
+        && old.mtime() == new.mtime()
+    {
+        return Ok(());
+    }
+    replace_file(source, target, 0o755)?;
+    fs::File::options()
+        .append(true)
+        .open(target)?
+        .set_modified(new.modified()?)?;
+    Ok(())
+}
+
+/// Copies `source` to `target` by way of a new file, so that a link at `target` is replaced rather
+/// than followed, and a running server keeps the library that it has mapped.
+fn replace_file(source: &Path, target: &Path, mode: u32) -> Result<()> {
+    let context = || format!("cannot copy {} to {}", source.display(), target.display());
+    let dir = target.parent().context("a target without a folder")?;
+    let staged = tempfile::NamedTempFile::new_in(dir).with_context(context)?;
+    fs::copy(source, staged.path()).with_context(context)?;
+    fs::set_permissions(staged.path(), PermissionsExt::from_mode(mode)).with_context(context)?;
+    staged.persist(target).with_context(context)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mirror_follows_the_source() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let source = root.join("source");
+        let target = root.join("a/b/target");
+        fs::create_dir(&source).unwrap();
+        for name in ["kept", "gone", "real"] {
+            fs::write(source.join(name), name).unwrap();
+        }
+        mirror(&root, &source, &target, &["real"]).unwrap();
+        assert_eq!(fs::read(target.join("gone")).unwrap(), b"gone");
+        assert!(!target.join("real").exists());
+
+        fs::remove_file(source.join("gone")).unwrap();
+        fs::write(source.join("new"), "new").unwrap();
+        mirror(&root, &source, &target, &["real"]).unwrap();
+        let mut names = entries(&target).unwrap();
+        names.sort();
+        assert_eq!(names, ["kept", "new"]);
+    }
+
+    #[test]
+    fn replacing_a_link_leaves_what_it_points_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let system = dir.path().join("system.so");
+        let built = dir.path().join("built.so");
+        let installed = dir.path().join("installed.so");
+        fs::write(&system, "system").unwrap();
+        fs::write(&built, "built").unwrap();
+        symlink(&system, &installed).unwrap();
+        replace_file(&built, &installed, 0o755).unwrap();
+        assert_eq!(fs::read_to_string(&system).unwrap(), "system");
+        assert_eq!(fs::read_to_string(&installed).unwrap(), "built");
+    }
+
+    #[test]
+    fn a_folder_of_someone_else_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink(dir.path(), &link).unwrap();
+        assert!(own_dir(&link).is_err());
+        assert!(own_dir(&dir.path().join("new")).is_ok());
+    }
+}

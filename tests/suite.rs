@@ -1,0 +1,2 @@
+//! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
+mod servers;

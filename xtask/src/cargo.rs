@@ -1,0 +1,42 @@
+//! Calls of cargo, and where this workspace lies.
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Folder of the workspace: the parent of this package's.
+pub fn workspace() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package)
+}
+
+/// A call of the same cargo that runs this program.
+pub fn cargo() -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(workspace());
+    command
+}
+
+/// What `cargo metadata` says, with `arguments` of your own.
+pub fn metadata(arguments: &[&str]) -> Result<Value> {
+    let output = cargo()
+        .args(["metadata", "--format-version=1"])
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed ({})", output.status);
+    }
+    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")
+}
+
+/// The target folder, wherever the user's settings put it.
+pub fn target_dir() -> Result<PathBuf> {
+    let metadata = metadata(&["--no-deps", "--offline"])?;
+    let dir = metadata["target_directory"].as_str();
+    Ok(PathBuf::from(
+        dir.context("cargo metadata states no target folder")?,
+    ))
+}

@@ -1,0 +1,78 @@
+//! Building the extension, and the files that it consists of.
+use crate::cargo::{cargo, target_dir, workspace};
+use crate::ui;
+use anyhow::{Context, Result, bail, ensure};
+use neardup_pgserver::{Artifacts, PgConfig};
+use std::fs;
+use std::path::Path;
+
+/// The extension's name, as in CREATE EXTENSION.
+pub const NAME: &str = "neardup";
+
+/// Builds the extension in release mode for this PostgreSQL.
+pub fn build(pg: &PgConfig) -> Result<Artifacts> {
+    let feature = pg.feature()?;
+    ui::heading(format!(
+        "Building the extension for {} (the first time takes some minutes)",
+        pg.version
+    ));
+    let status = cargo()
+        .args(["build", "--release", "--package", "neardup"])
+        .args(["--no-default-features", "--features", &feature])
+        .env("PGRX_PG_CONFIG_PATH", &pg.program)
+        .status()
+        .context("cannot run cargo")?;
+    if !status.success() {
+        bail!("the extension could not be built; cargo says why above");
+    }
+    artifacts(&target_dir()?, workspace())
+}
+
+fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let library = target.join(format!("release/{prefix}{NAME}{suffix}"));
+    ensure!(library.is_file(), "there is no {}", library.display());
+    let control = workspace.join(format!("{NAME}.control"));
+    let text = fs::read_to_string(&control)
+        .with_context(|| format!("cannot read {}", control.display()))?;
+    let version = default_version(&text)
+        .with_context(|| format!("{} states no default_version", control.display()))?;
+
+    let sql = workspace.join("sql");
+    let needed = sql.join(format!("{NAME}--{version}.sql"));
+    ensure!(needed.is_file(), "there is no {}", needed.display());
+    let mut share = vec![control];
+    for entry in fs::read_dir(&sql)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(&format!("{NAME}--")) && name.ends_with(".sql") {
+            share.push(path);
+        }
+    }
+    share.sort();
+    Ok(Artifacts {
+        name: NAME.to_owned(),
+        library,
+        share,
+    })
+}
+
+/// The value of `default_version` in a control file.
+fn default_version(control: &str) -> Option<&str> {
+    control.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "default_version").then(|| value.trim().trim_matches('\''))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_version_of_a_control_file() {
+        let text = "# default_version = '9'\ncomment = 'x = y'\ndefault_version = '0.1.0'\n";
+        assert_eq!(default_version(text), Some("0.1.0"));
+        assert_eq!(default_version("comment = 'x'"), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask install`: the extension into a real server.
+use crate::{extension, setup, ui};
+use anyhow::{Result, bail};
+use neardup_pgserver::{Artifacts, PgConfig};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Builds for the server that `pg_config` describes, and puts the files into its folders.
+pub fn command(pg_config: Option<&Path>) -> Result<ExitCode> {
+    let pg = setup::run(pg_config)?.pg;
+    let artifacts = extension::build(&pg)?;
+    let files = destinations(&pg, &artifacts);
+    for (source, target) in &files {
+        if let Err(error) = place(source, target) {
+            if error.kind() == ErrorKind::PermissionDenied {
+                bail!(
+                    "{} may not be written by this user. The build is done; to copy it there, type\n\n{}",
+                    target.display(),
+                    by_hand(&files)
+                );
+            }
+            bail!("cannot write {}: {error}", target.display());
+        }
+        ui::note(target.display());
+    }
+    ui::heading(format!(
+        "Installed for {}. In each database that wants it: CREATE EXTENSION {};",
+        pg.version,
+        extension::NAME
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn destinations(pg: &PgConfig, artifacts: &Artifacts) -> Vec<(PathBuf, PathBuf)> {
+    let share = pg.sharedir().join("extension");
+    let library = pg.pkglibdir().join(format!("{}.so", artifacts.name));
+    let mut files = vec![(artifacts.library.clone(), library)];
+    for source in &artifacts.share {
+        let name = source.file_name().unwrap_or_default();
+        files.push((source.clone(), share.join(name)));
+    }
+    files
+}
+
+/// Writes beside the target and renames: backends that have the old library mapped must keep it.
+fn place(source: &Path, target: &Path) -> std::io::Result<()> {
+    let mut staged = target.as_os_str().to_owned();
+    staged.push(".new");
+    let placed = fs::copy(source, &staged)
+        .and_then(|_| fs::set_permissions(&staged, PermissionsExt::from_mode(mode(target))))
+        .and_then(|()| fs::rename(&staged, target));
+    if placed.is_err() {
+        fs::remove_file(&staged).ok();
+    }
+    placed
+}
+
+/// Modes as `make install` sets them: executable for the library, plain for the rest.
+fn mode(target: &Path) -> u32 {
+    if target
+        .extension()
+        .is_some_and(|extension| extension == "so")
+    {
+        0o755
+    } else {
+        0o644
+    }
+}
+
+/// The commands with which someone who may can do the copying.
+fn by_hand(files: &[(PathBuf, PathBuf)]) -> String {
+    files
+        .iter()
+        .map(|(source, target)| {
+            format!(
+                "  sudo install -m {:o} '{}' '{}'\n",
+                mode(target),
+                source.display(),
+                target.display()
+            )
+        })
+        .collect()
+}

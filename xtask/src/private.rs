@@ -1,0 +1,41 @@
+//! From nothing to a private server with the extension: what demo, test and psql have in common.
+use crate::{cargo, extension, setup, ui};
+use anyhow::Result;
+use neardup_pgserver::{Artifacts, Instance, OsUser, PgConfig, PrivateCopy};
+use std::path::Path;
+
+/// A private copy of the server into which the extension has been built and installed.
+pub struct Private {
+    /// The PostgreSQL that it was built for.
+    pub pg: PgConfig,
+    /// The extension's files.
+    pub artifacts: Artifacts,
+    /// Where servers can be made.
+    pub instance: Instance,
+}
+
+/// Set-up, build, private copy, installation into the copy.
+pub fn prepare(pg_config: Option<&Path>) -> Result<Private> {
+    let pg = setup::run(pg_config)?.pg;
+    let artifacts = extension::build(&pg)?;
+    let preferred = cargo::target_dir()?.join("pg").join(pg.major.to_string());
+    let user = OsUser::for_server()?;
+    let copy = ui::step("Preparing a private copy of the server", || {
+        let copy = PrivateCopy::make(&pg, &preferred, &user)?;
+        copy.install(&artifacts)?;
+        Ok(copy)
+    })?;
+    if !copy.root().starts_with(&preferred) {
+        ui::note(format!(
+            "in {}, as the user \"{}\" that the server runs under cannot reach {}",
+            copy.root().display(),
+            user.name(),
+            preferred.display()
+        ));
+    }
+    Ok(Private {
+        pg,
+        artifacts,
+        instance: Instance::new(&copy, user),
+    })
+}

@@ -1,0 +1,120 @@
+//! `cargo xtask psql`: a shell on a private server with the extension.
+use crate::private::{self, Private};
+use crate::{extension, signals, ui};
+use anyhow::{Context, Result, bail};
+use neardup_pgserver::{Lock, Server, stop_leftovers};
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The server that psql and the demo share, so that the demo's tables can be looked at afterwards.
+pub const PURPOSE: &str = "demo";
+/// The database on it.
+pub const DATABASE: &str = "neardup";
+
+/// Opens psql with `arguments`; `fresh` begins with a new server.
+pub fn command(pg_config: Option<&Path>, fresh: bool, arguments: &[String]) -> Result<ExitCode> {
+    let private = private::prepare(pg_config)?;
+    let lock = take_lock(&private)?;
+    let server = start(&private, fresh)?;
+    if !has_database(&server)? {
+        create_database(&server)?;
+        remember_scripts(&private, &server)?;
+    } else if scripts(&private)? != remembered(&server) {
+        ui::note(
+            "The extension's SQL has changed since this database was made; \
+             `cargo xtask psql --fresh` makes a new one.",
+        );
+    }
+    let status = signals::while_interactive(|| server.psql(DATABASE).args(arguments).status())
+        .context("cannot run psql")?;
+    drop(server);
+    drop(lock);
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// Makes sure that no other command uses the server.
+pub fn take_lock(private: &Private) -> Result<Lock> {
+    let dir = &private.instance.data_root;
+    let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
+        let holder = Lock::holder(dir, PURPOSE).map_or(String::new(), |id| format!(" {id}"));
+        bail!("another cargo xtask psql or demo (process{holder}) uses the private server");
+    };
+    // Only a run that was killed leaves its server running.
+    stop_leftovers(dir, PURPOSE)?;
+    Ok(lock)
+}
+
+/// Starts the server, with its data of last time unless `fresh`.
+pub fn start(private: &Private, fresh: bool) -> Result<Server> {
+    ui::step("Starting the private server", || {
+        let settings = [("log_min_messages", "warning")];
+        if fresh {
+            Server::create(&private.instance, PURPOSE, &settings)
+        } else {
+            Server::open(&private.instance, PURPOSE, &settings)
+        }
+    })
+}
+
+/// Makes the database anew, with the extension in it.
+pub fn create_database(server: &Server) -> Result<()> {
+    sql(
+        server,
+        "postgres",
+        &format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"),
+    )?;
+    sql(server, "postgres", &format!("CREATE DATABASE {DATABASE}"))?;
+    sql(
+        server,
+        DATABASE,
+        &format!("CREATE EXTENSION {}", extension::NAME),
+    )?;
+    Ok(())
+}
+
+fn has_database(server: &Server) -> Result<bool> {
+    let query = format!("SELECT count(*) FROM pg_database WHERE datname = '{DATABASE}'");
+    Ok(sql(server, "postgres", &query)? == "1")
+}
+
+/// Runs one statement through psql and returns what it prints, unaligned.
+fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
+    let output = server
+        .psql(database)
+        .args(["-qAt", "-v", "ON_ERROR_STOP=1", "-c", statement])
+        .output()
+        .context("cannot run psql")?;
+    if !output.status.success() {
+        bail!(
+            "{statement}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The scripts that CREATE EXTENSION runs: their text decides whether a database is out of date.
+fn scripts(private: &Private) -> Result<String> {
+    let mut all = String::new();
+    for path in &private.artifacts.share {
+        all +=
+            &fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    Ok(all)
+}
+
+/// Keeps the scripts that the database was made with, for [`scripts`] to be compared with.
+pub fn remember_scripts(private: &Private, server: &Server) -> Result<()> {
+    Ok(fs::write(
+        server.data().join(SCRIPTS_FILE),
+        scripts(private)?,
+    )?)
+}
+
+fn remembered(server: &Server) -> String {
+    fs::read_to_string(server.data().join(SCRIPTS_FILE)).unwrap_or_default()
+}
+
+const SCRIPTS_FILE: &str = "neardup-scripts.sql";

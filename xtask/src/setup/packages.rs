@@ -1,0 +1,285 @@
+//! Installing what is missing, or naming the command that does.
+use super::{Missing, Need};
+use crate::ui;
+use anyhow::{Context, Result, bail};
+use neardup_pgserver::{PgConfig, is_root};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Read by Debian's PostgreSQL packages before they make a cluster and start a server on it.
+const CREATECLUSTER_DIR: &str = "/etc/postgresql-common/createcluster.d";
+
+/// The families of systems whose packages are known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum System {
+    Debian,
+    Fedora,
+    Suse,
+    Arch,
+    Other,
+}
+
+/// Installs `needs` by apt-get as root on Debian and its relatives.
+///
+/// # Errors
+/// [`Missing`], which names the command, for anybody else; and when apt-get fails.
+pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
+    let list: String = needs.iter().map(|need| format!("  - {need}\n")).collect();
+    if let Some(pg) = pg
+        && !is_from_packages(pg)
+        && needs.iter().any(|need| *need != Need::Libclang)
+    {
+        let text = format!(
+            "the build needs what is not installed beside {}:\n{list}\
+             It does not come from the system's packages. Complete that installation, or name \
+             another one with --pg-config.",
+            pg.program.display()
+        );
+        return Err(Missing(text).into());
+    }
+    let system = System::of(&fs::read_to_string("/etc/os-release").unwrap_or_default());
+    if system != System::Debian || !is_root() {
+        let how = match system.command(needs, debian_default_major()) {
+            Some(command) => format!("Install it with\n\n  {command}\n\nand run this again."),
+            None => "Install it with this system's package manager and run this again.".to_owned(),
+        };
+        let text = format!("the build needs what is not installed:\n{list}{how}");
+        return Err(Missing(text).into());
+    }
+
+    ui::heading(format!(
+        "The build needs what is not installed:\n{list}==> Installing it with apt-get"
+    ));
+    apt_get(&["update"])?;
+    let packages = debian_packages(needs, debian_default_major());
+    let _no_cluster = NoCluster::announce(needs)?;
+    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+    arguments.extend(packages.iter().map(String::as_str));
+    apt_get(&arguments)
+}
+
+/// Whether the distribution's or PostgreSQL's own packages could have put it there.
+fn is_from_packages(pg: &PgConfig) -> bool {
+    pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")
+}
+
+impl System {
+    /// Reads the text of /etc/os-release.
+    fn of(os_release: &str) -> Self {
+        let field = |name: &str| -> String {
+            os_release
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+                .unwrap_or_default()
+                .trim_matches('"')
+                .to_owned()
+        };
+        let names = format!("{} {}", field("ID"), field("ID_LIKE"));
+        let is = |wanted: &[&str]| names.split_whitespace().any(|name| wanted.contains(&name));
+        if is(&["debian", "ubuntu"]) {
+            Self::Debian
+        } else if is(&["fedora", "rhel", "centos"]) {
+            Self::Fedora
+        } else if is(&["suse", "opensuse"]) {
+            Self::Suse
+        } else if is(&["arch"]) {
+            Self::Arch
+        } else {
+            Self::Other
+        }
+    }
+
+    /// The command that installs `needs`, to be typed by the user.
+    fn command(self, needs: &[Need], default_major: Option<u32>) -> Option<String> {
+        let sudo = if is_root() { "" } else { "sudo " };
+        let (tool, packages) = match self {
+            Self::Debian => ("apt-get install", debian_packages(needs, default_major)),
+            Self::Fedora => ("dnf install", FEDORA.of(needs)),
+            Self::Suse => ("zypper install", SUSE.of(needs)),
+            Self::Arch => ("pacman -S", ARCH.of(needs)),
+            Self::Other => return None,
+        };
+        Some(format!("{sudo}{tool} {}", packages.join(" ")))
+    }
+}
+
+/// Package names of a system that has one version of PostgreSQL.
+struct Names {
+    server: &'static [&'static str],
+    headers: &'static [&'static str],
+    libclang: &'static [&'static str],
+}
+
+const FEDORA: Names = Names {
+    server: &["postgresql-server", "postgresql-contrib"],
+    headers: &["postgresql-server-devel"],
+    libclang: &["clang-devel"],
+};
+const SUSE: Names = Names {
+    server: &["postgresql-server", "postgresql-contrib"],
+    headers: &["postgresql-server-devel"],
+    libclang: &["clang-devel"],
+};
+const ARCH: Names = Names {
+    server: &["postgresql"],
+    headers: &["postgresql"],
+    libclang: &["clang"],
+};
+
+impl Names {
+    fn of(&self, needs: &[Need]) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for need in needs {
+            let names = match need {
+                Need::Server(_) => self.server,
+                Need::Headers(_) => self.headers,
+                Need::Libclang => self.libclang,
+            };
+            for name in names {
+                if !all.iter().any(|other| other == name) {
+                    all.push((*name).to_owned());
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Debian has packages per version; without any PostgreSQL it is the distribution's own version.
+fn debian_packages(needs: &[Need], default_major: Option<u32>) -> Vec<String> {
+    let mut all = Vec::new();
+    for need in needs {
+        match need {
+            Need::Server(major) => all.push(match major.or(default_major) {
+                Some(major) => format!("postgresql-{major}"),
+                None => "postgresql".to_owned(),
+            }),
+            Need::Headers(major) => all.push(match major.or(default_major) {
+                Some(major) => format!("postgresql-server-dev-{major}"),
+                None => "postgresql-server-dev-all".to_owned(),
+            }),
+            Need::Libclang => all.extend(["libclang-dev".to_owned(), "clang".to_owned()]),
+        }
+    }
+    all
+}
+
+/// The version that the distribution's package `postgresql` stands for.
+fn debian_default_major() -> Option<u32> {
+    let output = Command::new("apt-cache")
+        .args(["show", "--no-all-versions", "postgresql"])
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    default_major(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// Reads `Depends: postgresql-15` and the like.
+fn default_major(shown: &str) -> Option<u32> {
+    shown
+        .lines()
+        .find_map(|line| line.strip_prefix("Depends:"))?
+        .split([',', '|'])
+        .find_map(|package| {
+            let name = package.split_whitespace().next()?;
+            name.strip_prefix("postgresql-")?.parse().ok()
+        })
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    ui::heading(format!("apt-get {}", arguments.join(" ")));
+    let status = Command::new("apt-get")
+        .args(["-q", "-o", "Dpkg::Use-Pty=0"])
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        // Standard output is for the results of this program.
+        .stdout(std::io::stderr())
+        .status()
+        .context("cannot run apt-get")?;
+    if !status.success() {
+        bail!("apt-get failed ({status}); it says why above");
+    }
+    Ok(())
+}
+
+/// While this lives, the packages make no cluster: nobody has asked for a running server. A
+/// machine that has such a setting keeps its own.
+struct NoCluster {
+    written: bool,
+}
+
+impl NoCluster {
+    const FILE: &str = "neardup-setup.conf";
+
+    fn announce(needs: &[Need]) -> Result<Self> {
+        let written = needs.iter().any(|need| matches!(need, Need::Server(_)));
+        if written {
+            let dir = Path::new(CREATECLUSTER_DIR);
+            fs::create_dir_all(dir)
+                .and_then(|()| fs::write(dir.join(Self::FILE), "create_main_cluster = false\n"))
+                .with_context(|| format!("cannot write into {CREATECLUSTER_DIR}"))?;
+        }
+        Ok(Self { written })
+    }
+}
+
+impl Drop for NoCluster {
+    fn drop(&mut self) {
+        if self.written {
+            fs::remove_file(Path::new(CREATECLUSTER_DIR).join(Self::FILE)).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Need; 3] = [Need::Server(None), Need::Headers(None), Need::Libclang];
+
+    #[test]
+    fn knows_the_systems() {
+        assert_eq!(System::of("NAME=x\nID=debian\n"), System::Debian);
+        assert_eq!(
+            System::of("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"),
+            System::Debian
+        );
+        assert_eq!(
+            System::of("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n"),
+            System::Fedora
+        );
+        assert_eq!(System::of("ID=nixos\n"), System::Other);
+        assert_eq!(System::of(""), System::Other);
+    }
+
+    #[test]
+    fn debian_packages_carry_the_version() {
+        assert_eq!(
+            debian_packages(&ALL, Some(15)),
+            [
+                "postgresql-15",
+                "postgresql-server-dev-15",
+                "libclang-dev",
+                "clang"
+            ]
+        );
+        assert_eq!(
+            debian_packages(&[Need::Headers(Some(17))], Some(15)),
+            ["postgresql-server-dev-17"]
+        );
+    }
+
+    #[test]
+    fn one_package_is_named_once() {
+        assert_eq!(ARCH.of(&ALL), ["postgresql", "clang"]);
+    }
+
+    #[test]
+    fn reads_the_distributions_version() {
+        let shown = "Package: postgresql\nDepends: postgresql-common (>= 2), postgresql-17\n";
+        assert_eq!(default_major(shown), Some(17));
+        assert_eq!(default_major("Package: x\n"), None);
+    }
+}

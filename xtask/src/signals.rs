@@ -1,0 +1,58 @@
+//! Ctrl-C and its relatives stop the private servers before the program ends.
+use anyhow::{Context, Result};
+use neardup_pgserver::{interrupted, stop_all, stop_leftovers};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+static INTERACTIVE: AtomicBool = AtomicBool::new(false);
+static SWEEP: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
+
+/// Starts the thread that answers signals.
+pub fn install() -> Result<()> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // While psql has the terminal, Ctrl-C cancels a query there.
+            if signal == SIGINT && INTERACTIVE.load(Ordering::SeqCst) {
+                continue;
+            }
+            stop_all();
+            let sweep = SWEEP.lock().unwrap_or_else(PoisonError::into_inner);
+            for (dir, prefix) in sweep.iter() {
+                if let Err(error) = stop_leftovers(dir, prefix) {
+                    eprintln!("{error:#}");
+                }
+            }
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
+/// Also stops servers that child processes have started in `dir` with names that begin so.
+pub fn sweep_on_signal(dir: &Path, prefix: &str) {
+    SWEEP
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push((dir.to_owned(), prefix.to_owned()));
+}
+
+/// Leaves Ctrl-C to the child that `run` waits for.
+pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
+    INTERACTIVE.store(true, Ordering::SeqCst);
+    let result = run();
+    INTERACTIVE.store(false, Ordering::SeqCst);
+    result
+}
+
+/// After a signal, waits for the thread above to end the program.
+pub fn wait_if_interrupted() {
+    while interrupted() {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,210 @@
+//! Golden files and isolation tests, run by PostgreSQL's own programs.
+use super::{Counts, PURPOSE};
+use crate::cargo::workspace;
+use crate::private::Private;
+use crate::{extension, ui};
+use anyhow::{Context, Result};
+use neardup_pgserver::Server;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// One kind of test that PostgreSQL has a program for.
+struct Suite {
+    /// Its folder below tests/, and the name to filter by.
+    name: &'static str,
+    /// The program, in the folder of PostgreSQL's tests.
+    program: &'static str,
+    /// The folder of the test scripts, and what their names end with.
+    scripts: (&'static str, &'static str),
+}
+
+/// Runs tests/regress: SQL scripts whose output is compared.
+pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
+    let suite = Suite {
+        name: "regress",
+        program: "regress/pg_regress",
+        scripts: ("sql", "sql"),
+    };
+    suite.run(private, server, filters)
+}
+
+/// Runs tests/isolation: concurrent sessions in every order that the specs name.
+pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
+    let suite = Suite {
+        name: "isolation",
+        program: "isolation/pg_isolation_regress",
+        scripts: ("specs", "spec"),
+    };
+    suite.run(private, server, filters)
+}
+
+impl Suite {
+    fn run(&self, private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
+        let input = workspace().join("tests").join(self.name);
+        let (folder, ending) = self.scripts;
+        let tests: Vec<String> = scripts(&input.join(folder), ending)?
+            .into_iter()
+            .filter(|test| is_selected(&format!("{}/{test}", self.name), filters))
+            .collect();
+        if tests.is_empty() {
+            return Ok(Counts::default());
+        }
+        ui::heading(format!("{}: {}", self.program, tests.join(", ")));
+        let Some(program) = private.pg.test_program(self.program) else {
+            return Ok(self.without_program(tests.len()));
+        };
+        let output = self.output_dir(private)?;
+        let mut child = private
+            .instance
+            .client(&program.to_string_lossy())
+            .current_dir(&output)
+            .arg(format!("--inputdir={}", input.display()))
+            .arg(format!("--outputdir={}", output.display()))
+            .arg(format!("--bindir={}", private.instance.bindir.display()))
+            .arg(format!("--host={}", server.socket_dir().display()))
+            .arg(format!("--port={}", server.port()))
+            .args(["--user=postgres", "--encoding=UTF8"])
+            .arg(format!("--dbname=neardup_{}", self.name))
+            .arg(format!("--load-extension={}", extension::NAME))
+            .args(&tests)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let mut counts = Counts::default();
+        if let Some(stdout) = child.stdout.take() {
+            for line in BufReader::new(stdout).split(b'\n') {
+                let line = line?;
+                let line = String::from_utf8_lossy(&line);
+                match outcome(&line) {
+                    Some(true) => counts.passed += 1,
+                    Some(false) => counts.failed += 1,
+                    None => continue,
+                }
+                println!("{line}");
+            }
+        }
+        let status = child.wait()?;
+        // Tests that it could not even begin, for want of the extension say, have no line.
+        let missing = tests.len().saturating_sub(counts.passed + counts.failed);
+        counts.failed += missing;
+        if !status.success() || missing > 0 {
+            show_differences(&output, status, missing);
+        }
+        Ok(counts)
+    }
+
+    /// Not every packaging has PostgreSQL's test programs. CI has to have them.
+    fn without_program(&self, tests: usize) -> Counts {
+        ui::note(format!(
+            "{} does not come with this PostgreSQL; {tests} test(s) of tests/{} not run",
+            self.program, self.name
+        ));
+        Counts {
+            passed: 0,
+            failed: if std::env::var_os("CI").is_some() {
+                tests
+            } else {
+                0
+            },
+        }
+    }
+
+    fn output_dir(&self, private: &Private) -> Result<PathBuf> {
+        let name = format!("{PURPOSE}-output-{}", self.name);
+        let dir = private.instance.data_root.join(name);
+        if dir.exists() {
+            fs::remove_dir_all(&dir)?;
+        }
+        fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+}
+
+/// Whether the filters (none: everything) select the test of this name.
+fn is_selected(test: &str, filters: &[String]) -> bool {
+    filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
+}
+
+/// The names of the scripts in `dir`, sorted; none when there is no such folder.
+fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == ending)
+            && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Reads a line about one test, as PostgreSQL 14 and 15 write it (`test a ... ok   12 ms`) or
+/// later ones (`ok 1   - a   12 ms`). `None` for any other line.
+fn outcome(line: &str) -> Option<bool> {
+    if line.starts_with("ok ") {
+        return Some(true);
+    }
+    if line.starts_with("not ok ") {
+        return Some(false);
+    }
+    let (_, result) = line.strip_prefix("test ")?.split_once("... ")?;
+    Some(result.trim_start().starts_with("ok"))
+}
+
+fn show_differences(output: &Path, status: std::process::ExitStatus, missing: usize) {
+    let differences = output.join("regression.diffs");
+    match fs::read(&differences) {
+        Ok(bytes) if !bytes.is_empty() => {
+            println!("{}", String::from_utf8_lossy(&bytes).trim_end());
+            println!("(from {})", differences.display());
+        }
+        _ => println!("it failed ({status}); {missing} test(s) did not run"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_outcomes_of_old_and_new_versions() {
+        for (line, expected) in [
+            (
+                "test types                        ... ok           12 ms",
+                Some(true),
+            ),
+            (
+                "test types                        ... FAILED       12 ms",
+                Some(false),
+            ),
+            (
+                "ok 1         - types                                    12 ms",
+                Some(true),
+            ),
+            (
+                "not ok 2     - planner                                  12 ms",
+                Some(false),
+            ),
+            ("============== running regression test queries", None),
+            ("# using postmaster on /tmp, port 5432", None),
+            ("1..2", None),
+        ] {
+            assert_eq!(outcome(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn filters_select_by_suite_and_by_name() {
+        let filters = ["regress/ty".to_owned()];
+        assert!(is_selected("regress/types", &filters));
+        assert!(!is_selected("isolation/types", &filters));
+    }
+}

@@ -1,0 +1,138 @@
+//! Tests in Rust: those of the pure packages, and those over a connection.
+use super::{Counts, PURPOSE};
+use crate::cargo::cargo;
+use crate::private::Private;
+use crate::ui;
+use anyhow::{Context, Result};
+use neardup_pgserver::Server;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// Packages whose tests need no server.
+const PURE: [&str; 4] = [
+    "neardup-sketch",
+    "neardup-blocktree",
+    "neardup-pgserver",
+    "xtask",
+];
+const INTEGRATION: &str = "neardup-tests";
+
+/// Runs the tests that need no server.
+pub fn pure(filters: &[String]) -> Result<Counts> {
+    let (whole, rest): (Vec<&str>, Vec<&str>) =
+        PURE.iter().partition(|name| is_selected(name, filters));
+    let mut counts = Counts::default();
+    if !whole.is_empty() {
+        counts += run(&whole, &[], |_| {})?;
+    }
+    if !rest.is_empty() {
+        counts += run(&rest, filters, |_| {})?;
+    }
+    Ok(counts)
+}
+
+/// Runs the tests over a connection to `server`.
+pub fn integration(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
+    let whole = is_selected(INTEGRATION, filters);
+    let filters = if whole { &[] } else { filters };
+    run(&[INTEGRATION], filters, |command| {
+        let instance = &private.instance;
+        command
+            .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"))
+            .env("NEARDUP_TEST_BINDIR", &instance.bindir)
+            .env("NEARDUP_TEST_DATA_ROOT", &instance.data_root)
+            .env("NEARDUP_TEST_OS_USER", instance.user.name())
+            .env("NEARDUP_TEST_SERVERS", PURPOSE);
+    })
+}
+
+/// Whether the filters (none: everything) select all tests of a package.
+fn is_selected(package: &str, filters: &[String]) -> bool {
+    filters.is_empty()
+        || filters
+            .iter()
+            .any(|filter| package.contains(filter.as_str()))
+}
+
+/// Runs `cargo test` for `packages`, passes its output on and counts.
+fn run(packages: &[&str], filters: &[String], adjust: impl FnOnce(&mut Command)) -> Result<Counts> {
+    ui::heading(format!("cargo test: {}", packages.join(", ")));
+    let mut command = cargo();
+    command.args(["test", "--no-fail-fast"]);
+    for name in packages {
+        command.args(["--package", name]);
+    }
+    command.arg("--").args(filters);
+    adjust(&mut command);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo")?;
+    let mut counts = Counts::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            if !is_noise(&line) {
+                println!("{line}");
+            }
+            counts += of_line(&line);
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() && counts.failed == 0 {
+        // A test that does not compile, or a process that died under its tests.
+        eprintln!("cargo test failed ({status}) without naming a test; counted as one failure");
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+/// Lines about targets without tests, of which a filtered run has many.
+fn is_noise(line: &str) -> bool {
+    line.is_empty() || line == "running 0 tests" || line.starts_with("test result: ok. 0 passed")
+}
+
+/// Reads `test result: FAILED. 3 passed; 1 failed; ...`.
+fn of_line(line: &str) -> Counts {
+    let number = |what: &str| -> Option<usize> {
+        let before = line
+            .split(what)
+            .next()
+            .filter(|part| part.len() < line.len())?;
+        before.split_whitespace().last()?.parse().ok()
+    };
+    if !line.starts_with("test result: ") {
+        return Counts::default();
+    }
+    Counts {
+        passed: number(" passed;").unwrap_or(0),
+        failed: number(" failed;").unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_the_result_lines() {
+        let line = "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; \
+                    4 filtered out; finished in 0.03s";
+        let expected = Counts {
+            passed: 13,
+            failed: 2,
+        };
+        assert_eq!(of_line(line), expected);
+        assert_eq!(of_line("test a::b ... ok"), Counts::default());
+        assert_eq!(of_line("13 passed; 2 failed;"), Counts::default());
+    }
+
+    #[test]
+    fn filters_select_packages_by_a_part_of_the_name() {
+        let filters = ["sketch".to_owned()];
+        assert!(is_selected("neardup-sketch", &filters));
+        assert!(!is_selected("neardup-blocktree", &filters));
+        assert!(is_selected("neardup-blocktree", &[]));
+    }
+}
