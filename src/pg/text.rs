@@ -46,7 +46,7 @@ fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
             ));
             if encoding == pg_enc::PG_SQL_ASCII {
                 raised
-                    .hint("The database has the encoding SQL_ASCII. Convert the text first: convert_from(convert_to(x, 'SQL_ASCII'), encoding) in a database in UTF8.")
+                    .hint("The encoding SQL_ASCII does not say what bytes mean. If they are LATIN1, pass convert_from(convert(convert_to(x, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII').")
                     .raise()
             } else {
                 raised.raise()
