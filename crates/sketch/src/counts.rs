@@ -27,7 +27,8 @@ const CHUNK: usize = 4096;
 /// Linear probing, at most half full, a power of two of slots.
 struct Table {
     slots: Vec<Slot>,
-    len: usize,
+    /// Which slots are in use, so that neither reading nor emptying the table looks at the others.
+    used: Vec<u32>,
     key: [u64; 2],
 }
 
@@ -41,10 +42,17 @@ impl Table {
         (product as u64) ^ (product >> 64) as u64
     }
 
+    /// Empties the table. Afterwards it has `slots` slots or more, but no large table is kept.
     fn reset(&mut self, slots: usize) {
-        self.slots.clear();
-        self.slots.resize(slots, Slot::default());
-        self.len = 0;
+        if slots > self.slots.len() || self.slots.len() > KEPT_SLOTS.max(slots) {
+            self.slots = vec![Slot::default(); slots];
+            self.used = Vec::with_capacity(slots / 2);
+        } else {
+            for &at in &self.used {
+                self.slots[at as usize] = Slot::default();
+            }
+            self.used.clear();
+        }
     }
 
     #[inline]
@@ -55,7 +63,7 @@ impl Table {
             let slot = &mut self.slots[at];
             if slot.count == 0 {
                 *slot = Slot { hash, count };
-                self.len += 1;
+                self.used.push(at as u32);
                 return;
             }
             if slot.hash == hash {
@@ -67,20 +75,21 @@ impl Table {
     }
 
     fn is_full(&self) -> bool {
-        2 * self.len >= self.slots.len()
+        2 * self.used.len() >= self.slots.len()
     }
 
     fn grow(&mut self) {
         let slots = 4 * self.slots.len();
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
-        self.len = 0;
-        for slot in old.into_iter().filter(|slot| slot.count > 0) {
-            self.add(slot.hash, slot.count);
+        let used = std::mem::replace(&mut self.used, Vec::with_capacity(slots / 2));
+        for at in used {
+            let Slot { hash, count } = old[at as usize];
+            self.add(hash, count);
         }
     }
 
     fn iter(&self) -> impl Iterator<Item = Slot> {
-        self.slots.iter().copied().filter(|slot| slot.count > 0)
+        self.used.iter().map(|&at| self.slots[at as usize])
     }
 }
 
@@ -113,7 +122,7 @@ impl FeatureCounts {
         Self {
             table: Table {
                 slots: Vec::new(),
-                len: 0,
+                used: Vec::new(),
                 key,
             },
             partitions: Vec::new(),
@@ -127,7 +136,6 @@ impl FeatureCounts {
         let slots = (2 * expected)
             .next_power_of_two()
             .clamp(MIN_SLOTS, KEPT_SLOTS);
-        self.table.slots.shrink_to(KEPT_SLOTS);
         self.table.reset(slots.min(self.max_slots));
     }
 
@@ -194,7 +202,6 @@ impl FeatureCounts {
                 .for_each(|slot| each(slot.hash, slot.count));
         }
         self.table.reset(MIN_SLOTS);
-        self.table.slots.shrink_to(KEPT_SLOTS);
     }
 
     fn add_growing(&mut self, hash: u64, count: u64) {

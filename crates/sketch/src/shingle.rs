@@ -21,6 +21,13 @@ impl HashSink for crate::counts::FeatureCounts {
 
 /// Bytes of tokens after which the features are hashed.
 const BATCH_BYTES: usize = 1 << 15;
+/// Bytes of a block of ASCII text.
+pub(crate) const BLOCK: usize = 64;
+/// Bytes after a block that may be read.
+const PAD: usize = 16;
+/// A block with room to read beyond.
+pub(crate) type PaddedBlock = [u8; BLOCK + PAD];
+
 /// Bytes of the buffer that are kept from one text to the next.
 const KEPT_BYTES: usize = 1 << 18;
 
@@ -89,12 +96,22 @@ impl Shingles {
     /// Ends a token, of which at least one byte was added.
     #[inline]
     pub fn end_token(&mut self, sink: &mut impl HashSink) {
+        self.close_token();
+        self.flush_batch(sink);
+    }
+
+    #[inline(always)]
+    fn close_token(&mut self) {
         debug_assert!(self.len > self.open, "an empty token");
         self.bytes[self.len] = SEPARATOR;
         self.len += 1;
         self.starts.push(self.open);
         self.open = self.len;
-        if self.len >= BATCH_BYTES {
+    }
+
+    #[inline]
+    fn flush_batch(&mut self, sink: &mut impl HashSink) {
+        if self.open >= BATCH_BYTES {
             self.flush(sink);
         }
     }
@@ -106,19 +123,83 @@ impl Shingles {
         self.end_token(sink);
     }
 
-    /// The token that is being added, as far as it has come.
-    pub fn open_token(&self) -> &[u8] {
-        &self.bytes[self.open..self.len]
+    /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if one
+    /// is open, ends; `open` tells whether one is open at the start of the block. Returns whether one
+    /// is at its end.
+    #[inline(always)]
+    pub fn push_block(
+        &mut self,
+        block: &PaddedBlock,
+        mut edges: u64,
+        open: bool,
+        sink: &mut impl HashSink,
+    ) -> bool {
+        // All of the block, a separator for each token, and room for copying too much.
+        let needed = self.len + 2 * BLOCK + 2 * PAD;
+        if self.bytes.len() < needed {
+            self.make_room(needed);
+        }
+        if open {
+            if edges == 0 {
+                self.copy_short(block, 0, BLOCK);
+                return true;
+            }
+            self.copy_short(block, 0, edges.trailing_zeros() as usize);
+            self.close_word();
+            edges &= edges - 1;
+        }
+        while edges != 0 {
+            let start = edges.trailing_zeros() as usize;
+            edges &= edges - 1;
+            if edges == 0 {
+                self.copy_short(block, start, BLOCK);
+                self.flush_batch(sink);
+                return true;
+            }
+            self.copy_short(block, start, edges.trailing_zeros() as usize);
+            self.close_word();
+            edges &= edges - 1;
+        }
+        self.flush_batch(sink);
+        false
     }
 
-    /// Drops the token that is being added.
-    pub fn abandon_token(&mut self) {
-        self.len = self.open;
+    /// Appends `block[start..end]`. Most words are short, and copying a fixed number of bytes is much
+    /// faster than calling for an exact one.
+    #[inline(always)]
+    fn copy_short(&mut self, block: &PaddedBlock, start: usize, end: usize) {
+        let len = end - start;
+        let out = &mut self.bytes[self.len..];
+        out[..PAD].copy_from_slice(&block[start..start + PAD]);
+        if len > PAD {
+            out[PAD..len].copy_from_slice(&block[start + PAD..end]);
+        }
+        self.len += len;
+    }
+
+    /// Ends an ASCII token; drops it if it consists of `_` alone, for a segment without letter or
+    /// digit is no word.
+    #[inline(always)]
+    fn close_word(&mut self) {
+        if self.bytes[self.open] == b'_'
+            && !self.bytes[self.open..self.len]
+                .iter()
+                .any(u8::is_ascii_alphanumeric)
+        {
+            self.len = self.open;
+        } else {
+            self.close_token();
+        }
+    }
+
+    /// Ends the ASCII token that [`Shingles::push_block`] left open.
+    pub fn end_block_token(&mut self, sink: &mut impl HashSink) {
+        self.close_word();
+        self.flush_batch(sink);
     }
 
     /// Hashes all complete shingles; keeps the tokens that the next shingles need.
     fn flush(&mut self, sink: &mut impl HashSink) {
-        debug_assert_eq!(self.open, self.len, "between tokens");
         let count = self.starts.len();
         if count < self.width {
             return;
@@ -139,7 +220,7 @@ impl Shingles {
         self.starts.drain(..kept);
         self.starts.iter_mut().for_each(|start| *start -= from);
         self.len -= from;
-        self.open = self.len;
+        self.open -= from;
     }
 
     /// Ends the text. One with fewer tokens than a shingle is a single feature.
@@ -171,8 +252,6 @@ mod tests {
         shingles.reset();
         for token in tokens {
             let half = token.len() / 2;
-            shingles.push_part(b"to be dropped");
-            shingles.abandon_token();
             shingles.push_part(&token.as_bytes()[..half]);
             shingles.push(&token.as_bytes()[half..], &mut all);
         }
