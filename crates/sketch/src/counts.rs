@@ -28,7 +28,9 @@ const CHUNK: usize = 4096;
 struct Table {
     slots: Vec<Slot>,
     /// Which slots are in use, so that neither reading nor emptying the table looks at the others.
+    /// The first `len` count; half as many as slots, and one to write into.
     used: Vec<u32>,
+    len: usize,
     key: [u64; 2],
 }
 
@@ -45,29 +47,38 @@ impl Table {
     /// Empties the table. Afterwards it has `slots` slots or more, but no large table is kept.
     fn reset(&mut self, slots: usize) {
         if slots > self.slots.len() || self.slots.len() > KEPT_SLOTS.max(slots) {
-            self.slots = vec![Slot::default(); slots];
-            self.used = Vec::with_capacity(slots / 2);
+            *self = Self::new(slots, self.key);
         } else {
-            for &at in &self.used {
+            for &at in &self.used[..self.len] {
                 self.slots[at as usize] = Slot::default();
             }
-            self.used.clear();
+            self.len = 0;
         }
     }
 
-    #[inline]
+    fn new(slots: usize, key: [u64; 2]) -> Self {
+        Self {
+            slots: vec![Slot::default(); slots],
+            used: vec![0; slots / 2 + 1],
+            len: 0,
+            key,
+        }
+    }
+
+    #[inline(always)]
     fn add(&mut self, hash: u64, count: u64) {
         let mask = self.slots.len() - 1;
         let mut at = self.mix(hash) as usize & mask;
         loop {
             let slot = &mut self.slots[at];
-            if slot.count == 0 {
-                *slot = Slot { hash, count };
-                self.used.push(at as u32);
-                return;
-            }
-            if slot.hash == hash {
+            // A new feature and a known one take the same way: which of them comes next is hard to
+            // predict, for a processor too.
+            let new = slot.count == 0;
+            if new | (slot.hash == hash) {
+                slot.hash = hash;
                 slot.count += count;
+                self.used[self.len] = at as u32;
+                self.len += usize::from(new);
                 return;
             }
             at = (at + 1) & mask;
@@ -75,21 +86,21 @@ impl Table {
     }
 
     fn is_full(&self) -> bool {
-        2 * self.used.len() >= self.slots.len()
+        2 * self.len >= self.slots.len()
     }
 
+    #[cold]
     fn grow(&mut self) {
-        let slots = 4 * self.slots.len();
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
-        let used = std::mem::replace(&mut self.used, Vec::with_capacity(slots / 2));
-        for at in used {
-            let Slot { hash, count } = old[at as usize];
-            self.add(hash, count);
+        let larger = Self::new(4 * self.slots.len(), self.key);
+        for slot in std::mem::replace(self, larger).iter() {
+            self.add(slot.hash, slot.count);
         }
     }
 
     fn iter(&self) -> impl Iterator<Item = Slot> {
-        self.used.iter().map(|&at| self.slots[at as usize])
+        self.used[..self.len]
+            .iter()
+            .map(|&at| self.slots[at as usize])
     }
 }
 
@@ -120,11 +131,7 @@ impl FeatureCounts {
         let random = RandomState::new();
         let key = [random.hash_one(0), random.hash_one(1)];
         Self {
-            table: Table {
-                slots: Vec::new(),
-                used: Vec::new(),
-                key,
-            },
+            table: Table::new(0, key),
             partitions: Vec::new(),
             max_slots,
         }

@@ -146,6 +146,29 @@ fn ascii_len(text: &str) -> usize {
         .map_or(0, |at| at + 1)
 }
 
+/// Number of ASCII bytes at the start.
+fn leading_ascii(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk::<64>() {
+        // Without a branch for each byte, for vector code.
+        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
+            break;
+        }
+        at += 64;
+    }
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            return at + (high.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + bytes[at..]
+        .iter()
+        .take_while(|byte| byte.is_ascii())
+        .count()
+}
+
 /// Length of the stretch at the start of `text` that has to take the general way.
 fn general_len(text: &str) -> usize {
     let mut chars = text.char_indices();
