@@ -135,6 +135,19 @@ impl Shingles {
         self.end_token(sink);
     }
 
+    /// Adds a character as a token.
+    #[inline(always)]
+    pub fn push_char(&mut self, c: char, sink: &mut impl HashSink) {
+        let mut utf8 = [0; 4];
+        let len = c.encode_utf8(&mut utf8).len();
+        if self.bytes.len() < self.len + 5 {
+            self.make_room(self.len + 5);
+        }
+        self.bytes[self.len..][..4].copy_from_slice(&utf8);
+        self.len += len;
+        self.end_token(sink);
+    }
+
     /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if one
     /// is open, ends; `open` tells whether one is open at the start of the block. Returns whether one
     /// is at its end.
@@ -194,9 +207,9 @@ impl Shingles {
     #[inline(always)]
     fn close_word(&mut self) {
         if self.bytes[self.open] == b'_'
-            && !self.bytes[self.open..self.len]
+            && self.bytes[self.open..self.len]
                 .iter()
-                .any(u8::is_ascii_alphanumeric)
+                .all(|&byte| byte == b'_')
         {
             self.len = self.open;
         } else {

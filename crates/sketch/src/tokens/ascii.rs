@@ -4,6 +4,8 @@
 //! digits and `_` belong to words, and a single character between two of them does when it is
 //! `'` `.` `:` between letters (WB6, WB7) or `'` `.` `,` `;` between digits (WB11, WB12). With a bit
 //! per character for each kind that is a handful of shifts.
+//!
+//! Nothing changes if some letters take several bytes, each of which counts as a letter.
 
 use super::kinds::{BLOCK, Masks, classify};
 use crate::shingle::{HashSink, PaddedBlock, Shingles};
@@ -22,8 +24,8 @@ struct Before {
     word: bool,
 }
 
-/// Feeds the words of ASCII `text`, in lower case, to `shingles`. At both ends of `text` there must
-/// be a word boundary.
+/// Feeds the words of `text`, in lower case, to `shingles`. It must consist of ASCII and letters that
+/// behave as ASCII letters do, these in lower case already, with word boundaries at its ends.
 pub(super) fn tokenize(
     text: &[u8],
     shingles: &mut Shingles,
@@ -64,7 +66,7 @@ fn tokenize_blocks(
 ) {
     let mut masks = [Masks::default(); BLOCKS + 1];
     classify(blocks, &mut masks);
-    masks[blocks.len()].letter = after.is_ascii_alphabetic().into();
+    masks[blocks.len()].letter = (after.is_ascii_alphabetic() || !after.is_ascii()).into();
     masks[blocks.len()].digit = after.is_ascii_digit().into();
     for (block, masks) in blocks.iter().zip(masks.windows(2)) {
         let word = words(&masks[0], *before, &masks[1]);

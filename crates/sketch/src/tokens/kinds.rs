@@ -1,4 +1,6 @@
-//! The kinds of ASCII characters that the word-break rules tell apart, a bit per character.
+//! The kinds of ASCII characters that the word-break rules tell apart, a bit per byte.
+//!
+//! All other bytes count as letters, for text in which all other characters are letters.
 
 const LETTER: u8 = 1;
 const DIGIT: u8 = 2;
@@ -12,7 +14,7 @@ pub(super) const BLOCK: usize = crate::shingle::BLOCK;
 /// Kinds of the characters of a block, the first in the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Masks {
-    /// Letters.
+    /// Letters, and all bytes of non-ASCII characters.
     pub letter: u64,
     /// Digits.
     pub digit: u64,
@@ -46,7 +48,7 @@ fn classify_portable(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
 
 #[inline(always)]
 const fn kind(byte: u8) -> u8 {
-    let letter = ((byte | 0x20).wrapping_sub(b'a') < 26) as u8;
+    let letter = ((byte | 0x20).wrapping_sub(b'a') < 26) as u8 | byte >> 7;
     let digit = (byte.wrapping_sub(b'0') < 10) as u8;
     let both = ((byte == b'\'') as u8) | ((byte == b'.') as u8);
     let mid_letter = both | (byte == b':') as u8;
@@ -123,7 +125,8 @@ mod avx2 {
         let letter = range(_mm256_or_si256(text, _mm256_set1_epi8(0x20)), b'a', 26);
         let both = _mm256_or_si256(equal(b'\''), equal(b'.'));
         [
-            letter,
+            // Bytes of 128 and more have the highest bit, the one that is looked at.
+            _mm256_or_si256(letter, text),
             range(text, b'0', 10),
             equal(b'_'),
             _mm256_or_si256(both, equal(b':')),
@@ -147,7 +150,7 @@ mod tests {
                 .sum()
         };
         Masks {
-            letter: mask(|c| c.is_ascii_alphabetic()),
+            letter: mask(|c| c.is_ascii_alphabetic() || !c.is_ascii()),
             digit: mask(|c| c.is_ascii_digit()),
             underscore: mask(|c| c == '_'),
             mid_letter: mask(|c| "'.:".contains(c)),
