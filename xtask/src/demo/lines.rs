@@ -1,5 +1,6 @@
 //! Files with one document per line: tab-separated values and JSON lines, plain or gzipped.
 use super::source::{Complaints, Document, Take, text};
+use crate::ui::plural;
 use anyhow::{Context, Result};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
@@ -76,8 +77,8 @@ pub fn tsv(line: &str, _number: usize) -> std::result::Result<Document, String> 
     let columns: Vec<&str> = line.split('\t').collect();
     let [name, body] = columns[..] else {
         return Err(format!(
-            "{} column(s) where identifier, tab, text are expected (a tab in the text is written \\t)",
-            columns.len()
+            "{} where identifier, tab, text are expected (a tab in the text is written \\t)",
+            plural(columns.len(), "column", "columns")
         ));
     };
     Ok(Document {

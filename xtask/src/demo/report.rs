@@ -155,7 +155,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         plural(*probes, "document", "documents")
     );
     let rows = [("index", index), ("sequential scan", scan)];
-    for (name, timed) in rows {
+    for (name, timed) in rows.into_iter().skip(usize::from(!with_index)) {
         out += &format!(
             "   {name:<16} {:>9} in all, {:>7} each\n",
             duration(timed.time),
