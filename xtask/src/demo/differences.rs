@@ -1,5 +1,6 @@
 //! Where two texts begin to differ, in a form that people can read.
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// A difference is shown even if a better one takes longer to find.
@@ -25,105 +26,111 @@ pub struct Place {
     pub new: Option<String>,
 }
 
-/// Compares two texts; keeps `places` places and `width` characters of each line.
+/// Compares two texts word by word; keeps `places` places and `width` characters of each line.
 pub fn between(old: &str, new: &str, places: usize, width: usize) -> Difference {
     if old == new {
         return Difference::Nothing;
     }
-    let old: Vec<String> = old.lines().map(collapsed).collect();
-    let new: Vec<String> = new.lines().map(collapsed).collect();
+    let (old, new) = (Words::of(old), Words::of(new));
     let deadline = Some(Instant::now() + PATIENCE);
-    let operations = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline);
-    let found: Vec<Place> = hunks(&operations)
-        .into_iter()
-        .filter_map(|hunk| place(&old[hunk.old], &new[hunk.new], width))
-        .take(places)
-        .collect();
+    let (old_words, new_words) = (old.words(), new.words());
+    let operations =
+        capture_diff_slices_deadline(Algorithm::Myers, &old_words, &new_words, deadline);
+    let mut found: Vec<Place> = Vec::new();
+    for operation in operations {
+        if matches!(operation, DiffOp::Equal { .. }) {
+            continue;
+        }
+        let place = place(
+            &old,
+            operation.old_range(),
+            &new,
+            operation.new_range(),
+            width,
+        );
+        // Several words of one line may differ.
+        if found.last() != Some(&place) {
+            if found.len() == places {
+                break;
+            }
+            found.push(place);
+        }
+    }
     if found.is_empty() {
         return Difference::WhiteSpace;
     }
     Difference::Words(found)
 }
 
-/// The line's words with single blanks between them; control characters (a terminal would obey
-/// them) are left out.
-fn collapsed(line: &str) -> String {
-    let words: Vec<String> = line
-        .split_whitespace()
-        .map(|word| word.chars().filter(|c| !c.is_control()).collect())
-        .collect();
-    words.join(" ")
+/// A text's words, each with the line that it stands in.
+struct Words {
+    lines: Vec<String>,
+    /// Index of the line, and the word's place among that line's bytes.
+    words: Vec<(usize, Range<usize>)>,
 }
 
-struct Hunk {
-    old: std::ops::Range<usize>,
-    new: std::ops::Range<usize>,
-}
-
-/// Runs of changed lines; neighbouring deletions and insertions are one.
-fn hunks(operations: &[DiffOp]) -> Vec<Hunk> {
-    let mut all: Vec<Hunk> = Vec::new();
-    let mut open = false;
-    for operation in operations {
-        if matches!(operation, DiffOp::Equal { .. }) {
-            open = false;
-            continue;
-        }
-        let (old, new) = (operation.old_range(), operation.new_range());
-        match all.last_mut() {
-            Some(last) if open => {
-                last.old.end = old.end;
-                last.new.end = new.end;
+impl Words {
+    /// Blanks are collapsed; control characters, which a terminal would obey, are left out.
+    fn of(text: &str) -> Self {
+        let mut lines = Vec::new();
+        let mut words = Vec::new();
+        for line in text.lines() {
+            let mut shown = String::new();
+            for word in line.split_whitespace() {
+                if !shown.is_empty() {
+                    shown.push(' ');
+                }
+                let start = shown.len();
+                shown.extend(word.chars().filter(|c| !c.is_control()));
+                words.push((lines.len(), start..shown.len()));
             }
-            _ => all.push(Hunk { old, new }),
+            lines.push(shown);
         }
-        open = true;
+        Self { lines, words }
     }
-    all
+
+    fn words(&self) -> Vec<&str> {
+        self.words
+            .iter()
+            .map(|(line, range)| &self.lines[*line][range.clone()])
+            .collect()
+    }
+
+    /// The line of the word with this index, or of the last word.
+    fn line(&self, word: usize) -> Option<&str> {
+        let (line, _) = self.words.get(word).or(self.words.last())?;
+        Some(&self.lines[*line])
+    }
+
+    /// Whether these words are lines of their own, from the first word of one to the last of one.
+    fn are_lines(&self, range: &Range<usize>) -> bool {
+        let line = |word: usize| self.words.get(word).map(|(line, _)| *line);
+        let before = range.start.checked_sub(1).and_then(line);
+        before != line(range.start) && line(range.end - 1) != line(range.end)
+    }
 }
 
-/// The lines in which a hunk's words first differ; `None` when the same words are only broken into
-/// lines differently.
-fn place(old: &[String], new: &[String], width: usize) -> Option<Place> {
-    let words = |lines: &[String]| -> Vec<String> {
-        let words = lines.iter().flat_map(|line| line.split_whitespace());
-        words.map(str::to_owned).collect()
-    };
-    let (old_words, new_words) = (words(old), words(new));
-    if old_words == new_words {
-        return None;
-    }
-    let same = old_words
-        .iter()
-        .zip(&new_words)
-        .take_while(|(a, b)| a == b)
-        .count();
-    let (old, new) = (line_of_word(old, same), line_of_word(new, same));
-    let at = match (old, new) {
+/// The lines of two ranges of words that stand for each other, of which one may be empty.
+fn place(
+    old: &Words,
+    old_range: Range<usize>,
+    new: &Words,
+    new_range: Range<usize>,
+    width: usize,
+) -> Place {
+    // Lines that only one text has need no counterpart; a word within a line does.
+    let only_new = old_range.is_empty() && new.are_lines(&new_range);
+    let only_old = new_range.is_empty() && old.are_lines(&old_range);
+    let old_line = old.line(old_range.start).filter(|_| !only_new);
+    let new_line = new.line(new_range.start).filter(|_| !only_old);
+    let at = match (old_line, new_line) {
         (Some(old), Some(new)) => common_prefix(old, new),
         _ => 0,
     };
-    Some(Place {
-        old: old.map(|line| excerpt(line, at, width)),
-        new: new.map(|line| excerpt(line, at, width)),
-    })
-}
-
-/// The line that holds the word of this index, or the last one that holds any.
-fn line_of_word(lines: &[String], index: usize) -> Option<&str> {
-    let mut before = 0;
-    let mut last = None;
-    for line in lines {
-        let count = line.split_whitespace().count();
-        if count > 0 {
-            last = Some(line.as_str());
-        }
-        before += count;
-        if before > index {
-            break;
-        }
+    Place {
+        old: old_line.map(|line| excerpt(line, at, width)),
+        new: new_line.map(|line| excerpt(line, at, width)),
     }
-    last
 }
 
 /// How many characters both begin with.
@@ -198,6 +205,15 @@ mod tests {
             words(old, new),
             [(some("four five six"), some("three four FIVE"))]
         );
+        let new = "a new first line\none two\nthree four five\nsix";
+        assert_eq!(words(old, new), [(None, some("a new first line"))]);
+    }
+
+    #[test]
+    fn a_word_that_only_one_line_has_is_shown_beside_the_other_line() {
+        assert_eq!(words("a b c\nd", "a c\nd"), [(some("a b c"), some("a c"))]);
+        assert_eq!(words("", "a"), [(None, some("a"))]);
+        assert_eq!(words("a b", "a"), [(some("a b"), some("a"))]);
     }
 
     #[test]
