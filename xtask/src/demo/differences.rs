@@ -77,11 +77,15 @@ impl Words {
         for line in text.lines() {
             let mut shown = String::new();
             for word in line.split_whitespace() {
+                let word: String = word.chars().filter(|c| !c.is_control()).collect();
+                if word.is_empty() {
+                    continue;
+                }
                 if !shown.is_empty() {
                     shown.push(' ');
                 }
                 let start = shown.len();
-                shown.extend(word.chars().filter(|c| !c.is_control()));
+                shown.push_str(&word);
                 words.push((lines.len(), start..shown.len()));
             }
             lines.push(shown);
@@ -240,5 +244,7 @@ mod tests {
     fn control_characters_do_not_reach_the_terminal() {
         let (old, _) = words("a \u{1b}[31mred", "b").remove(0);
         assert_eq!(old.unwrap(), "a [31mred");
+        let (old, _) = words("a \u{1b} c", "b").remove(0);
+        assert_eq!(old.unwrap(), "a c");
     }
 }
