@@ -60,10 +60,11 @@ impl<const N: usize> Nearest<N> {
                 return Ok(Some(row));
             }
             if self.first.take().is_none() {
-                if self.found_to >= 64 * N as u32 {
+                if self.found_to >= self.scan.design().bits() {
                     return Ok(None);
                 }
-                let plan = next_plan(self.found_to, self.scan.plan().cost(), &mut plan_of);
+                let widest = self.scan.design().bits();
+                let plan = next_plan(self.found_to, widest, self.scan.plan().cost(), &mut plan_of);
                 self.scan.widen(plan, self.found_to);
             }
             self.find_ring(tree)?;
@@ -89,6 +90,7 @@ impl<const N: usize> Nearest<N> {
             }
         }
         let then_by = &self.then_by;
+        let skipped = self.scan.design().scope_words();
         self.ring.sort_unstable_by(|a, b| {
             // The nearest last, where `pop` takes it.
             (b.distance.cmp(&a.distance))
@@ -96,7 +98,7 @@ impl<const N: usize> Nearest<N> {
                     let far = |row: &Match<N>| {
                         then_by
                             .iter()
-                            .map(|key| distance(key, &row.fingerprint))
+                            .map(|key| distance(key, &row.fingerprint, skipped))
                             .collect::<Vec<_>>()
                     };
                     if then_by.is_empty() {
@@ -115,10 +117,10 @@ impl<const N: usize> Nearest<N> {
 /// The plan for the ring beyond a distance, after a plan of some cost.
 fn next_plan<const N: usize>(
     found_to: u32,
+    widest: u32,
     cost: f64,
     plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>,
 ) -> Rc<Plan<N>> {
-    let widest = 64 * N as u32;
     let mut plan = plan_of(found_to + 1);
     while !plan.is_whole() && plan.radius < widest {
         let wider = plan_of(plan.radius + 1);
