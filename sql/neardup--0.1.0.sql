@@ -331,3 +331,33 @@ CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
 -- As amcheck's functions: it locks out writers and reads everything.
 REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;
+
+-- Constraints of any radius: EXCLUDE USING neardup (ball(fp, 8) WITH ~=).
+CREATE OPERATOR CLASS fingerprint_ball_ops DEFAULT FOR TYPE fingerprint_ball USING neardup AS
+    OPERATOR 2 ~= (fingerprint_ball, fingerprint_ball), STORAGE fingerprint;
+CREATE OPERATOR CLASS bigint_ball_ops DEFAULT FOR TYPE bigint_ball USING neardup AS
+    OPERATOR 2 ~= (bigint_ball, bigint_ball), STORAGE bigint;
+
+-- Columns in front of the fingerprint: a scope, within which rows are compared. Equality is that
+-- of the type's hash operator class, whose hash the index keeps.
+CREATE OPERATOR FAMILY integer_scope_ops USING neardup;
+CREATE OPERATOR CLASS int2_scope_ops DEFAULT FOR TYPE int2 USING neardup FAMILY integer_scope_ops AS OPERATOR 3 = (int2, int2);
+CREATE OPERATOR CLASS int4_scope_ops DEFAULT FOR TYPE int4 USING neardup FAMILY integer_scope_ops AS OPERATOR 3 = (int4, int4);
+CREATE OPERATOR CLASS int8_scope_ops DEFAULT FOR TYPE int8 USING neardup FAMILY integer_scope_ops AS OPERATOR 3 = (int8, int8);
+ALTER OPERATOR FAMILY integer_scope_ops USING neardup ADD
+    OPERATOR 3 = (int2, int4), OPERATOR 3 = (int2, int8), OPERATOR 3 = (int4, int2),
+    OPERATOR 3 = (int4, int8), OPERATOR 3 = (int8, int2), OPERATOR 3 = (int8, int4);
+CREATE OPERATOR CLASS bool_scope_ops DEFAULT FOR TYPE boolean USING neardup AS OPERATOR 3 = (boolean, boolean);
+CREATE OPERATOR CLASS text_scope_ops DEFAULT FOR TYPE text USING neardup AS OPERATOR 3 = (text, text);
+CREATE OPERATOR CLASS bpchar_scope_ops DEFAULT FOR TYPE bpchar USING neardup AS OPERATOR 3 = (bpchar, bpchar);
+CREATE OPERATOR CLASS name_scope_ops DEFAULT FOR TYPE name USING neardup AS OPERATOR 3 = (name, name);
+CREATE OPERATOR CLASS uuid_scope_ops DEFAULT FOR TYPE uuid USING neardup AS OPERATOR 3 = (uuid, uuid);
+CREATE OPERATOR CLASS bytea_scope_ops DEFAULT FOR TYPE bytea USING neardup AS OPERATOR 3 = (bytea, bytea);
+CREATE OPERATOR CLASS date_scope_ops DEFAULT FOR TYPE date USING neardup AS OPERATOR 3 = (date, date);
+CREATE OPERATOR CLASS timestamp_scope_ops DEFAULT FOR TYPE timestamp USING neardup AS OPERATOR 3 = (timestamp, timestamp);
+CREATE OPERATOR CLASS timestamptz_scope_ops DEFAULT FOR TYPE timestamptz USING neardup AS OPERATOR 3 = (timestamptz, timestamptz);
+CREATE OPERATOR CLASS numeric_scope_ops DEFAULT FOR TYPE numeric USING neardup AS OPERATOR 3 = (numeric, numeric);
+CREATE OPERATOR CLASS inet_scope_ops DEFAULT FOR TYPE inet USING neardup AS OPERATOR 3 = (inet, inet);
+CREATE OPERATOR CLASS oid_scope_ops DEFAULT FOR TYPE oid USING neardup AS OPERATOR 3 = (oid, oid);
+CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS OPERATOR 3 = (anyenum, anyenum);
+CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS OPERATOR 3 = (anyarray, anyarray);

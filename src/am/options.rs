@@ -6,6 +6,7 @@ use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use super::keys::Layout;
 use crate::pg::errors::UserError;
 
 /// The radius that an index guarantees unless it is told otherwise: the conventional threshold
@@ -136,13 +137,14 @@ impl BuildOptions {
         }
     }
 
-    /// The design for so many rows.
-    pub fn design<const N: usize>(&self, rows: f64) -> Design<N> {
+    /// The design for so many rows, in an index of that layout.
+    pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> Design<N> {
+        let scope = layout.scope_words() > 0;
         let blocks = match self.blocks {
-            0 => Design::<N>::default_blocks(self.distance, rows),
+            0 => Design::<N>::default_blocks(scope, self.distance, rows),
             blocks => blocks,
         };
-        Design::new(self.distance, blocks)
+        Design::in_scope(scope, self.distance, blocks)
             .unwrap_or_else(|error| refuse(self.distance, blocks, error))
     }
 }

@@ -283,3 +283,40 @@ pub unsafe fn is_mvcc_snapshot(snapshot: pg_sys::Snapshot) -> bool {
             || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
     })
 }
+
+/// A column of a row's description, counted from 0 (`TupleDescAttr`).
+///
+/// # Safety
+/// The descriptor has such a column; the result lives as long as it.
+pub unsafe fn attribute(
+    descriptor: pg_sys::TupleDesc,
+    column: usize,
+) -> *const pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return (*descriptor).attrs.as_ptr().add(column);
+        #[cfg(feature = "pg18")]
+        return pg_sys::TupleDescAttr(descriptor, column as i32);
+    }
+}
+
+/// The number of elements that an array expression is expected to have.
+///
+/// # Safety
+/// The planner's state and an expression of it.
+pub unsafe fn estimate_array_length(
+    root: *mut pg_sys::PlannerInfo,
+    array: *mut pg_sys::Node,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        return pg_sys::estimate_array_length(root, array);
+        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        {
+            let _ = root;
+            f64::from(pg_sys::estimate_array_length(array))
+        }
+    }
+}
