@@ -1,3 +1,32 @@
-//! Block-permutation keys and the B-link tree that indexes them.
+//! Block-permutation keys (Manku, Jain, Das Sarma: "Detecting near-duplicates for web crawling",
+//! WWW 2007) and the B-link tree of unordered buckets that indexes them.
 //!
-//! Nothing here knows PostgreSQL.
+//! The parts, each standing on those before it:
+//! * [`key`]: row addresses, keys, and the total order of the tree;
+//! * [`design`]: how a fingerprint is cut into blocks, and the permutation of each table;
+//! * [`plan`]: which tables a query of some radius probes, and how far around its own prefix;
+//! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
+//! * [`filter`]: the kernels that measure the distances of a whole leaf;
+//! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
+//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`]: the algorithms over a store;
+//! * [`build`]: sorting rows into a new tree.
+//!
+//! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
+
+pub mod build;
+pub mod check;
+pub mod design;
+pub mod filter;
+pub mod inner;
+pub mod insert;
+pub mod key;
+pub mod leaf;
+pub mod meta;
+pub mod nearest;
+pub mod page;
+pub mod plan;
+pub mod scan;
+pub mod sort;
+pub mod store;
+pub mod tree;
+pub mod vacuum;

@@ -1,3 +1,38 @@
 //! Text to features to fingerprints, and the distances between them.
 //!
-//! Nothing here knows PostgreSQL.
+//! Nothing here knows PostgreSQL. The way of a text:
+//!
+//! | step | module | default |
+//! |---|---|---|
+//! | characters | [`normalize`] | NFKC, lower case |
+//! | tokens | [`tokens`] | words by UAX 29 |
+//! | features | [`shingle`] | two words in a row |
+//! | feature hash | [`hash`] | XXH3, 64 bits |
+//! | weight of a feature | [`weight`] | square root of its number of occurrences |
+//! | fingerprint | [`simhash`] | 64-bit simhash, ties to 0 |
+//! | distance | [`hamming`] | number of differing bits |
+//!
+//! # Stability
+//!
+//! Fingerprints are stored, so equal input must give an equal fingerprint in every version, on every
+//! platform and for every choice of CPU instructions. Everything that a fingerprint depends on is
+//! therefore integer arithmetic, tables of this crate, or a dependency pinned to one exact version;
+//! nothing depends on the locale or on the tables of the Rust standard library.
+//! `tests/golden.rs` holds the values.
+#![deny(unsafe_code)]
+
+mod counts;
+pub mod hamming;
+pub mod hash;
+pub mod normalize;
+pub mod shingle;
+pub mod simhash;
+mod sums;
+mod text;
+pub mod tokens;
+pub mod weight;
+
+pub use hamming::hamming64;
+pub use simhash::{simhash64_feature_slices, simhash64_features, simhash64_hashes};
+pub use text::simhash64_text;
+pub use weight::FeatureError;

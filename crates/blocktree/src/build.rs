@@ -1,0 +1,159 @@
+//! Writing a new tree, page after page, from rows that come in its order.
+
+use crate::design::Design;
+use crate::inner;
+use crate::key::{Block, Position, Tid};
+use crate::leaf;
+use crate::meta::{self, Meta, Root};
+use crate::page::{self, PAGE_SIZE, Page};
+use crate::sort::{Rows, TempFiles};
+
+/// Where the pages of a new tree go, and who is told how far it is.
+pub trait BuildHost: TempFiles {
+    /// Takes a page. Blocks come in ascending order from 1, and block 0 last of all.
+    fn put(&mut self, block: Block, page: &mut Page);
+    /// Tells that the rows of one more table are written.
+    fn table_done(&mut self, done: usize, tables: usize);
+}
+
+/// How full the pages of a new tree are: per cent of their capacity.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    /// Of leaves.
+    pub leaf: u8,
+    /// Of inner pages.
+    pub inner: u8,
+}
+
+impl Default for Fill {
+    /// Room for some inserts before the first splits, as PostgreSQL's btree leaves.
+    fn default() -> Self {
+        Fill {
+            leaf: 90,
+            inner: 90,
+        }
+    }
+}
+
+/// Writes a tree of these rows and of the rows that have no fingerprint.
+pub fn build<H: BuildHost, const N: usize>(
+    host: &mut H,
+    design: &Design<N>,
+    rows: &mut Rows<H, N>,
+    nulls: &mut Rows<H, N>,
+    fill: Fill,
+) -> Meta {
+    let mut writer = LeafWriter::new(fill);
+    let tables = design.tables().len();
+    for (number, table) in design.tables().iter().enumerate() {
+        writer.begin_table(host, number as u16);
+        rows.in_order(host, Some(table), |host, entry| {
+            writer.push(host, entry.key, Tid::from_packed(entry.tid));
+        });
+        host.table_done(number + 1, tables);
+    }
+    writer.begin_table(host, design.null_table());
+    nulls.in_order(host, None, |host, entry| {
+        writer.push(host, [0; N], Tid::from_packed(entry.tid));
+    });
+    let root = writer.finish(host);
+    let meta = Meta {
+        bits: Design::<N>::BITS as u16,
+        words: N as u8,
+        scope_words: 0,
+        distance: design.distance() as u8,
+        blocks: design.blocks().len() as u8,
+        tables: tables as u16,
+        root,
+    };
+    let mut page = [0; PAGE_SIZE];
+    meta::write::<N>(&mut page, &meta);
+    host.put(0, &mut page);
+    meta
+}
+
+/// Fills leaves one after the other, the leaf under way in memory.
+struct LeafWriter<const N: usize> {
+    leaf: Box<Page>,
+    block: Block,
+    /// The last entry of the leaf under way.
+    last: Option<Position<N>>,
+    /// Where each page of the level under way starts.
+    starts: Vec<(Position<N>, Block)>,
+    per_leaf: usize,
+    per_inner: usize,
+}
+
+impl<const N: usize> LeafWriter<N> {
+    fn new(fill: Fill) -> Self {
+        let of = |capacity: usize, percent: u8| (capacity * usize::from(percent) / 100).max(2);
+        LeafWriter {
+            leaf: Box::new([0; PAGE_SIZE]),
+            block: 0,
+            last: None,
+            starts: Vec::new(),
+            per_leaf: of(leaf::capacity::<N>(), fill.leaf),
+            per_inner: of(inner::capacity::<N>(), fill.inner),
+        }
+    }
+
+    fn begin_table<H: BuildHost>(&mut self, host: &mut H, table: u16) {
+        self.begin_leaf(host, Position::start_of(table));
+        self.last = None;
+    }
+
+    /// Ends the leaf under way and begins the next, which starts at a position.
+    fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: Position<N>) {
+        let next = self.block + 1;
+        if self.block != 0 {
+            page::put_high(&mut self.leaf, Some((start, next)));
+            host.put(self.block, &mut self.leaf);
+        }
+        self.block = next;
+        self.starts.push((start, next));
+        leaf::format::<N>(&mut self.leaf, start.table);
+    }
+
+    fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
+        let position = Position {
+            table: page::table(&self.leaf),
+            key,
+            tid,
+        };
+        if leaf::count::<N>(&self.leaf) == self.per_leaf
+            && let Some(last) = self.last
+        {
+            self.begin_leaf(host, Position::separator(&last, &position));
+        }
+        leaf::push(&mut self.leaf, &key, tid);
+        self.last = Some(position);
+    }
+
+    /// Ends the last leaf and writes the levels above.
+    fn finish<H: BuildHost>(mut self, host: &mut H) -> Root {
+        host.put(self.block, &mut self.leaf);
+        let mut level = 0;
+        let mut next = self.block + 1;
+        while level == 0 || self.starts.len() > 1 {
+            level += 1;
+            let mut above = Vec::new();
+            let mut groups = self.starts.chunks(self.per_inner).peekable();
+            while let Some(group) = groups.next() {
+                let page = &mut self.leaf;
+                inner::format::<N>(page, level, group[0].0.table);
+                for (i, (start, block)) in group.iter().enumerate() {
+                    inner::insert(page, i, start, *block);
+                }
+                page::put_high(page, groups.peek().map(|after| (after[0].0, next + 1)));
+                host.put(next, page);
+                above.push((group[0].0, next));
+                next += 1;
+            }
+            self.starts = above;
+        }
+        Root {
+            block: self.starts[0].1,
+            level,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Checking every invariant of a tree.
+
+use crate::design::Design;
+use crate::inner;
+use crate::key::{Block, Key, Position, Tid};
+use crate::leaf;
+use crate::page::{self, Corruption, Result};
+use crate::scan::Walk;
+use crate::store::PageStore;
+use crate::tree::Tree;
+
+/// What a check has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckStats {
+    /// Leaves of all tables.
+    pub leaves: u64,
+    /// Inner pages.
+    pub inner_pages: u64,
+    /// Entries of all tables.
+    pub entries: u64,
+    /// Rows with a fingerprint.
+    pub rows: u64,
+    /// Rows without one.
+    pub null_rows: u64,
+}
+
+/// A sum over rows that does not depend on their order and that no accident leaves unchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RowSum {
+    count: u64,
+    sum: u64,
+}
+
+impl RowSum {
+    fn add<const N: usize>(&mut self, fingerprint: &Key<N>, tid: Tid) {
+        // The finaliser of splitmix64, chained over the words.
+        let mix = |mut x: u64| {
+            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            x ^ (x >> 31)
+        };
+        let seed = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        let hash = fingerprint
+            .iter()
+            .fold(seed, |hash, &word| mix(hash ^ word.wrapping_mul(3)));
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(hash);
+    }
+}
+
+impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+    /// Checks that links, levels, separators and high keys agree, that each entry lies in the
+    /// range of its page, and that all tables hold the same rows. The caller sees to it that
+    /// nobody changes the index meanwhile. Each entry is shown to `row` with its table.
+    pub fn check(
+        &self,
+        design: &Design<N>,
+        mut row: impl FnMut(u16, Tid, &Key<N>),
+    ) -> Result<CheckStats> {
+        let mut stats = CheckStats::default();
+        let root = self.refresh_root()?;
+        // Separators and downlinks of the level above; above the root stands the root itself.
+        let mut above: Vec<(Position<N>, Block)> = vec![(Position::start_of(0), root.block)];
+        for level in (1..=root.level).rev() {
+            self.check_inner_level(level, &above, design)?;
+            stats.inner_pages += above.len() as u64;
+            above = self.children(&above)?;
+        }
+        let mut place = 0;
+        let mut sums = vec![RowSum::default(); design.tables().len()];
+        for table in 0..=design.null_table() {
+            let mut walk = Walk::<N>::new(table);
+            while let Some(block) = walk.next(self)? {
+                self.store.pause();
+                let leaf = self.store.read(block);
+                self.expect(&leaf, 0)?;
+                let wrong = |what| Err(Corruption { block, what });
+                let Some(&(low, expected)) = above.get(place) else {
+                    return wrong("leaf without a downlink");
+                };
+                if expected != block || low.table != table {
+                    return wrong("leaf is not where its downlink says");
+                }
+                let high = page::high::<N>(&leaf);
+                if high != above.get(place + 1).map(|&(next, _)| next) {
+                    return wrong("high key and next separator differ");
+                }
+                if !walk.pass(&leaf, block)? {
+                    return wrong("leaf lies left of its place");
+                }
+                place += 1;
+                stats.leaves += 1;
+                for i in 0..leaf::count::<N>(&leaf) {
+                    let position = leaf::position::<N>(&leaf, i);
+                    if position < low || high.is_some_and(|high| position >= high) {
+                        return wrong("entry out of its page's range");
+                    }
+                    stats.entries += 1;
+                    let fingerprint = match design.tables().get(usize::from(table)) {
+                        Some(permutation) => permutation.restore(&position.key),
+                        None if position.key == [0; N] => position.key,
+                        None => return wrong("row without a fingerprint that has a key"),
+                    };
+                    match sums.get_mut(usize::from(table)) {
+                        Some(sum) => sum.add(&fingerprint, position.tid),
+                        None => stats.null_rows += 1,
+                    }
+                    row(table, position.tid, &fingerprint);
+                }
+            }
+        }
+        if place != above.len() {
+            return Err(Corruption {
+                block: above[place].1,
+                what: "leaf that no walk reaches",
+            });
+        }
+        if sums.iter().any(|sum| sum != &sums[0]) {
+            return Err(Corruption {
+                block: 0,
+                what: "tables hold different rows",
+            });
+        }
+        stats.rows = sums[0].count;
+        Ok(stats)
+    }
+
+    /// Checks the pages of a level against the separators and downlinks above them.
+    fn check_inner_level(
+        &self,
+        level: u16,
+        above: &[(Position<N>, Block)],
+        design: &Design<N>,
+    ) -> Result<()> {
+        for (i, &(low, block)) in above.iter().enumerate() {
+            self.store.pause();
+            let page = self.store.read(block);
+            self.expect(&page, level)?;
+            let wrong = |what| Err(Corruption { block, what });
+            let next = above.get(i + 1);
+            if page::right(&page) != next.map(|&(_, block)| block) {
+                return wrong("right link and next downlink differ");
+            }
+            let high = page::high::<N>(&page);
+            if high != next.map(|&(separator, _)| separator) {
+                return wrong("high key and next separator differ");
+            }
+            if inner::separator::<N>(&page, 0) != low {
+                return wrong("first separator and downlink differ");
+            }
+            let separators: Vec<Position<N>> = (0..inner::count::<N>(&page))
+                .map(|i| inner::separator(&page, i))
+                .collect();
+            if !separators.is_sorted_by(|a, b| a < b) {
+                return wrong("separators out of order");
+            }
+            let last = separators.last().copied().unwrap_or(low);
+            if high.is_some_and(|high| last >= high) || last.table > design.null_table() {
+                return wrong("separator out of its page's range");
+            }
+        }
+        Ok(())
+    }
+
+    /// The separators and downlinks on pages of one level, in their order.
+    fn children(&self, pages: &[(Position<N>, Block)]) -> Result<Vec<(Position<N>, Block)>> {
+        let mut children = Vec::new();
+        for &(_, block) in pages {
+            let page = self.store.read(block);
+            for i in 0..inner::count::<N>(&page) {
+                children.push((inner::separator(&page, i), inner::child::<N>(&page, i)));
+            }
+        }
+        Ok(children)
+    }
+}

@@ -1,0 +1,340 @@
+//! How a fingerprint is cut into blocks, and the permutation of each table.
+//!
+//! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b` each of
+//! the C(b, b-k) choices of b-k blocks gives a table, whose keys have the chosen blocks in front:
+//! two fingerprints within `k` bits spoil at most `k` blocks, so that in at least one table all of
+//! the leading bits agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
+
+use crate::key::Key;
+
+/// The most tables an index may have. Each costs its share of space and of every insert.
+pub const MAX_TABLES: usize = 64;
+
+/// The largest guaranteed radius.
+pub const MAX_DISTANCE: u32 = 8;
+
+/// The entries of one leaf that a newly built index holds, about: what one page read looks at.
+pub const ENTRIES_PER_LEAF: f64 = 520.0;
+
+/// Why a combination of distance and blocks is no design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DesignError {
+    /// The distance is over [`MAX_DISTANCE`].
+    DistanceTooLarge,
+    /// There must be more blocks than the distance, and no more than the fingerprint has bits.
+    BlocksOutOfRange,
+    /// C(blocks, distance) is over [`MAX_TABLES`].
+    TooManyTables(u64),
+}
+
+/// A run of bits that a permutation moves: `out[to] |= (in[from] & mask).rotate_left(turn)`.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    from: usize,
+    to: usize,
+    mask: u64,
+    turn: u32,
+}
+
+/// The permutation of one table.
+#[derive(Clone, Debug)]
+pub struct Table<const N: usize> {
+    segments: Vec<Segment>,
+    /// The blocks in front, in their order.
+    leading: Vec<usize>,
+}
+
+impl<const N: usize> Table<N> {
+    /// Fingerprint to key.
+    #[inline]
+    pub fn permute(&self, fingerprint: &Key<N>) -> Key<N> {
+        let mut key = [0; N];
+        for s in &self.segments {
+            key[s.to] |= (fingerprint[s.from] & s.mask).rotate_left(s.turn);
+        }
+        key
+    }
+
+    /// Key to fingerprint.
+    #[inline]
+    pub fn restore(&self, key: &Key<N>) -> Key<N> {
+        let mut fingerprint = [0; N];
+        for s in &self.segments {
+            fingerprint[s.from] |= key[s.to].rotate_right(s.turn) & s.mask;
+        }
+        fingerprint
+    }
+
+    /// The blocks in front, in their order.
+    pub fn leading(&self) -> &[usize] {
+        &self.leading
+    }
+
+    /// The bits of the fingerprint that the first `bits` bits of the key hold.
+    pub fn leading_mask(&self, bits: u32) -> Key<N> {
+        let mut key = [0; N];
+        for (word, slot) in key.iter_mut().enumerate() {
+            let within = bits.saturating_sub(64 * word as u32).min(64);
+            *slot = if within == 0 {
+                0
+            } else {
+                u64::MAX << (64 - within)
+            };
+        }
+        self.restore(&key)
+    }
+}
+
+/// The blocks and tables of one index.
+#[derive(Clone, Debug)]
+pub struct Design<const N: usize> {
+    distance: u32,
+    /// Bits of each block, first block first.
+    blocks: Vec<u32>,
+    tables: Vec<Table<N>>,
+}
+
+/// C(n, k), exact for all the arguments that occur here.
+fn choose(n: u64, k: u64) -> u64 {
+    (0..k.min(n - k)).fold(1, |product, i| product * (n - i) / (i + 1))
+}
+
+impl<const N: usize> Design<N> {
+    /// Bits of a fingerprint.
+    pub const BITS: u32 = 64 * N as u32;
+
+    /// The design for a guaranteed radius and a number of blocks.
+    pub fn new(distance: u32, blocks: u32) -> Result<Self, DesignError> {
+        if distance > MAX_DISTANCE {
+            return Err(DesignError::DistanceTooLarge);
+        }
+        if blocks <= distance || blocks > Self::BITS {
+            return Err(DesignError::BlocksOutOfRange);
+        }
+        let count = choose(u64::from(blocks), u64::from(distance));
+        if count > MAX_TABLES as u64 {
+            return Err(DesignError::TooManyTables(count));
+        }
+        let sizes: Vec<u32> = (0..blocks)
+            .map(|i| Self::BITS / blocks + u32::from(i < Self::BITS % blocks))
+            .collect();
+        let mut led = vec![0; blocks as usize];
+        let tables = combinations(blocks as usize, (blocks - distance) as usize)
+            .into_iter()
+            .map(|mut leading| {
+                // Each block should lead some table: queries beyond the guaranteed radius look
+                // for neighbours of the first block alone.
+                let first = (0..leading.len())
+                    .min_by_key(|&i| led[leading[i]])
+                    .unwrap_or(0);
+                leading.rotate_left(first);
+                led[leading[0]] += 1;
+                table(&sizes, leading)
+            })
+            .collect();
+        Ok(Design {
+            distance,
+            blocks: sizes,
+            tables,
+        })
+    }
+
+    /// The number of blocks that is taken when the user names none: the fewest with which a probe
+    /// of the guaranteed radius reads at most two leaves of a table on average. Fewer blocks make
+    /// fewer tables, hence a smaller index and cheaper inserts; more blocks make longer leading
+    /// parts, hence fewer candidates.
+    pub fn default_blocks(distance: u32, rows: f64) -> u32 {
+        let fewest = distance + 1;
+        (fewest..=Self::BITS)
+            .take_while(|&blocks| Self::new(distance, blocks).is_ok())
+            .find(|&blocks| {
+                let leading = f64::from((blocks - distance) * (Self::BITS / blocks));
+                rows / leading.exp2() <= 2.0 * ENTRIES_PER_LEAF
+            })
+            .unwrap_or(fewest)
+    }
+
+    /// The guaranteed radius.
+    pub fn distance(&self) -> u32 {
+        self.distance
+    }
+
+    /// Bits of each block, first block first.
+    pub fn blocks(&self) -> &[u32] {
+        &self.blocks
+    }
+
+    /// The tables. The number of a table is its place here.
+    pub fn tables(&self) -> &[Table<N>] {
+        &self.tables
+    }
+
+    /// The number of the table that holds the rows without a fingerprint, which follows the others.
+    pub fn null_table(&self) -> u16 {
+        self.tables.len() as u16
+    }
+
+    /// Bits of all the leading blocks of a table.
+    pub fn leading_bits(&self, table: usize) -> u32 {
+        self.tables[table]
+            .leading
+            .iter()
+            .map(|&block| self.blocks[block])
+            .sum()
+    }
+}
+
+/// All choices of `k` of the numbers below `n`, in lexicographic order.
+pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
+    let mut all = Vec::new();
+    let mut chosen: Vec<usize> = (0..k).collect();
+    loop {
+        all.push(chosen.clone());
+        let Some(i) = (0..k).rev().find(|&i| chosen[i] < n - k + i) else {
+            return all;
+        };
+        chosen[i] += 1;
+        for j in i + 1..k {
+            chosen[j] = chosen[j - 1] + 1;
+        }
+    }
+}
+
+/// The permutation that puts the leading blocks in front and keeps the others in their order.
+fn table<const N: usize>(sizes: &[u32], leading: Vec<usize>) -> Table<N> {
+    let start = |block: usize| sizes[..block].iter().sum::<u32>();
+    let rest = (0..sizes.len()).filter(|block| !leading.contains(block));
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut to = 0;
+    for block in leading.iter().copied().chain(rest) {
+        let mut from = start(block);
+        let end = from + sizes[block];
+        while from < end {
+            // A segment stays within one word on both sides.
+            let length = (end - from).min(64 - from % 64).min(64 - to % 64);
+            let mask = (u64::MAX << (64 - length)) >> (from % 64);
+            let turn = (64 + from % 64 - to % 64) % 64;
+            let segment = Segment {
+                from: (from / 64) as usize,
+                to: (to / 64) as usize,
+                mask,
+                turn,
+            };
+            match segments.last_mut() {
+                Some(last)
+                    if (last.from, last.to, last.turn)
+                        == (segment.from, segment.to, segment.turn) =>
+                {
+                    last.mask |= segment.mask;
+                }
+                _ => segments.push(segment),
+            }
+            from += length;
+            to += length;
+        }
+    }
+    Table { segments, leading }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_tables_that_the_paper_gives() {
+        let tables = |blocks| Design::<1>::new(3, blocks).unwrap().tables().len();
+        assert_eq!((tables(4), tables(5), tables(6)), (4, 10, 20));
+        let five = Design::<1>::new(3, 5).unwrap();
+        assert_eq!(five.blocks(), [13, 13, 13, 13, 12]);
+        let bits: Vec<u32> = (0..10).map(|table| five.leading_bits(table)).collect();
+        assert!(bits.iter().all(|&bits| bits == 25 || bits == 26));
+    }
+
+    #[test]
+    fn what_is_no_design() {
+        assert_eq!(
+            Design::<1>::new(9, 10).unwrap_err(),
+            DesignError::DistanceTooLarge
+        );
+        assert_eq!(
+            Design::<1>::new(3, 3).unwrap_err(),
+            DesignError::BlocksOutOfRange
+        );
+        assert_eq!(
+            Design::<1>::new(3, 65).unwrap_err(),
+            DesignError::BlocksOutOfRange
+        );
+        assert_eq!(
+            Design::<1>::new(3, 9).unwrap_err(),
+            DesignError::TooManyTables(84)
+        );
+    }
+
+    #[test]
+    fn every_block_leads_a_table_and_the_default_is_a_design() {
+        for distance in 0..=MAX_DISTANCE {
+            for blocks in distance + 1..20 {
+                let Ok(design) = Design::<1>::new(distance, blocks) else {
+                    continue;
+                };
+                if distance > 0 {
+                    for block in 0..blocks as usize {
+                        assert!(design.tables().iter().any(|t| t.leading()[0] == block));
+                    }
+                }
+            }
+            for rows in [0.0, 1e6, 1e8, 1e10] {
+                assert!(
+                    Design::<1>::new(distance, Design::<1>::default_blocks(distance, rows)).is_ok()
+                );
+            }
+        }
+        assert_eq!(Design::<1>::default_blocks(3, 1e7), 4);
+        assert_eq!(Design::<1>::default_blocks(3, 1e9), 5);
+    }
+
+    fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
+        (0..=MAX_DISTANCE, 1..20u32).prop_filter_map("no design", |(distance, blocks)| {
+            Design::new(distance, blocks).ok()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn permuting_is_undone_and_keeps_distances(
+            design in any_design::<1>(), a: [u64; 1], b: [u64; 1],
+            wide in any_design::<4>(), c: [u64; 4], d: [u64; 4],
+        ) {
+            for table in design.tables() {
+                prop_assert_eq!(table.restore(&table.permute(&a)), a);
+                prop_assert_eq!(
+                    crate::key::distance(&table.permute(&a), &table.permute(&b)),
+                    crate::key::distance(&a, &b)
+                );
+            }
+            for table in wide.tables() {
+                prop_assert_eq!(table.restore(&table.permute(&c)), c);
+                prop_assert_eq!(
+                    crate::key::distance(&table.permute(&c), &table.permute(&d)),
+                    crate::key::distance(&c, &d)
+                );
+            }
+        }
+
+        #[test]
+        fn within_the_distance_some_table_agrees_on_all_leading_bits(
+            design in any_design::<2>(), a: [u64; 2], flips in prop::collection::vec(0..128u32, 0..8),
+        ) {
+            let mut b = a;
+            for &bit in flips.iter().take(design.distance() as usize) {
+                b[bit as usize / 64] ^= 1 << (bit % 64);
+            }
+            let agrees = (0..design.tables().len()).any(|i| {
+                let mask = design.tables()[i].leading_mask(design.leading_bits(i));
+                (0..2).all(|w| (a[w] ^ b[w]) & mask[w] == 0)
+            });
+            prop_assert!(agrees);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Inner pages: sorted separators, each with the page whose entries start there.
+//!
+//! Separator keys stand as one array growing up, the rest of each separator with its downlink as
+//! one growing down. The first separator of a page counts as below everything.
+
+use crate::key::{Block, Position, Tid, key_at, put_key, word_at};
+use crate::page::{self, HEADER, Kind, PAGE_SIZE, Page, special_size};
+
+/// Bytes of a downlink with its separator's table and row.
+pub const LINK: usize = 4 + 2 + Tid::SIZE;
+
+/// The most entries of an inner page.
+pub const fn capacity<const N: usize>() -> usize {
+    page::room::<N>() / (8 * N + LINK)
+}
+
+const fn key_offset<const N: usize>(i: usize) -> usize {
+    HEADER + 8 * N * i
+}
+
+const fn link_offset<const N: usize>(i: usize) -> usize {
+    PAGE_SIZE - special_size::<N>() - LINK * (i + 1)
+}
+
+/// The number of entries.
+#[inline]
+pub fn count<const N: usize>(page: &Page) -> usize {
+    (page::lower(page) - HEADER) / (8 * N)
+}
+
+/// The separator of an entry.
+pub fn separator<const N: usize>(page: &Page, i: usize) -> Position<N> {
+    let link = link_offset::<N>(i);
+    Position {
+        table: page::u16_at(page, link + 4),
+        key: key_at(page, key_offset::<N>(i)),
+        tid: page::tid_at(page, link + 6),
+    }
+}
+
+/// The page that an entry leads to.
+#[inline]
+pub fn child<const N: usize>(page: &Page, i: usize) -> Block {
+    page::u32_at(page, link_offset::<N>(i))
+}
+
+/// The entry below which a position lies: the last whose separator is not above it.
+#[inline]
+pub fn search<const N: usize>(page: &Page, position: &Position<N>) -> usize {
+    // The words of keys decide nearly always; tables and rows lie elsewhere on the page and are
+    // looked at only where they must.
+    let above = |i: usize| {
+        let table = page::u16_at(page, link_offset::<N>(i) + 4);
+        if table != position.table {
+            return table > position.table;
+        }
+        let first = word_at(page, key_offset::<N>(i));
+        if first != position.key[0] {
+            return first > position.key[0];
+        }
+        separator(page, i) > *position
+    };
+    let (mut low, mut high) = (0, count::<N>(page));
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if above(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
+    }
+    low
+}
+
+/// Makes an empty inner page.
+pub fn format<const N: usize>(page: &mut Page, level: u16, table: u16) {
+    page::format::<N>(page, Kind::Inner, level, table);
+}
+
+/// Inserts an entry before the `i`th of a page that has room for it.
+pub fn insert<const N: usize>(page: &mut Page, i: usize, separator: &Position<N>, child: Block) {
+    let count = count::<N>(page);
+    debug_assert!(i <= count && count < capacity::<N>());
+    page.copy_within(
+        key_offset::<N>(i)..key_offset::<N>(count),
+        key_offset::<N>(i + 1),
+    );
+    if i < count {
+        let end = link_offset::<N>(i) + LINK;
+        page.copy_within(link_offset::<N>(count - 1)..end, link_offset::<N>(count));
+    }
+    put_key(page, key_offset::<N>(i), &separator.key);
+    let link = link_offset::<N>(i);
+    page::put_u32(page, link, child);
+    page::put_u16(page, link + 4, separator.table);
+    page::put_tid(page, link + 6, separator.tid);
+    page::put_bounds(page, key_offset::<N>(count + 1), link_offset::<N>(count));
+}
+
+/// Drops all entries from the `kept`th on.
+pub fn truncate<const N: usize>(page: &mut Page, kept: usize) {
+    let count = count::<N>(page);
+    debug_assert!(0 < kept && kept <= count);
+    page[key_offset::<N>(kept)..key_offset::<N>(count)].fill(0);
+    page[link_offset::<N>(count - 1)..link_offset::<N>(kept - 1)].fill(0);
+    page::put_bounds(page, key_offset::<N>(kept), link_offset::<N>(kept - 1));
+}

@@ -1,0 +1,168 @@
+//! Row addresses, keys, and the total order of the tree.
+
+/// A permuted fingerprint of `N` 64-bit words. The first bit is the most significant bit of word 0,
+/// so that the order of arrays is the order of bit strings.
+pub type Key<const N: usize> = [u64; N];
+
+/// A block number: the position of a page in the index, counted from 0.
+pub type Block = u32;
+
+/// The address of a row in its table: page and line on the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tid {
+    /// The page of the table.
+    pub block: u32,
+    /// The line on that page, from 1.
+    pub offset: u16,
+}
+
+impl Tid {
+    /// Below every address of a row (lines count from 1).
+    pub const MIN: Tid = Tid {
+        block: 0,
+        offset: 0,
+    };
+    /// Bytes on a page.
+    pub const SIZE: usize = 6;
+
+    /// The form on a page: block, then line, in the machine's byte order like all of the page.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..4].copy_from_slice(&self.block.to_ne_bytes());
+        bytes[4..].copy_from_slice(&self.offset.to_ne_bytes());
+        bytes
+    }
+
+    /// Reads what [`Tid::to_bytes`] wrote.
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Tid {
+        let [a, b, c, d, e, f] = bytes;
+        Tid {
+            block: u32::from_ne_bytes([a, b, c, d]),
+            offset: u16::from_ne_bytes([e, f]),
+        }
+    }
+
+    /// The address as one number of 48 bits with the same order.
+    pub fn packed(self) -> u64 {
+        (u64::from(self.block) << 16) | u64::from(self.offset)
+    }
+
+    /// Reads what [`Tid::packed`] gave.
+    pub fn from_packed(packed: u64) -> Tid {
+        Tid {
+            block: (packed >> 16) as u32,
+            offset: packed as u16,
+        }
+    }
+}
+
+/// Where an entry stands in the tree: by table, then by key, then by row. No two entries share a
+/// position, so that even a million equal fingerprints are split and found like any others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position<const N: usize> {
+    /// The table (permutation) that the key was made for.
+    pub table: u16,
+    /// The permuted fingerprint.
+    pub key: Key<N>,
+    /// The row.
+    pub tid: Tid,
+}
+
+impl<const N: usize> Position<N> {
+    /// Below every entry with this key.
+    pub fn before_key(table: u16, key: Key<N>) -> Self {
+        Position {
+            table,
+            key,
+            tid: Tid::MIN,
+        }
+    }
+
+    /// Below every entry of the table.
+    pub fn start_of(table: u16) -> Self {
+        Self::before_key(table, [0; N])
+    }
+
+    /// A separator for two neighbouring positions: above `left`, not above `right`, and otherwise
+    /// with as many zero bits at its end as can be, so that pages end where prefixes end.
+    pub fn separator(left: &Self, right: &Self) -> Self {
+        debug_assert!(left < right);
+        if left.table != right.table {
+            return Self::start_of(right.table);
+        }
+        for word in 0..N {
+            let differing = left.key[word] ^ right.key[word];
+            if differing != 0 {
+                let kept = u64::MAX << (63 - differing.leading_zeros());
+                let mut key = [0; N];
+                key[..word].copy_from_slice(&right.key[..word]);
+                key[word] = right.key[word] & kept;
+                return Self::before_key(right.table, key);
+            }
+        }
+        *right
+    }
+}
+
+/// The number of bits in which two keys differ.
+#[inline]
+pub fn distance<const N: usize>(a: &Key<N>, b: &Key<N>) -> u32 {
+    let mut sum = 0;
+    for word in 0..N {
+        sum += (a[word] ^ b[word]).count_ones();
+    }
+    sum
+}
+
+/// Reads the machine word at a byte offset.
+#[inline]
+pub(crate) fn word_at(bytes: &[u8], offset: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_ne_bytes(word)
+}
+
+/// Reads a key at a byte offset.
+#[inline]
+pub(crate) fn key_at<const N: usize>(bytes: &[u8], offset: usize) -> Key<N> {
+    let mut key = [0; N];
+    for (word, slot) in key.iter_mut().enumerate() {
+        *slot = word_at(bytes, offset + 8 * word);
+    }
+    key
+}
+
+/// Writes a key at a byte offset.
+#[inline]
+pub(crate) fn put_key<const N: usize>(bytes: &mut [u8], offset: usize, key: &Key<N>) {
+    for (word, value) in key.iter().enumerate() {
+        bytes[offset + 8 * word..offset + 8 * word + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_separator_separates(a: [u64; 2], b: [u64; 2], s: u16, t: u16, same: bool) {
+            let key = if same { a } else { b };
+            let left = Position { table: 1, key: a, tid: Tid { block: 7, offset: s } };
+            let right = Position { table: 1, key, tid: Tid { block: 7, offset: t } };
+            prop_assume!(left != right);
+            let (left, right) = if left < right { (left, right) } else { (right, left) };
+            let separator = Position::separator(&left, &right);
+            prop_assert!(left < separator && separator <= right);
+        }
+
+        #[test]
+        fn packing_keeps_address_and_order(a: (u32, u16), b: (u32, u16)) {
+            let (a, b) = (Tid { block: a.0, offset: a.1 }, Tid { block: b.0, offset: b.1 });
+            prop_assert_eq!(Tid::from_packed(a.packed()), a);
+            prop_assert_eq!(Tid::from_bytes(a.to_bytes()), a);
+            prop_assert_eq!(a.cmp(&b), a.packed().cmp(&b.packed()));
+        }
+    }
+}

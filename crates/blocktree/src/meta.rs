@@ -1,0 +1,124 @@
+//! The meta page, block 0: what the index is, and where its root stands.
+
+use crate::key::Block;
+use crate::page::{self, Corruption, HEADER, Kind, Page};
+
+/// The first four bytes of the meta page's content: "ndup".
+pub const MAGIC: u32 = 0x6e64_7570;
+
+/// The version of the layout that this code reads and writes.
+pub const VERSION: u16 = 1;
+
+/// Where the root stands, and how high it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Root {
+    /// The root's block.
+    pub block: Block,
+    /// Its height above the leaves: 1 or more, since each table has a leaf from the start.
+    pub level: u16,
+}
+
+/// What the meta page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Meta {
+    /// Bits of a fingerprint.
+    pub bits: u16,
+    /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
+    pub words: u8,
+    /// Words of the key that hold a scope, in front of the fingerprint's. None as yet.
+    pub scope_words: u8,
+    /// The guaranteed radius.
+    pub distance: u8,
+    /// The blocks a fingerprint is cut into.
+    pub blocks: u8,
+    /// Tables, without that of the rows that have no fingerprint.
+    pub tables: u16,
+    /// The tree's root.
+    pub root: Root,
+}
+
+/// Why a meta page cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetaError {
+    /// Not a meta page of this kind of index, or damaged.
+    Corrupt(Corruption),
+    /// Written in a layout of another version.
+    Version(u16),
+}
+
+const VERSION_AT: usize = HEADER + 4;
+const BITS: usize = HEADER + 6;
+const WORDS: usize = HEADER + 8;
+const SCOPE_WORDS: usize = HEADER + 9;
+const DISTANCE: usize = HEADER + 10;
+const BLOCKS: usize = HEADER + 11;
+const TABLES: usize = HEADER + 12;
+const ROOT_LEVEL: usize = HEADER + 14;
+const ROOT: usize = HEADER + 16;
+const END: usize = HEADER + 20;
+
+/// Writes a meta page.
+pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
+    page::format::<N>(page, Kind::Meta, 0, 0);
+    page::put_u32(page, HEADER, MAGIC);
+    page::put_u16(page, VERSION_AT, VERSION);
+    page::put_u16(page, BITS, meta.bits);
+    page[WORDS] = meta.words;
+    page[SCOPE_WORDS] = meta.scope_words;
+    page[DISTANCE] = meta.distance;
+    page[BLOCKS] = meta.blocks;
+    page::put_u16(page, TABLES, meta.tables);
+    put_root(page, meta.root);
+    let upper = page::upper(page);
+    page::put_bounds(page, END, upper);
+}
+
+/// Changes the root on a meta page.
+pub fn put_root(page: &mut Page, root: Root) {
+    page::put_u16(page, ROOT_LEVEL, root.level);
+    page::put_u32(page, ROOT, root.block);
+}
+
+/// Reads a meta page.
+pub fn read(page: &Page) -> Result<Meta, MetaError> {
+    let wrong = |what| Err(MetaError::Corrupt(Corruption { block: 0, what }));
+    if page::kind(page) != Some(Kind::Meta) || page::u32_at(page, HEADER) != MAGIC {
+        return wrong("not the meta page of a neardup index");
+    }
+    let version = page::u16_at(page, VERSION_AT);
+    if version != VERSION {
+        return Err(MetaError::Version(version));
+    }
+    let meta = Meta {
+        bits: page::u16_at(page, BITS),
+        words: page[WORDS],
+        scope_words: page[SCOPE_WORDS],
+        distance: page[DISTANCE],
+        blocks: page[BLOCKS],
+        tables: page::u16_at(page, TABLES),
+        root: Root {
+            block: page::u32_at(page, ROOT),
+            level: page::u16_at(page, ROOT_LEVEL),
+        },
+    };
+    let words = u32::from(meta.bits).div_ceil(64) + u32::from(meta.scope_words);
+    if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {
+        return wrong("meta page with impossible values");
+    }
+    Ok(meta)
+}
+
+/// Reads where the root stands, of a meta page that has been read before.
+pub fn root(page: &Page) -> Result<Root, Corruption> {
+    read(page)
+        .map(|meta| meta.root)
+        .map_err(|error| match error {
+            MetaError::Corrupt(corruption) => corruption,
+            MetaError::Version(_) => Corruption {
+                block: 0,
+                what: "the layout version changed under way",
+            },
+        })
+}

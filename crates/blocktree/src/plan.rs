@@ -1,0 +1,391 @@
+//! Which tables a query probes, and how far around its own prefix in each.
+//!
+//! Up to the guaranteed radius a choice of tables is probed with the query's own leading bits.
+//! Beyond it the pigeonhole principle still holds in its general form: cut the bits into `m` parts
+//! and give part i a threshold `t_i`; if the thresholds plus one sum to `r + 1`, then two
+//! fingerprints within `r` differ in at most `t_i` bits of some part i (multi-index hashing:
+//! Norouzi, Punjani, Fleet, CVPR 2012; uneven thresholds: Qin et al., "GPH", ICDE 2018). So tables
+//! whose leading parts do not overlap are probed with all prefixes within their thresholds. When
+//! that reads more pages than one table has, one table is read whole.
+//!
+//! A row that several tables would find is returned by the first of them alone, which the
+//! difference between its fingerprint and the query decides: nothing has to be remembered.
+
+use crate::design::{Design, ENTRIES_PER_LEAF, combinations};
+use crate::key::Key;
+
+/// What a probe of one table costs against reading on to the next leaf: the way down from the root.
+const DESCENT: f64 = 3.0;
+
+/// How one table is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe<const N: usize> {
+    /// The table.
+    pub table: u16,
+    /// Leading bits of the key that are looked up: 0 (the whole table) to 64.
+    pub bits: u32,
+    /// In how many of them an entry may differ from the query.
+    pub threshold: u32,
+    /// Those bits, where they stand in the fingerprint.
+    pub mask: Key<N>,
+}
+
+impl<const N: usize> Probe<N> {
+    fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
+        // Longer prefixes would narrow nothing: 2^64 of them outnumber all entries.
+        let bits = bits.min(64);
+        let mask = design.tables()[table].leading_mask(bits);
+        Probe {
+            table: table as u16,
+            bits,
+            threshold,
+            mask,
+        }
+    }
+
+    /// Whether the probe finds a row with this difference (XOR) to the query.
+    #[inline]
+    pub fn finds(&self, difference: &Key<N>) -> bool {
+        let mut differing = 0;
+        for (bits, mask) in difference.iter().zip(&self.mask) {
+            differing += (bits & mask).count_ones();
+        }
+        differing <= self.threshold
+    }
+}
+
+/// The probes that answer queries of one radius.
+#[derive(Clone, Debug)]
+pub struct Plan<const N: usize> {
+    /// The radius, in bits.
+    pub radius: u32,
+    /// The probes, in the order in which they are made.
+    pub probes: Vec<Probe<N>>,
+    /// Leaves that are read, about, if fingerprints are spread evenly.
+    pub leaves: f64,
+    /// Times that the tree is descended, about.
+    pub descents: f64,
+    /// Leaves of one table, about.
+    pub table_leaves: f64,
+}
+
+impl<const N: usize> Plan<N> {
+    /// The cheapest plan for a radius in an index of `rows` rows.
+    pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
+        let leaves = (rows / ENTRIES_PER_LEAF).max(1.0);
+        let whole = Plan {
+            radius,
+            probes: vec![Probe::new(design, 0, 0, 0)],
+            leaves,
+            descents: 1.0,
+            table_leaves: leaves,
+        };
+        let exact = exact_tables(design, radius).map(|tables| {
+            let parts: Vec<Part> = tables
+                .into_iter()
+                .map(|table| Part {
+                    table,
+                    bits: design.leading_bits(table),
+                    threshold: Some(0),
+                })
+                .collect();
+            Plan::of_parts(design, radius, leaves, &parts)
+        });
+        let spread = disjoint_parts(design)
+            .into_iter()
+            .map(|parts| Plan::of_parts(design, radius, leaves, &spread(parts, radius, leaves)));
+        exact.into_iter().chain(spread).fold(whole, |best, plan| {
+            if plan.cost() < best.cost() {
+                plan
+            } else {
+                best
+            }
+        })
+    }
+
+    /// What the plan costs, in leaves read one after the other.
+    pub fn cost(&self) -> f64 {
+        self.leaves + DESCENT * self.descents
+    }
+
+    /// Whether one table is read whole.
+    pub fn is_whole(&self) -> bool {
+        self.probes.iter().any(|probe| probe.bits == 0)
+    }
+
+    fn of_parts(design: &Design<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
+        let mut plan = Plan {
+            radius,
+            probes: vec![],
+            leaves: 0.0,
+            descents: 0.0,
+            table_leaves: leaves,
+        };
+        for part in parts {
+            let Some(threshold) = part.threshold else {
+                continue;
+            };
+            let (descents, read) = part.reads(leaves);
+            plan.probes
+                .push(Probe::new(design, part.table, part.bits, threshold));
+            plan.descents += descents;
+            plan.leaves += read;
+        }
+        plan
+    }
+}
+
+/// A table with its leading bits, and how many of them may differ; `None`: it is not probed.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    table: usize,
+    bits: u32,
+    threshold: Option<u32>,
+}
+
+impl Part {
+    /// Runs of leaves that the probes fall on, and the leaves in them, in a table of so many.
+    fn reads(&self, leaves: f64) -> (f64, f64) {
+        let Some(threshold) = self.threshold else {
+            return (0.0, 0.0);
+        };
+        let bits = f64::from(self.bits);
+        // Prefixes that differ only in bits beyond those that tell leaves apart share a leaf.
+        let telling = leaves.log2().min(bits);
+        let runs = ball(telling, threshold);
+        (
+            runs.min(leaves),
+            (runs * (1.0 + leaves / bits.exp2())).min(leaves),
+        )
+    }
+
+    fn cost(&self, leaves: f64) -> f64 {
+        let (descents, read) = self.reads(leaves);
+        read + DESCENT * descents
+    }
+}
+
+/// The number of words of `bits` bits within a radius of one of them, for any real `bits`.
+fn ball(bits: f64, radius: u32) -> f64 {
+    let mut term = 1.0;
+    let mut sum = 1.0;
+    for i in 0..radius {
+        term *= (bits - f64::from(i)).max(0.0) / f64::from(i + 1);
+        sum += term;
+    }
+    sum.min(bits.exp2())
+}
+
+/// The distance, in bits, at which a query's nearest row is to be expected among so many whose
+/// `bits` bits are random: an upper bound for data with near-duplicates.
+pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
+    let all = f64::from(bits).exp2();
+    (0..bits)
+        .find(|&radius| rows * ball(f64::from(bits), radius) >= all)
+        .unwrap_or(bits)
+}
+
+/// Few tables that together find everything within a radius by leading bits that agree in full:
+/// for each choice of `radius` spoilt blocks one of them leads with none of those. `None` beyond
+/// the guaranteed radius. Greedy, which for one block more than the radius is the best.
+fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
+    if radius > design.distance() {
+        return None;
+    }
+    let tables = design.tables();
+    let mut open = combinations(design.blocks().len(), radius as usize);
+    let mut chosen = Vec::new();
+    while !open.is_empty() {
+        let finds = |table: usize, spoilt: &[usize]| {
+            tables[table]
+                .leading()
+                .iter()
+                .all(|block| !spoilt.contains(block))
+        };
+        let best = (0..tables.len())
+            .max_by_key(|&table| {
+                (
+                    open.iter().filter(|spoilt| finds(table, spoilt)).count(),
+                    usize::MAX - table,
+                )
+            })
+            .filter(|&table| open.iter().any(|spoilt| finds(table, spoilt)))?;
+        open.retain(|spoilt| !finds(best, spoilt));
+        chosen.push(best);
+    }
+    Some(chosen)
+}
+
+/// Sets of tables whose leading parts do not overlap: led by one block each, by two, ...
+fn disjoint_parts<const N: usize>(design: &Design<N>) -> Vec<Vec<Part>> {
+    let longest = design.tables()[0].leading().len();
+    (1..=longest)
+        .map(|length| {
+            let mut free = vec![true; design.blocks().len()];
+            let mut parts = Vec::new();
+            // What is left over when no table leads with `length` free blocks is led by fewer.
+            for length in (1..=length).rev() {
+                for (table, leading) in design.tables().iter().map(|t| t.leading()).enumerate() {
+                    let leading = &leading[..length];
+                    if leading.iter().all(|&block| free[block]) {
+                        leading.iter().for_each(|&block| free[block] = false);
+                        let bits = leading.iter().map(|&block| design.blocks()[block]).sum();
+                        parts.push(Part {
+                            table,
+                            bits,
+                            threshold: None,
+                        });
+                    }
+                }
+            }
+            parts
+        })
+        .collect()
+}
+
+/// Shares out `radius + 1` thresholds among parts, each where it adds the least to the cost.
+fn spread(mut parts: Vec<Part>, radius: u32, leaves: f64) -> Vec<Part> {
+    for _ in 0..=radius {
+        let raised = |part: &Part| Part {
+            threshold: Some(part.threshold.map_or(0, |threshold| threshold + 1)),
+            ..*part
+        };
+        let dearer = |part: &Part| raised(part).cost(leaves) - part.cost(leaves);
+        if let Some(cheapest) = parts
+            .iter_mut()
+            .min_by(|a, b| dearer(a).total_cmp(&dearer(b)))
+        {
+            *cheapest = raised(cheapest);
+        }
+    }
+    parts
+}
+
+/// The smallest number that is not below `from` and differs from `center` in at most `threshold`
+/// of the low `bits` bits; `None` if there is none below `2^bits`. All three are below `2^bits`.
+///
+/// With it a probe walks its prefixes in the order of the leaves, with no list of them.
+#[inline]
+pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<u64> {
+    debug_assert!(bits <= 64);
+    if threshold == 0 {
+        return (from <= center).then_some(center);
+    }
+    if (from ^ center).count_ones() <= threshold {
+        return Some(from);
+    }
+    // The answer agrees with `from` above some bit i, has 1 there where `from` has 0, and below it
+    // is as small as what is left of the threshold allows. The lowest such i gives the smallest.
+    for i in 0..bits {
+        if from >> i & 1 == 1 {
+            continue;
+        }
+        let above = if i == 63 {
+            0
+        } else {
+            ((from ^ center) >> (i + 1)).count_ones()
+        };
+        let spent = above + u32::from(center >> i & 1 == 0);
+        if spent > threshold {
+            continue;
+        }
+        let bit = 1u64 << i;
+        let mut low = center & (bit - 1);
+        for _ in spent..threshold {
+            // The most significant set bits are worth the most.
+            if low == 0 {
+                break;
+            }
+            low ^= 1 << (63 - low.leading_zeros());
+        }
+        return Some(from & !(bit - 1) | bit | low);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn next_within_is_what_a_search_finds(
+            bits in 1..12u32, center: u64, threshold in 0..13u32, from: u64,
+        ) {
+            let (center, from) = (center % (1 << bits), from % (1 << bits));
+            let found = (from..1 << bits).find(|x| (x ^ center).count_ones() <= threshold);
+            prop_assert_eq!(next_within(center, bits, threshold, from), found);
+        }
+
+        #[test]
+        fn some_probe_finds_whatever_lies_within_the_radius(
+            distance in 0..=6u32, more in 1..=3u32, radius in 0..=24u32,
+            rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9, 1e11]),
+            difference in prop::collection::vec(0..64u32, 0..24),
+        ) {
+            let Ok(design) = Design::<1>::new(distance, distance + more) else { return Ok(()) };
+            let plan = Plan::new(&design, radius, rows);
+            let mut bits = 0u64;
+            for &bit in difference.iter().take(radius as usize) {
+                bits |= 1 << bit;
+            }
+            prop_assert!(plan.probes.iter().any(|probe| probe.finds(&[bits])));
+        }
+    }
+
+    #[test]
+    fn next_within_reaches_the_ends() {
+        assert_eq!(next_within(0, 0, 0, 0), Some(0));
+        assert_eq!(next_within(u64::MAX, 64, 0, 0), Some(u64::MAX));
+        assert_eq!(next_within(0, 64, 0, 1), None);
+        assert_eq!(next_within(0, 64, 1, (1 << 63) | 1), None);
+        assert_eq!(next_within(0, 64, 64, u64::MAX), Some(u64::MAX));
+    }
+
+    #[test]
+    fn the_nearest_of_a_million_random_rows() {
+        // 1e6 * sum of C(64, i) up to i passes 2^64 = 1.8e19 between 9 and 12 bits.
+        let nearest = expected_nearest(64, 1e6);
+        assert!((9..=13).contains(&nearest), "{nearest}");
+        assert_eq!(expected_nearest(64, 0.0), 64);
+    }
+
+    #[test]
+    fn smaller_radii_probe_fewer_tables() {
+        let design = Design::<1>::new(3, 4).unwrap();
+        for radius in 0..=3 {
+            let plan = Plan::new(&design, radius, 1e7);
+            assert_eq!(plan.probes.len(), radius as usize + 1);
+            assert!(
+                plan.probes
+                    .iter()
+                    .all(|probe| probe.bits == 16 && probe.threshold == 0)
+            );
+        }
+    }
+
+    #[test]
+    fn large_radii_read_one_table_whole() {
+        let design = Design::<1>::new(3, 4).unwrap();
+        for (radius, rows) in [(30, 1e6), (64, 1e9), (3, 100.0)] {
+            let plan = Plan::new(&design, radius, rows);
+            assert_eq!(
+                (plan.probes.len(), plan.probes[0].bits),
+                (1, 0),
+                "{radius} {rows}"
+            );
+        }
+        let within = |radius, rows| Plan::new(&design, radius, rows).cost() * 2.0 < rows / 520.0;
+        assert!(within(8, 1e6) && within(12, 1e7));
+    }
+
+    #[test]
+    fn the_guaranteed_radius_with_two_blocks_in_front() {
+        let design = Design::<1>::new(3, 5).unwrap();
+        let plan = Plan::new(&design, 3, 1e10);
+        assert_eq!(plan.probes.len(), 10);
+        // One probe is enough for equal fingerprints.
+        assert_eq!(Plan::new(&design, 0, 1e10).probes.len(), 1);
+    }
+}

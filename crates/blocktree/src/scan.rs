@@ -1,0 +1,331 @@
+//! Finding rows: by distance from a query, or all of them.
+
+use crate::design::Design;
+use crate::filter;
+use crate::key::{Block, Key, Position, Tid};
+use crate::leaf;
+use crate::page::{self, Corruption, Page, Result};
+use crate::plan::{Plan, next_within};
+use crate::store::{Held, PageStore};
+use crate::tree::{Tree, next_right};
+use std::rc::Rc;
+
+/// A row within the radius.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match<const N: usize> {
+    /// The row.
+    pub tid: Tid,
+    /// Its fingerprint.
+    pub fingerprint: Key<N>,
+    /// Its distance to the query, in bits.
+    pub distance: u32,
+}
+
+/// Where to look next.
+#[derive(Clone, Copy, Debug)]
+enum Next<const N: usize> {
+    /// From the root, for the leaf where this position belongs.
+    Descend(Position<N>),
+    /// In this leaf, or in one to its right where the position belongs.
+    At(Block, Position<N>),
+    /// Nowhere: all is seen.
+    Nowhere,
+}
+
+/// A search by distance under way. It stands on no page between its steps.
+#[derive(Debug)]
+pub struct Scan<const N: usize> {
+    design: Rc<Design<N>>,
+    plan: Rc<Plan<N>>,
+    query: Key<N>,
+    /// Distances that are looked for: above the first, if any, and up to the second, which is the
+    /// plan's radius or less.
+    beyond: Option<u32>,
+    radius: u32,
+    /// The probe under way, and the query as its table has it.
+    probe: usize,
+    permuted: Key<N>,
+    next: Next<N>,
+    found: Vec<u16>,
+}
+
+/// The first bits of a word, as a number.
+#[inline]
+fn prefix(word: u64, bits: u32) -> u64 {
+    if bits == 0 { 0 } else { word >> (64 - bits) }
+}
+
+impl<const N: usize> Scan<N> {
+    /// A search for what lies within the plan's radius of a query.
+    pub fn new(design: Rc<Design<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
+        let mut scan = Scan {
+            design,
+            radius: plan.radius,
+            plan,
+            query,
+            beyond: None,
+            probe: 0,
+            permuted: query,
+            next: Next::Nowhere,
+            found: Vec::new(),
+        };
+        scan.start(0);
+        scan
+    }
+
+    /// Begins anew with another query, with the memory that it has.
+    pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
+        self.radius = plan.radius;
+        self.plan = plan;
+        self.query = query;
+        self.beyond = None;
+        self.start(0);
+    }
+
+    /// Begins anew with the same query, for what lies beyond a distance.
+    pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: u32) {
+        self.restart(plan, self.query);
+        self.beyond = Some(beyond);
+    }
+
+    /// Looks no further than a radius from here on, which must not exceed the plan's.
+    pub fn narrow(&mut self, radius: u32) {
+        debug_assert!(radius <= self.plan.radius);
+        self.radius = radius;
+    }
+
+    /// The plan followed.
+    pub fn plan(&self) -> &Rc<Plan<N>> {
+        &self.plan
+    }
+
+    fn start(&mut self, probe: usize) {
+        self.probe = probe;
+        self.next = Next::Nowhere;
+        if let Some(probe) = self.plan.probes.get(probe) {
+            self.permuted = self.design.tables()[usize::from(probe.table)].permute(&self.query);
+            if let Some(first) = self.first_key(0) {
+                self.next = Next::Descend(Position::before_key(probe.table, first));
+            }
+        }
+    }
+
+    /// The lowest key whose prefix the current probe looks for, from a prefix on.
+    fn first_key(&self, from: u64) -> Option<Key<N>> {
+        let probe = &self.plan.probes[self.probe];
+        let center = prefix(self.permuted[0], probe.bits);
+        let found = next_within(center, probe.bits, probe.threshold, from)?;
+        let mut key = [0; N];
+        if probe.bits > 0 {
+            key[0] = found << (64 - probe.bits);
+        }
+        Some(key)
+    }
+
+    /// Looks at one more leaf and appends what it finds there. False: there was nothing left to
+    /// look at. Each row is returned once, in no particular order.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        matches: &mut Vec<Match<N>>,
+    ) -> Result<bool> {
+        let (mut block, position) = match self.next {
+            Next::Nowhere => return Ok(false),
+            Next::Descend(position) => (tree.descend(&position, 0)?, position),
+            Next::At(block, position) => (block, position),
+        };
+        let leaf = loop {
+            let leaf = tree.store.read(block);
+            tree.expect(&leaf, 0)?;
+            if !page::is_left_of(&leaf, &position) {
+                break leaf;
+            }
+            block = next_right(&leaf, block)?;
+            drop(leaf);
+            tree.store.pause();
+        };
+        if page::table(&leaf) != position.table {
+            return Err(Corruption {
+                block,
+                what: "leaf of another table",
+            });
+        }
+        self.collect(&leaf, matches);
+        // The way on is read in the same look as the entries: what a later split moves right of
+        // this page has been seen, and lies before the high key read here.
+        let high = page::high::<N>(&leaf).zip(page::right(&leaf));
+        drop(leaf);
+        self.advance(&position, high, block)?;
+        Ok(true)
+    }
+
+    fn collect(&mut self, leaf: &Page, matches: &mut Vec<Match<N>>) {
+        let (earlier, from) = self.plan.probes.split_at(self.probe);
+        let probe = &from[0];
+        let table = &self.design.tables()[usize::from(probe.table)];
+        self.found.clear();
+        filter::within(
+            leaf::keys::<N>(leaf),
+            &self.permuted,
+            self.radius,
+            &mut self.found,
+        );
+        for &i in &self.found {
+            let fingerprint = table.restore(&leaf::key(leaf, usize::from(i)));
+            let mut difference = [0; N];
+            let mut distance = 0;
+            for (word, bits) in difference.iter_mut().enumerate() {
+                *bits = fingerprint[word] ^ self.query[word];
+                distance += bits.count_ones();
+            }
+            if self.beyond.is_none_or(|beyond| distance > beyond)
+                && probe.finds(&difference)
+                && !earlier.iter().any(|probe| probe.finds(&difference))
+            {
+                matches.push(Match {
+                    tid: leaf::tid::<N>(leaf, usize::from(i)),
+                    fingerprint,
+                    distance,
+                });
+            }
+        }
+    }
+
+    fn advance(
+        &mut self,
+        seen: &Position<N>,
+        high: Option<(Position<N>, Block)>,
+        block: Block,
+    ) -> Result<()> {
+        let bits = self.plan.probes[self.probe].bits;
+        let on = high
+            .filter(|(high, _)| high.table == seen.table)
+            .and_then(|(high, right)| {
+                let from = prefix(high.key[0], bits);
+                let first = Position::before_key(seen.table, self.first_key(from)?);
+                Some((high, right, first))
+            });
+        let Some((high, right, first)) = on else {
+            self.start(self.probe + 1);
+            return Ok(());
+        };
+        if high <= *seen {
+            return Err(Corruption {
+                block,
+                what: "high key not above what led here",
+            });
+        }
+        self.next = if first <= high {
+            Next::At(right, high)
+        } else if ((first.key[0] - high.key[0]) as f64) * self.plan.table_leaves
+            < 2.0 * 2f64.powi(64)
+        {
+            // A leaf or two on: nearer by right links than from the root.
+            Next::At(right, first)
+        } else {
+            Next::Descend(first)
+        };
+        Ok(())
+    }
+}
+
+/// A walk along the leaves of one table, from left to right. It stands on no page between steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk<const N: usize> {
+    next: Next<N>,
+}
+
+impl<const N: usize> Walk<N> {
+    /// From the first leaf of a table.
+    pub fn new(table: u16) -> Self {
+        Walk {
+            next: Next::Descend(Position::start_of(table)),
+        }
+    }
+
+    /// The next leaf, of which entries may have moved right since (entries never move left);
+    /// `None` after the last.
+    pub fn next<S: PageStore>(&self, tree: &Tree<'_, S, N>) -> Result<Option<Block>> {
+        match self.next {
+            Next::Nowhere => Ok(None),
+            Next::At(block, _) => Ok(Some(block)),
+            Next::Descend(position) => tree.descend(&position, 0).map(Some),
+        }
+    }
+
+    /// Moves on from the leaf that [`Walk::next`] named, as it is now, held by a lock. False: it is
+    /// not the leaf where the walk is to go on (a split came between), but lies left of it.
+    pub fn pass(&mut self, leaf: &Page, block: Block) -> Result<bool> {
+        let (Next::Descend(position) | Next::At(_, position)) = self.next else {
+            return Ok(true);
+        };
+        if page::is_left_of(leaf, &position) {
+            self.next = Next::At(next_right(leaf, block)?, position);
+            return Ok(false);
+        }
+        if page::table(leaf) != position.table {
+            return Err(Corruption {
+                block,
+                what: "leaf of another table",
+            });
+        }
+        self.next = match page::high::<N>(leaf).zip(page::right(leaf)) {
+            Some((high, _)) if high <= position => {
+                return Err(Corruption {
+                    block,
+                    what: "high key not above what led here",
+                });
+            }
+            Some((high, right)) if high.table == position.table => Next::At(right, high),
+            _ => Next::Nowhere,
+        };
+        Ok(true)
+    }
+}
+
+/// All rows of an index, those without a fingerprint too: each stands once in the first table or
+/// in that of the nulls.
+#[derive(Clone, Copy, Debug)]
+pub struct AllRows<const N: usize> {
+    walk: Walk<N>,
+    null_table: Option<u16>,
+}
+
+impl<const N: usize> AllRows<N> {
+    /// From the first row.
+    pub fn new(design: &Design<N>) -> Self {
+        AllRows {
+            walk: Walk::new(0),
+            null_table: Some(design.null_table()),
+        }
+    }
+
+    /// The rows without a fingerprint only.
+    pub fn nulls(design: &Design<N>) -> Self {
+        AllRows {
+            walk: Walk::new(design.null_table()),
+            null_table: None,
+        }
+    }
+
+    /// Looks at one more leaf and appends its rows. False: there was none left.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        rows: &mut Vec<Tid>,
+    ) -> Result<bool> {
+        let Some(block) = self.walk.next(tree)? else {
+            let Some(table) = self.null_table.take() else {
+                return Ok(false);
+            };
+            self.walk = Walk::new(table);
+            return Ok(true);
+        };
+        let leaf = tree.store.read(block);
+        tree.expect(&leaf, 0)?;
+        if self.walk.pass(&leaf, leaf.block())? {
+            rows.extend((0..leaf::count::<N>(&leaf)).map(|i| leaf::tid::<N>(&leaf, i)));
+        }
+        Ok(true)
+    }
+}

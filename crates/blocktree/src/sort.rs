@@ -1,0 +1,287 @@
+//! Rows on their way into a new tree: kept in memory as long as there is enough of it, in
+//! temporary files beyond, and given back table by table in the order of the tree.
+
+use crate::design::Table;
+use crate::key::{Key, Tid};
+
+/// A key, or a fingerprint, with its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry<const N: usize> {
+    /// The key or fingerprint.
+    pub key: Key<N>,
+    /// The row, packed ([`Tid::packed`]).
+    pub tid: u64,
+}
+
+/// Temporary files. Failures unwind; a file is gone when it is dropped.
+pub trait TempFiles {
+    /// A file, written from its start to its end and read likewise, as often as wanted.
+    type File;
+
+    /// A new file.
+    fn create(&mut self) -> Self::File;
+    /// Appends to a file.
+    fn write(&mut self, file: &mut Self::File, bytes: &[u8]);
+    /// Goes back to the start of a file, for reading.
+    fn rewind(&mut self, file: &mut Self::File);
+    /// Reads what comes next. It is never asked for more than was written.
+    fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
+    /// Called now and then by what runs long: may unwind to cancel.
+    fn pause(&mut self);
+}
+
+/// Leading bits by which entries are dealt out before each heap of them is sorted in the cache.
+const DEAL_BITS: u32 = 11;
+
+/// Entries of a run that are read, or written, at a time.
+const CHUNK: usize = 4096;
+
+const fn entry_size<const N: usize>() -> usize {
+    8 * N + 8
+}
+
+/// Rows collected for a build.
+pub struct Rows<F: TempFiles, const N: usize> {
+    in_memory: Vec<Entry<N>>,
+    /// Rows that fit into memory together with the space to sort them in.
+    limit: usize,
+    spooled: Option<Spool<F::File>>,
+}
+
+struct Spool<File> {
+    file: File,
+    entries: u64,
+}
+
+impl<F: TempFiles, const N: usize> Rows<F, N> {
+    /// No rows yet. `memory` is in bytes; a small minimum is taken in any case.
+    pub fn new(memory: usize) -> Self {
+        let limit = (memory / (2 * entry_size::<N>())).max(CHUNK);
+        Rows {
+            in_memory: Vec::new(),
+            limit,
+            spooled: None,
+        }
+    }
+
+    /// Rows so far.
+    pub fn len(&self) -> u64 {
+        self.in_memory.len() as u64 + self.spooled.as_ref().map_or(0, |spool| spool.entries)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, files: &mut F, fingerprint: Key<N>, tid: Tid) {
+        if self.in_memory.len() == self.limit {
+            self.spool(files);
+        }
+        self.in_memory.push(Entry {
+            key: fingerprint,
+            tid: tid.packed(),
+        });
+    }
+
+    fn spool(&mut self, files: &mut F) {
+        let spool = self.spooled.get_or_insert_with(|| Spool {
+            file: files.create(),
+            entries: 0,
+        });
+        write_entries(files, &mut spool.file, &self.in_memory);
+        spool.entries += self.in_memory.len() as u64;
+        self.in_memory.clear();
+    }
+
+    /// Gives all rows in the order of a table: each with its key there, by key, then by row.
+    /// `None` takes the fingerprints as they are.
+    pub fn in_order(
+        &mut self,
+        files: &mut F,
+        table: Option<&Table<N>>,
+        mut each: impl FnMut(&mut F, Entry<N>),
+    ) {
+        let mut sorted = Vec::new();
+        if self.spooled.is_none() {
+            sort(files, table, &self.in_memory, &mut sorted);
+            for (i, &entry) in sorted.iter().enumerate() {
+                if i % (1 << 16) == 0 {
+                    files.pause();
+                }
+                each(files, entry);
+            }
+            return;
+        }
+        if !self.in_memory.is_empty() {
+            self.spool(files);
+        }
+        let Some(spool) = &mut self.spooled else {
+            return;
+        };
+        files.rewind(&mut spool.file);
+        let mut runs = Vec::new();
+        let mut left = spool.entries;
+        while left > 0 {
+            let count = left.min(self.limit as u64) as usize;
+            read_entries(files, &mut spool.file, &mut self.in_memory, count);
+            left -= count as u64;
+            sort(files, table, &self.in_memory, &mut sorted);
+            let mut file = files.create();
+            write_entries(files, &mut file, &sorted);
+            files.rewind(&mut file);
+            runs.push(Run {
+                file,
+                left: count as u64,
+                chunk: Vec::new(),
+                at: 0,
+            });
+        }
+        self.in_memory = Vec::new();
+        drop(sorted);
+        let chunk = (self.limit / (runs.len() + 1)).clamp(CHUNK / 16, CHUNK * 16);
+        merge(files, runs, chunk, each);
+    }
+}
+
+/// Deals out and sorts: from `source`, through a table's permutation, into `sorted`.
+fn sort<F: TempFiles, const N: usize>(
+    files: &mut F,
+    table: Option<&Table<N>>,
+    source: &[Entry<N>],
+    sorted: &mut Vec<Entry<N>>,
+) {
+    let permuted = |entry: &Entry<N>| Entry {
+        key: table.map_or(entry.key, |table| table.permute(&entry.key)),
+        tid: entry.tid,
+    };
+    let heap_of = |key: &Key<N>| (key[0] >> (64 - DEAL_BITS)) as usize;
+    let mut ends = vec![0usize; 1 << DEAL_BITS];
+    for entry in source {
+        ends[heap_of(&permuted(entry).key)] += 1;
+    }
+    let mut start = 0;
+    for end in &mut ends {
+        let count = *end;
+        *end = start;
+        start += count;
+    }
+    sorted.clear();
+    sorted.resize(
+        source.len(),
+        Entry {
+            key: [0; N],
+            tid: 0,
+        },
+    );
+    for entry in source {
+        let entry = permuted(entry);
+        let place = &mut ends[heap_of(&entry.key)];
+        sorted[*place] = entry;
+        *place += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        if start < end {
+            files.pause();
+            sorted[start..end].sort_unstable();
+        }
+        start = end;
+    }
+}
+
+/// A sorted run in a file.
+struct Run<File, const N: usize> {
+    file: File,
+    /// Entries that have not been read yet.
+    left: u64,
+    chunk: Vec<Entry<N>>,
+    at: usize,
+}
+
+impl<File, const N: usize> Run<File, N> {
+    fn next<F: TempFiles<File = File>>(&mut self, files: &mut F, chunk: usize) -> Option<Entry<N>> {
+        if self.at == self.chunk.len() {
+            let count = self.left.min(chunk as u64) as usize;
+            read_entries(files, &mut self.file, &mut self.chunk, count);
+            self.left -= count as u64;
+            self.at = 0;
+        }
+        let entry = self.chunk.get(self.at).copied();
+        self.at += 1;
+        entry
+    }
+}
+
+fn merge<F: TempFiles, const N: usize>(
+    files: &mut F,
+    mut runs: Vec<Run<F::File, N>>,
+    chunk: usize,
+    mut each: impl FnMut(&mut F, Entry<N>),
+) {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+    use std::collections::binary_heap::PeekMut;
+    let mut heads: BinaryHeap<Reverse<(Entry<N>, usize)>> = BinaryHeap::new();
+    for (i, run) in runs.iter_mut().enumerate() {
+        heads.extend(run.next(files, chunk).map(|entry| Reverse((entry, i))));
+    }
+    let mut given = 0u64;
+    while let Some(mut head) = heads.peek_mut() {
+        let Reverse((entry, i)) = *head;
+        match runs[i].next(files, chunk) {
+            Some(next) => {
+                *head = Reverse((next, i));
+                drop(head);
+            }
+            None => {
+                PeekMut::pop(head);
+            }
+        }
+        each(files, entry);
+        given += 1;
+        if given.is_multiple_of(1 << 16) {
+            files.pause();
+        }
+    }
+}
+
+fn write_entries<F: TempFiles, const N: usize>(
+    files: &mut F,
+    file: &mut F::File,
+    entries: &[Entry<N>],
+) {
+    let mut bytes = Vec::with_capacity(CHUNK * entry_size::<N>());
+    for chunk in entries.chunks(CHUNK) {
+        bytes.clear();
+        for entry in chunk {
+            for word in entry.key.iter().chain([&entry.tid]) {
+                bytes.extend_from_slice(&word.to_ne_bytes());
+            }
+        }
+        files.write(file, &bytes);
+        files.pause();
+    }
+}
+
+fn read_entries<F: TempFiles, const N: usize>(
+    files: &mut F,
+    file: &mut F::File,
+    entries: &mut Vec<Entry<N>>,
+    count: usize,
+) {
+    entries.clear();
+    let mut bytes = vec![0; CHUNK * entry_size::<N>()];
+    while entries.len() < count {
+        let chunk = (count - entries.len()).min(CHUNK);
+        let bytes = &mut bytes[..chunk * entry_size::<N>()];
+        files.read(file, bytes);
+        files.pause();
+        entries.extend(bytes.chunks_exact(entry_size::<N>()).map(|entry| Entry {
+            key: crate::key::key_at(entry, 0),
+            tid: crate::key::word_at(entry, 8 * N),
+        }));
+    }
+}

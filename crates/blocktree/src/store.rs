@@ -1,0 +1,66 @@
+//! What the tree asks of the keeper of its pages.
+//!
+//! # Locks
+//! A guard from [`PageStore::read`] is a shared lock on its page, one from [`PageStore::write`] an
+//! exclusive one. Readers hold one lock at a time. Writers lock upwards, and rightwards only after
+//! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
+//! wait for each other.
+
+use crate::key::Block;
+use crate::page::Page;
+use std::ops::Deref;
+
+/// Bytes to be written at a place of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Patch<'a> {
+    /// Where on the page.
+    pub offset: usize,
+    /// What to write there.
+    pub bytes: &'a [u8],
+}
+
+/// A page held by a lock.
+pub trait Held: Deref<Target = Page> {
+    /// The page's place in the index.
+    fn block(&self) -> Block;
+}
+
+/// The keeper of the pages. Its own failures (input and output, memory) do not come back here but
+/// unwind; then no change is half done.
+pub trait PageStore {
+    /// A page that others may read at the same time.
+    type Read<'a>: Held
+    where
+        Self: 'a;
+    /// A page that nobody else holds.
+    type Write<'a>: Held
+    where
+        Self: 'a;
+
+    /// Locks a page for reading.
+    fn read(&self, block: Block) -> Self::Read<'_>;
+
+    /// Locks a page for changing.
+    fn write(&self, block: Block) -> Self::Write<'_>;
+
+    /// Locks a page for taking entries away: waits until no scan stands on it.
+    fn write_alone(&self, block: Block) -> Self::Write<'_>;
+
+    /// A new page, all zero, that nobody else can reach yet.
+    fn allocate(&self) -> Self::Write<'_>;
+
+    /// Writes a few bytes, durably logged as just those. The patches are in ascending order and do
+    /// not touch; the hole between the page's two arrays is zero afterwards.
+    fn patch(&self, page: &mut Self::Write<'_>, patches: &[Patch<'_>]);
+
+    /// Changes pages together, durably logged as one: after a crash all changes are there or none.
+    /// `P` is at most 4.
+    fn change<const P: usize>(
+        &self,
+        pages: [&mut Self::Write<'_>; P],
+        edit: impl FnOnce([&mut Page; P]),
+    );
+
+    /// Called between pages, with no lock held, by what runs long: may wait, or unwind to cancel.
+    fn pause(&self);
+}

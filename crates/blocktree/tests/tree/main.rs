@@ -1,0 +1,503 @@
+//! The tree over a store in memory: against a model, under threads, with crashes, with damage.
+
+mod mem_store;
+
+use mem_store::{Crash, MemStore};
+use neardup_blocktree::build::{Fill, build};
+use neardup_blocktree::check::CheckStats;
+use neardup_blocktree::design::Design;
+use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::meta::Meta;
+use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::page::PAGE_SIZE;
+use neardup_blocktree::plan::Plan;
+use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::sort::Rows;
+use neardup_blocktree::store::PageStore;
+use neardup_blocktree::tree::Tree;
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+type Model<const N: usize> = BTreeMap<Tid, Option<Key<N>>>;
+
+struct Index<const N: usize> {
+    store: MemStore,
+    design: Rc<Design<N>>,
+    meta: Meta,
+}
+
+impl<const N: usize> Index<N> {
+    fn build(design: Design<N>, rows: &Model<N>, memory: usize) -> Self {
+        let store = MemStore::new();
+        let mut host = &store;
+        let (mut with, mut without) = (Rows::new(memory), Rows::new(memory));
+        for (&tid, fingerprint) in rows {
+            match fingerprint {
+                Some(fingerprint) => with.push(&mut host, *fingerprint, tid),
+                None => without.push(&mut host, [0; N], tid),
+            }
+        }
+        let meta = build(&mut host, &design, &mut with, &mut without, Fill::default());
+        Index {
+            store,
+            design: Rc::new(design),
+            meta,
+        }
+    }
+
+    fn tree(&self) -> Tree<'_, MemStore, N> {
+        Tree::new(&self.store, self.meta.root)
+    }
+
+    fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
+        let positions = match fingerprint {
+            Some(fingerprint) => (self.design.tables().iter().enumerate())
+                .map(|(i, table)| Position {
+                    table: i as u16,
+                    key: table.permute(&fingerprint),
+                    tid,
+                })
+                .collect(),
+            None => vec![Position {
+                table: self.design.null_table(),
+                key: [0; N],
+                tid,
+            }],
+        };
+        for position in positions {
+            tree.insert(&position).unwrap();
+        }
+    }
+
+    fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
+        let plan = Rc::new(Plan::new(&self.design, radius, rows));
+        let mut scan = Scan::new(self.design.clone(), plan, *query);
+        let mut matches = Vec::new();
+        let tree = self.tree();
+        while scan.step(&tree, &mut matches).unwrap() {}
+        let mut found: Vec<_> = matches
+            .into_iter()
+            .map(|m| (m.tid, m.fingerprint, m.distance))
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The `limit` nearest rows, by (distance, tid).
+    fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
+        let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
+        let first = plan_of(self.design.distance());
+        let mut nearest = Nearest::new(Scan::new(self.design.clone(), first, *query), vec![]);
+        let tree = self.tree();
+        (0..limit)
+            .map_while(|_| nearest.next(&tree, plan_of).unwrap())
+            .map(|row| (row.distance, row.tid))
+            .collect()
+    }
+
+    fn all_rows(&self) -> Vec<Tid> {
+        let mut rows = Vec::new();
+        let mut scan = AllRows::new(&self.design);
+        let tree = self.tree();
+        while scan.step(&tree, &mut rows).unwrap() {}
+        rows.sort_unstable();
+        rows
+    }
+
+    fn check(&self) -> CheckStats {
+        self.tree().check(&self.design, |_, _, _| ()).unwrap()
+    }
+
+    /// Everything at once: the invariants, all rows, and searches of all kinds of plans.
+    fn assert_equals(&self, model: &Model<N>, rng: &mut StdRng, searches: usize) {
+        let stats = self.check();
+        let with = model.values().flatten().count() as u64;
+        assert_eq!(
+            (stats.rows, stats.null_rows),
+            (with, model.len() as u64 - with)
+        );
+        assert_eq!(self.all_rows(), model.keys().copied().collect::<Vec<_>>());
+        let fingerprints: Vec<Key<N>> = model.values().flatten().copied().collect();
+        for _ in 0..searches {
+            let query = some_key(rng, &fingerprints);
+            let radius = match rng.random_range(0..4) {
+                0 => self.design.distance(),
+                1 => rng.random_range(0..=self.design.distance()),
+                _ => rng.random_range(0..=20 * N as u32),
+            };
+            // The estimate of the number of rows chooses the plan, and no plan may be wrong.
+            let rows = [1.0, 1e5, 1e7, 1e10][rng.random_range(0..4)];
+            let expected: Vec<(Tid, Key<N>, u32)> = (model.iter())
+                .filter_map(|(tid, fingerprint)| Some((*tid, (*fingerprint)?)))
+                .map(|(tid, fingerprint)| (tid, fingerprint, distance(&fingerprint, &query)))
+                .filter(|&(_, _, distance)| distance <= radius)
+                .collect();
+            assert_eq!(
+                self.search(&query, radius, rows),
+                expected,
+                "radius {radius}, rows {rows}"
+            );
+        }
+    }
+}
+
+/// A key near one of those given, or one of few, or any.
+fn some_key<const N: usize>(rng: &mut StdRng, known: &[Key<N>]) -> Key<N> {
+    match rng.random_range(0..10) {
+        0 => [rng.random_range(0..4); N],
+        1..6 if !known.is_empty() => {
+            let mut key = known[rng.random_range(0..known.len())];
+            for _ in 0..rng.random_range(0..12) {
+                key[rng.random_range(0..N)] ^= 1 << rng.random_range(0..64);
+            }
+            key
+        }
+        _ => std::array::from_fn(|_| rng.random()),
+    }
+}
+
+fn random_rows<const N: usize>(rng: &mut StdRng, count: u32) -> Model<N> {
+    let mut known: Vec<Key<N>> = Vec::new();
+    (0..count)
+        .map(|i| {
+            let tid = Tid {
+                block: i / 100,
+                offset: (i % 100 + 1) as u16,
+            };
+            let key = some_key(rng, &known);
+            known.push(key);
+            (tid, rng.random_bool(0.95).then_some(key))
+        })
+        .collect()
+}
+
+fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
+    (0..=4u32, 1..=3u32).prop_filter_map("no design", |(distance, more)| {
+        Design::new(distance, distance + more).ok()
+    })
+}
+
+/// Random operations on an index with keys of `N` words. Wide keys make small pages, hence trees
+/// of several levels with few rows.
+fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, steps: u32) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut model = random_rows::<N>(&mut rng, start);
+    let index = Index::build(
+        design,
+        &model,
+        if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
+    );
+    index.assert_equals(&model, &mut rng, 4);
+    let tree = index.tree();
+    let mut next = 1_000_000;
+    for _ in 0..steps {
+        if rng.random_bool(0.2) {
+            let share = [0.01, 0.5, 1.0][rng.random_range(0..3)];
+            let mut dead = Vec::new();
+            model.retain(|tid, _| {
+                let stays = !rng.random_bool(share);
+                if !stays {
+                    dead.push(*tid);
+                }
+                stays
+            });
+            let stats = tree
+                .vacuum(index.design.null_table(), |tid| {
+                    dead.binary_search(&tid).is_ok()
+                })
+                .unwrap();
+            assert_eq!(stats.rows, model.len() as u64);
+        } else {
+            let known: Vec<Key<N>> = model.values().flatten().copied().collect();
+            let same = rng.random_bool(0.2).then(|| some_key(&mut rng, &known));
+            for _ in 0..rng.random_range(1..200) {
+                let tid = Tid {
+                    block: next,
+                    offset: 1,
+                };
+                next += 1;
+                let key = same.unwrap_or_else(|| some_key(&mut rng, &known));
+                let fingerprint = rng.random_bool(0.95).then_some(key);
+                index.insert(&tree, tid, fingerprint);
+                model.insert(tid, fingerprint);
+            }
+        }
+        index.assert_equals(&model, &mut rng, 2);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn narrow_keys_equal_the_model(design in any_design::<1>(), seed: u64, start in 0..3000u32) {
+        random_operations(design, seed, start, 12);
+    }
+
+    #[test]
+    fn wide_keys_equal_the_model(design in any_design::<16>(), seed: u64, start in 0..1500u32) {
+        random_operations(design, seed, start, 12);
+    }
+}
+
+#[test]
+fn a_tree_of_three_levels_grows_from_nothing() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let design = Design::<16>::new(1, 2).unwrap();
+    let index = Index::build(design, &Model::new(), 1 << 20);
+    let tree = index.tree();
+    let mut model = Model::new();
+    for i in 0..60_000u32 {
+        let tid = Tid {
+            block: i,
+            offset: 1,
+        };
+        // A third are equal: their leaves are split between rows.
+        let key = if i % 3 == 0 {
+            [7; 16]
+        } else {
+            std::array::from_fn(|_| rng.random())
+        };
+        index.insert(&tree, tid, Some(key));
+        model.insert(tid, Some(key));
+    }
+    assert!(tree.root().level >= 2, "{:?}", tree.root());
+    index.assert_equals(&model, &mut rng, 8);
+    // Equal fingerprints that come in the order of their rows leave full pages behind.
+    let equal_leaves = 20_000 / 59 * 2;
+    let random_leaves = 40_000 / 29 * 2;
+    assert!(index.check().leaves < equal_leaves + random_leaves + 100);
+}
+
+#[test]
+fn little_memory_builds_the_same_pages() {
+    let mut rng = StdRng::seed_from_u64(2);
+    let model = random_rows::<1>(&mut rng, 30_000);
+    let design = || Design::new(3, 5).unwrap();
+    let (small, large) = (
+        Index::build(design(), &model, 0),
+        Index::build(design(), &model, 1 << 30),
+    );
+    assert_eq!(small.store.blocks(), large.store.blocks());
+    for block in 0..small.store.blocks() {
+        let page = *small.store.read(block);
+        assert!(page == *large.store.read(block), "block {block}");
+    }
+    small.assert_equals(&model, &mut rng, 50);
+}
+
+#[test]
+fn the_nearest_of_many_come_in_order_and_all_of_them() {
+    let mut rng = StdRng::seed_from_u64(8);
+    let mut model = random_rows::<1>(&mut rng, 20_000);
+    for i in 0..12_000 {
+        // More at one distance than a ring keeps.
+        model.insert(
+            Tid {
+                block: 9_000_000 + i,
+                offset: 1,
+            },
+            Some([0x5555]),
+        );
+    }
+    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    for query in [[0u64], [0x5555], [rng.random()]] {
+        let mut expected: Vec<(u32, Tid)> = (model.iter())
+            .filter_map(|(tid, key)| Some((distance(key.as_ref()?, &query), *tid)))
+            .collect();
+        expected.sort_unstable();
+        for rows in [1.0, 3e4, 1e8] {
+            let found = index.nearest(&query, rows, usize::MAX);
+            let differing = found
+                .iter()
+                .zip(&expected)
+                .position(|(found, row)| found != row);
+            assert_eq!(
+                (differing, found.len()),
+                (None, expected.len()),
+                "rows {rows}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_mask_on_everything_changes_nothing() {
+    let mut rng = StdRng::seed_from_u64(3);
+    let model = random_rows::<1>(&mut rng, 5_000);
+    let mask: u64 = rng.random();
+    let masked: Model<1> = model
+        .iter()
+        .map(|(tid, key)| (*tid, key.map(|key| [key[0] ^ mask])))
+        .collect();
+    let plain = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 20);
+    let other = Index::build(Design::new(3, 4).unwrap(), &masked, 1 << 20);
+    let known: Vec<Key<1>> = model.values().flatten().copied().collect();
+    for _ in 0..200 {
+        let query = some_key(&mut rng, &known);
+        let radius = rng.random_range(0..16);
+        let tids = |found: Vec<(Tid, Key<1>, u32)>| -> Vec<Tid> {
+            found.into_iter().map(|(tid, _, _)| tid).collect()
+        };
+        assert_eq!(
+            tids(plain.search(&query, radius, 5e3)),
+            tids(other.search(&[query[0] ^ mask], radius, 1e8))
+        );
+    }
+}
+
+#[test]
+fn threads_insert_search_and_vacuum_together() {
+    let design = Design::<16>::new(1, 3).unwrap();
+    let mut rng = StdRng::seed_from_u64(4);
+    let model = random_rows::<16>(&mut rng, 2_000);
+    let index = Index::build(design, &model, 1 << 20);
+    let (store, meta, null_table) = (&index.store, index.meta, index.design.null_table());
+    // These rows stay: whoever searches must find each of them, once, at any time.
+    let fixed: Vec<(Tid, Key<16>)> = model
+        .iter()
+        .filter_map(|(tid, key)| Some((*tid, (*key)?)))
+        .collect();
+    let added: Vec<Model<16>> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3u32)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let design = Design::<16>::new(1, 3).unwrap();
+                    let mut rng = StdRng::seed_from_u64(100 + u64::from(thread));
+                    let tree = Tree::new(store, meta.root);
+                    let mut added = Model::new();
+                    for i in 0..4_000 {
+                        let tid = Tid {
+                            block: 1_000_000 * (thread + 1) + i,
+                            offset: 1,
+                        };
+                        let key = some_key::<16>(&mut rng, &[]);
+                        for (table, permutation) in design.tables().iter().enumerate() {
+                            let key = permutation.permute(&key);
+                            tree.insert(&Position {
+                                table: table as u16,
+                                key,
+                                tid,
+                            })
+                            .unwrap();
+                        }
+                        added.insert(tid, Some(key));
+                    }
+                    added
+                })
+            })
+            .collect();
+        scope.spawn(move || {
+            let tree = Tree::<_, 16>::new(store, meta.root);
+            for _ in 0..20 {
+                // Rows of the third writer with an odd number.
+                tree.vacuum(null_table, |tid| {
+                    tid.block > 3_000_000 && tid.block % 2 == 1
+                })
+                .unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let design = Rc::new(Design::<16>::new(1, 3).unwrap());
+            let mut rng = StdRng::seed_from_u64(5);
+            let tree = Tree::new(store, meta.root);
+            for _ in 0..600 {
+                let (tid, key) = fixed[rng.random_range(0..fixed.len())];
+                let radius = [0, 1, 40][rng.random_range(0..3)];
+                let plan = Rc::new(Plan::new(&design, radius, 1e6));
+                let mut scan = Scan::new(design.clone(), plan, key);
+                let mut matches = Vec::new();
+                while scan.step(&tree, &mut matches).unwrap() {}
+                assert_eq!(matches.iter().filter(|m| m.tid == tid).count(), 1);
+                matches.sort_unstable_by_key(|m| m.tid);
+                assert!(
+                    matches.windows(2).all(|pair| pair[0].tid < pair[1].tid),
+                    "seen twice"
+                );
+            }
+        });
+        writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap())
+            .collect()
+    });
+    let dead = |tid: Tid| tid.block > 3_000_000 && tid.block % 2 == 1;
+    index.tree().vacuum(null_table, dead).unwrap();
+    let mut model = model;
+    model.extend(added.into_iter().flatten().filter(|(tid, _)| !dead(*tid)));
+    index.assert_equals(&model, &mut rng, 20);
+}
+
+#[test]
+fn a_crash_at_any_change_loses_no_row_that_was_there() {
+    let mut rng = StdRng::seed_from_u64(6);
+    let start = random_rows::<16>(&mut rng, 300);
+    for fuse in 0..400 {
+        let mut model = start.clone();
+        let index = Index::build(Design::<16>::new(1, 2).unwrap(), &model, 1 << 20);
+        index.store.crash_after(fuse);
+        let mut broken = None;
+        for i in 0..200 {
+            let tid = Tid {
+                block: 5_000 + i,
+                offset: 1,
+            };
+            let key = [rng.random(); 16];
+            let insert =
+                std::panic::AssertUnwindSafe(|| index.insert(&index.tree(), tid, Some(key)));
+            match std::panic::catch_unwind(insert) {
+                Ok(()) => {
+                    model.insert(tid, Some(key));
+                }
+                Err(crash) if crash.is::<Crash>() => {
+                    broken = Some(tid);
+                    break;
+                }
+                Err(other) => std::panic::resume_unwind(other),
+            }
+        }
+        index.store.crash_after(-1);
+        if let Some(broken) = broken {
+            // The row of the transaction that died may be in some tables; vacuum takes it away.
+            index
+                .tree()
+                .vacuum(index.design.null_table(), |tid| tid == broken)
+                .unwrap();
+        }
+        index.assert_equals(&model, &mut rng, 2);
+    }
+}
+
+#[test]
+fn damage_is_an_error_and_no_panic() {
+    let mut rng = StdRng::seed_from_u64(7);
+    let model = random_rows::<1>(&mut rng, 3_000);
+    let mut errors = 0;
+    for round in 0..300 {
+        let index = Index::build(Design::new(2, 3).unwrap(), &model, 1 << 20);
+        let block = rng.random_range(1..index.store.blocks());
+        let offset = [12, PAGE_SIZE - 32][round % 2] + rng.random_range(0..8);
+        let bytes: Vec<u8> = (0..rng.random_range(1..16)).map(|_| rng.random()).collect();
+        index.store.damage(block, offset, &bytes);
+        // Links may lead out of the index; a real store reports that by itself.
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            index.tree().check(&index.design, |_, _, _| ())
+        }));
+        errors += match result {
+            Ok(result) => u32::from(result.is_err()),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                assert!(
+                    text.contains("index out of bounds: the len is")
+                        || text.contains("locked while"),
+                    "{text}"
+                );
+                1
+            }
+        };
+    }
+    assert!(errors > 200, "{errors} of 300 damaged trees were noticed");
+}

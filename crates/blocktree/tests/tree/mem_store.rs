@@ -1,0 +1,230 @@
+//! A store in memory that checks the lock order, makes all changes whole or not at all, and can
+//! "crash" at any of them.
+
+use neardup_blocktree::build::BuildHost;
+use neardup_blocktree::key::Block;
+use neardup_blocktree::page::{self, Kind, PAGE_SIZE, Page};
+use neardup_blocktree::sort::TempFiles;
+use neardup_blocktree::store::{Held, PageStore, Patch};
+use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+thread_local! {
+    /// Blocks that this thread has locked, with their level; `None` for pages nobody can reach.
+    static HELD: RefCell<Vec<(Block, Option<u16>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a simulated crash unwinds with.
+pub struct Crash;
+
+pub struct MemStore {
+    pages: RwLock<Vec<Arc<RwLock<Page>>>>,
+    /// Changes until the crash; negative for never.
+    fuse: AtomicI64,
+}
+
+impl MemStore {
+    pub fn new() -> Self {
+        MemStore {
+            pages: RwLock::new(Vec::new()),
+            fuse: AtomicI64::new(-1),
+        }
+    }
+
+    pub fn crash_after(&self, changes: i64) {
+        self.fuse.store(changes, Ordering::Relaxed);
+    }
+
+    pub fn blocks(&self) -> Block {
+        self.pages.read().len() as Block
+    }
+
+    /// Overwrites bytes behind the tree's back.
+    pub fn damage(&self, block: Block, offset: usize, bytes: &[u8]) {
+        self.page(block).write()[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn page(&self, block: Block) -> Arc<RwLock<Page>> {
+        self.pages.read()[block as usize].clone()
+    }
+
+    fn burn(&self) {
+        let burning = self.fuse.load(Ordering::Relaxed) >= 0;
+        if burning && self.fuse.fetch_sub(1, Ordering::Relaxed) == 0 {
+            std::panic::resume_unwind(Box::new(Crash));
+        }
+    }
+}
+
+/// Level of a page in the order of locking: the meta page is above all.
+fn height(page: &Page) -> u16 {
+    if page::kind(page) == Some(Kind::Meta) {
+        u16::MAX
+    } else {
+        page::level(page)
+    }
+}
+
+fn hold(block: Block, page: &Page) {
+    HELD.with_borrow_mut(|held| {
+        let highest = held.iter().filter_map(|(_, level)| *level).max();
+        assert!(
+            highest.is_none_or(|highest| height(page) > highest),
+            "block {block} on level {} locked while holding {held:?}",
+            height(page)
+        );
+        held.push((block, Some(height(page))));
+    });
+}
+
+fn release(block: Block) {
+    HELD.with_borrow_mut(|held| held.retain(|(other, _)| *other != block));
+}
+
+pub struct Read(ArcRwLockReadGuard<RawRwLock, Page>, Block);
+pub struct Write(ArcRwLockWriteGuard<RawRwLock, Page>, Block);
+
+impl Deref for Read {
+    type Target = Page;
+    fn deref(&self) -> &Page {
+        &self.0
+    }
+}
+impl Deref for Write {
+    type Target = Page;
+    fn deref(&self) -> &Page {
+        &self.0
+    }
+}
+impl Held for Read {
+    fn block(&self) -> Block {
+        self.1
+    }
+}
+impl Held for Write {
+    fn block(&self) -> Block {
+        self.1
+    }
+}
+impl Drop for Read {
+    fn drop(&mut self) {
+        release(self.1);
+    }
+}
+impl Drop for Write {
+    fn drop(&mut self) {
+        release(self.1);
+    }
+}
+
+impl PageStore for MemStore {
+    type Read<'a> = Read;
+    type Write<'a> = Write;
+
+    fn read(&self, block: Block) -> Read {
+        let guard = self.page(block).read_arc();
+        hold(block, &guard);
+        Read(guard, block)
+    }
+
+    fn write(&self, block: Block) -> Write {
+        let guard = self.page(block).write_arc();
+        hold(block, &guard);
+        Write(guard, block)
+    }
+
+    fn write_alone(&self, block: Block) -> Write {
+        self.write(block)
+    }
+
+    fn allocate(&self) -> Write {
+        let page = Arc::new(RwLock::new([0; PAGE_SIZE]));
+        let guard = page.write_arc();
+        let mut pages = self.pages.write();
+        pages.push(page);
+        let block = pages.len() as Block - 1;
+        HELD.with_borrow_mut(|held| held.push((block, None)));
+        Write(guard, block)
+    }
+
+    fn patch(&self, page: &mut Write, patches: &[Patch<'_>]) {
+        self.burn();
+        let mut end = 0;
+        for patch in patches {
+            assert!(patch.offset >= end, "patches out of order");
+            end = patch.offset + patch.bytes.len();
+            page.0[patch.offset..end].copy_from_slice(patch.bytes);
+        }
+        assert_hole_is_zero(page);
+    }
+
+    fn change<const P: usize>(&self, pages: [&mut Write; P], edit: impl FnOnce([&mut Page; P])) {
+        const { assert!(P <= 4) };
+        self.burn();
+        let mut images: [Page; P] = std::array::from_fn(|i| **pages[i]);
+        edit(images.each_mut());
+        for (page, image) in pages.into_iter().zip(images) {
+            assert_hole_is_zero(&image);
+            *page.0 = image;
+        }
+    }
+
+    fn pause(&self) {}
+}
+
+/// Recovery zeroes the hole, so nothing may live there.
+fn assert_hole_is_zero(page: &Page) {
+    assert!(
+        page[page::lower(page)..page::upper(page)]
+            .iter()
+            .all(|&byte| byte == 0)
+    );
+}
+
+/// A temporary file in memory.
+pub struct File {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl TempFiles for &MemStore {
+    type File = File;
+
+    fn create(&mut self) -> File {
+        File {
+            bytes: Vec::new(),
+            at: 0,
+        }
+    }
+    fn write(&mut self, file: &mut File, bytes: &[u8]) {
+        file.bytes.extend_from_slice(bytes);
+    }
+    fn rewind(&mut self, file: &mut File) {
+        file.at = 0;
+    }
+    fn read(&mut self, file: &mut File, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&file.bytes[file.at..file.at + bytes.len()]);
+        file.at += bytes.len();
+    }
+    fn pause(&mut self) {}
+}
+
+impl BuildHost for &MemStore {
+    fn put(&mut self, block: Block, page: &mut Page) {
+        assert_hole_is_zero(page);
+        let mut pages = self.pages.write();
+        if block == 0 {
+            *pages[0].write() = *page;
+            return;
+        }
+        if pages.is_empty() {
+            pages.push(Arc::new(RwLock::new([0; PAGE_SIZE])));
+        }
+        assert_eq!(block as usize, pages.len(), "blocks come in order");
+        pages.push(Arc::new(RwLock::new(*page)));
+    }
+    fn table_done(&mut self, _: usize, _: usize) {}
+}

@@ -1,0 +1,307 @@
+//! Characters after or before which a text can be cut, so that its parts can be normalised and
+//! split into words one by one with the result of the whole.
+//!
+//! The classes are facts about the Unicode tables in use; the tests check each member, by trying it.
+
+/// Classes of the first characters.
+const LOW: [Class; 0x590] = {
+    let mut table = [Class::Other; _];
+    let mut c = 0;
+    while c < table.len() {
+        if let Some(c) = char::from_u32(c as u32) {
+            table[c as usize] = Class::by_range(c);
+        }
+        c += 1;
+    }
+    table
+};
+
+/// What a character means for cutting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Class {
+    /// ASCII that can be part of a word: letters, digits, `_`, and `'` `.` `:` `,` `;` `"`, which
+    /// join words in some places.
+    AsciiWord,
+    /// Other ASCII: always a cut before and after, unless a mark follows.
+    AsciiBreak,
+    /// A word of its own unless a mark follows: Han, Hiragana.
+    Solo,
+    /// Never part of a word unless a mark follows: most punctuation.
+    Separator,
+    /// Punctuation that joins some words; after a cut it joins nothing.
+    Mid,
+    /// A letter that the word-break rules treat as an ASCII letter (ALetter) and that normalisation
+    /// leaves alone whatever stands before it, but for lower case, which is as long in UTF-8.
+    Letter,
+    /// A letter of another kind that normalisation leaves alone likewise: Hebrew, Katakana.
+    OtherLetter,
+    /// Anything else: marks, compatibility characters, digits, symbols, rarer scripts.
+    Other,
+}
+
+impl Class {
+    /// Class of a character.
+    #[inline]
+    pub fn of(c: char) -> Self {
+        LOW.get(c as usize)
+            .copied()
+            .unwrap_or_else(|| Self::by_range(c))
+    }
+
+    const fn by_range(c: char) -> Self {
+        use Class::{AsciiBreak, AsciiWord, Letter, Mid, Other, OtherLetter, Separator, Solo};
+        match c {
+            '0'..='9' | 'A'..='Z' | 'a'..='z' | '_' | '\'' | '.' | ':' | ',' | ';' | '"' => {
+                AsciiWord
+            }
+            '\0'..='\x7F' => AsciiBreak,
+            '\u{4E00}'..='\u{9FFF}' => Solo,
+            'À'..='Ö' | 'Ø'..='ö' | 'ø'..='į' | 'ı' | 'Ĵ'..='ľ' | 'Ł'..='ň' | 'Ŋ'..='ž' => {
+                Letter
+            }
+            '\u{180}'..='\u{1C3}'
+            | '\u{1CD}'..='\u{1F0}'
+            | '\u{1F4}'..='\u{239}'
+            | '\u{250}'..='\u{2AF}' => Letter,
+            'Ά' | 'Έ'..='Ί' | 'Ό' | 'Ύ'..='Ρ' | 'Σ'..='ώ' => Letter,
+            '\u{400}'..='\u{481}' | '\u{48A}'..='\u{52F}' => Letter,
+            '\u{531}'..='\u{556}' | '\u{561}'..='\u{586}' => Letter,
+            '\u{620}'..='\u{64A}' | '\u{679}'..='\u{6D3}' => Letter,
+            '\u{5D0}'..='\u{5EA}' | '\u{30A1}'..='\u{30FA}' => OtherLetter,
+            '\u{904}'..='\u{939}' | '\u{10D0}'..='\u{10FA}' => Letter,
+            '\u{1E00}'..='\u{1E99}' | '\u{1EA0}'..='\u{1EF9}' => Letter,
+            '\u{AC00}'..='\u{D7A3}' => Letter,
+            '\u{3041}'..='\u{3096}' | '\u{3400}'..='\u{4DBF}' | '\u{20000}'..='\u{2A6DF}' => Solo,
+            '\u{A0}'..='§' | '«' | '¬' | '°' | '±' | '¶' | '»' | '¿' | '×' | '÷' => {
+                Separator
+            }
+            '‐' | '–'..='―' | '“'..='„' | '†'..='•' | '…' | '‹' | '›' | '€' => {
+                Separator
+            }
+            '\u{3000}'..='\u{3002}' | '\u{3008}'..='\u{3011}' | '\u{3014}'..='\u{301B}' => {
+                Separator
+            }
+            '！' | '＃'..='＆' | '（'..='＋' | '－' | '／' | '＜'..='＠' | '［'..='］' => {
+                Separator
+            }
+            '｛'..='～' | '￥' => Separator,
+            '·' | '‘' | '’' | '，' | '．' | '：' | '；' => Mid,
+            _ => Other,
+        }
+    }
+
+    /// Whether an ASCII byte is [`Class::AsciiBreak`].
+    #[inline]
+    pub fn is_ascii_break(byte: u8) -> bool {
+        Self::of(char::from(byte)) == Self::AsciiBreak
+    }
+
+    /// Whether the text can be cut between a character of this class and one of class `next`.
+    #[inline]
+    pub fn cut_before(self, next: Self) -> bool {
+        match next {
+            Self::Solo | Self::Separator | Self::AsciiBreak => true,
+            Self::Other => false,
+            _ => matches!(self, Self::Solo | Self::Separator | Self::AsciiBreak),
+        }
+    }
+
+    /// Whether [`crate::tokens`] can treat the character as ASCII.
+    #[inline]
+    pub fn is_simple(self) -> bool {
+        matches!(
+            self,
+            Self::AsciiWord | Self::AsciiBreak | Self::Letter | Self::Separator
+        )
+    }
+
+    /// Whether what precedes a character of this class keeps nothing from being a word of its own:
+    /// the character is no mark and nothing that may turn into one.
+    #[inline]
+    pub fn is_no_mark(self) -> bool {
+        self != Self::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{lower, normalized};
+    use super::*;
+    use unicode_normalization::char::canonical_combining_class;
+    use unicode_normalization::{IsNormalized, is_nfkc_quick};
+    use unicode_segmentation::UnicodeSegmentation;
+
+    fn words(text: &str) -> Vec<String> {
+        normalized(text)
+            .unicode_words()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// One of each kind that the word-break rules treat differently, and some pairs.
+    const CONTEXT: [&str; 26] = [
+        "a",
+        "1",
+        "_",
+        "'",
+        ".",
+        ":",
+        ",",
+        "\"",
+        " ",
+        "\n",
+        "-",
+        "א",
+        "カ",
+        "中",
+        "か",
+        "é",
+        "한",
+        "。",
+        "’",
+        "，",
+        "a.",
+        "a'",
+        "1,",
+        "א\"",
+        "\u{200D}",
+        "\u{1F1E6}",
+    ];
+
+    #[test]
+    fn cuts_change_no_words() {
+        let starts_with_mark = |s: &str| s.starts_with('\u{200D}');
+        let members = ('\0'..=char::MAX).filter(|&c| Class::of(c) != Class::Other);
+        for c in members {
+            let class = Class::of(c);
+            // The two big blocks are uniform; their ends and some in between do.
+            if matches!(c as u32, 0x3500..0x4D00 | 0x4F00..0x9F00 | 0x20100..0x2A600 | 0xAD00..0xD700)
+                && !(c as u32).is_multiple_of(61)
+            {
+                continue;
+            }
+            let text = c.to_string();
+            for context in CONTEXT {
+                let [before, after] = [context.chars().next_back(), context.chars().next()]
+                    .map(|c| Class::of(c.unwrap()));
+                if before.cut_before(class) {
+                    let mut parts = words(context);
+                    parts.extend(words(&text));
+                    assert_eq!(
+                        words(&format!("{context}{text}")),
+                        parts,
+                        "{context:?} before {c:?}"
+                    );
+                }
+                if class.cut_before(after) {
+                    assert!(!starts_with_mark(context));
+                    let mut parts = words(&text);
+                    parts.extend(words(context));
+                    assert_eq!(
+                        words(&format!("{text}{context}")),
+                        parts,
+                        "{c:?} before {context:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn members_are_what_their_class_says() {
+        for c in '\0'..=char::MAX {
+            let class = Class::of(c);
+            if class == Class::Other {
+                continue;
+            }
+            let text = c.to_string();
+            let normal = normalized(&text);
+            let first = normal.chars().next().unwrap();
+            // A composition never reaches back over the character.
+            assert_eq!(canonical_combining_class(first), 0, "{c:?}");
+            assert_eq!(
+                is_nfkc_quick(std::iter::once(first)),
+                IsNormalized::Yes,
+                "{c:?}"
+            );
+            match class {
+                Class::Solo => {
+                    assert_eq!(normal, text);
+                    assert_eq!(words(&text), [text]);
+                }
+                Class::Letter => {
+                    assert_eq!(normal, lower(c).0.to_string());
+                    assert_eq!(normal.len(), text.len(), "{c:?}");
+                    // Wherever an ASCII letter may stand.
+                    for around in [
+                        "x",
+                        "xx",
+                        "1x_x",
+                        "x.x'x:x",
+                        "x.1",
+                        "1'x",
+                        "x_,x;x",
+                        "x\"x",
+                        "xカx中xא",
+                    ] {
+                        let expected: Vec<String> = words(around)
+                            .iter()
+                            .map(|word| word.replace('x', &normal))
+                            .collect();
+                        assert_eq!(words(&around.replace('x', &text)), expected);
+                    }
+                }
+                Class::OtherLetter => assert_eq!(normal, text),
+                Class::Separator | Class::Mid | Class::AsciiBreak => {
+                    assert!(words(&text).is_empty(), "{c:?}");
+                }
+                Class::AsciiWord | Class::Other => {}
+            }
+        }
+    }
+
+    /// Between two cuts, a joining mark joins nothing.
+    #[test]
+    fn mids_after_a_cut_join_nothing() {
+        let mids = ('\0'..=char::MAX).filter(|&c| Class::of(c) == Class::Mid);
+        for c in mids {
+            for before in ["中", "か", "。", " ", "-", "中，", ""] {
+                for after in CONTEXT
+                    .into_iter()
+                    .filter(|s| Class::of(s.chars().next().unwrap()).is_no_mark())
+                {
+                    let mut parts = words(before);
+                    parts.extend(words(after));
+                    assert_eq!(
+                        words(&format!("{before}{c}{after}")),
+                        parts,
+                        "{before:?} {c:?} {after:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn separators_part_words() {
+        for c in ('\0'..=char::MAX)
+            .filter(|&c| matches!(Class::of(c), Class::Separator | Class::AsciiBreak))
+        {
+            for before in CONTEXT {
+                for after in CONTEXT
+                    .into_iter()
+                    .filter(|s| Class::of(s.chars().next().unwrap()).is_no_mark())
+                {
+                    let mut parts = words(before);
+                    parts.extend(words(after));
+                    assert_eq!(
+                        words(&format!("{before}{c}{after}")),
+                        parts,
+                        "{before:?} {c:?} {after:?}"
+                    );
+                }
+            }
+        }
+    }
+}

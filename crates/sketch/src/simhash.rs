@@ -1,0 +1,230 @@
+//! Simhash over given features or hashes.
+//!
+//! Bit i of the fingerprint is 1 iff the sum over all features of +w (bit i of the feature's hash is
+//! set) or -w (it is not) is above zero; a tie gives 0. Charikar, "Similarity estimation techniques
+//! from rounding algorithms", STOC 2002; Manku, Jain, Das Sarma, "Detecting near-duplicates for web
+//! crawling", WWW 2007, section 2.
+//!
+//! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
+//! not matter, and giving a feature twice is the same as giving it once with both weights added.
+
+use crate::hash::feature_hash;
+use crate::sums::ExactSums;
+use crate::weight::{ExactWeight, FeatureError};
+
+/// 64-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
+///
+/// # Errors
+///
+/// For a weight that is NaN, infinite or negative.
+pub fn simhash64_hashes<I>(hashes: I) -> Result<Option<u64>, FeatureError>
+where
+    I: IntoIterator<Item = (u64, f32)>,
+{
+    let mut sums = ExactSums::default();
+    for (index, (hash, weight)) in hashes.into_iter().enumerate() {
+        if let Some(weight) = ExactWeight::new(index, weight)? {
+            sums.add(hash, weight);
+        }
+    }
+    Ok(sums.simhash())
+}
+
+/// 64-bit simhash of features with weights, hashed as they are ([`feature_hash`]; no normalisation);
+/// `None` if there is no weight above zero.
+///
+/// # Errors
+///
+/// For a weight that is NaN, infinite or negative.
+pub fn simhash64_features<I, F>(features: I) -> Result<Option<u64>, FeatureError>
+where
+    I: IntoIterator<Item = (F, f32)>,
+    F: AsRef<[u8]>,
+{
+    simhash64_hashes(
+        features
+            .into_iter()
+            .map(|(f, w)| (feature_hash(f.as_ref()), w)),
+    )
+}
+
+/// [`simhash64_features`] over two slices. Without weights every feature weighs 1.
+///
+/// # Errors
+///
+/// For a weight that is NaN, infinite or negative, and if the lengths differ.
+pub fn simhash64_feature_slices<F: AsRef<[u8]>>(
+    features: &[F],
+    weights: Option<&[f32]>,
+) -> Result<Option<u64>, FeatureError> {
+    let Some(weights) = weights else {
+        return simhash64_features(features.iter().map(|f| (f, 1.0)));
+    };
+    if features.len() != weights.len() {
+        return Err(FeatureError::LengthMismatch {
+            features: features.len(),
+            weights: weights.len(),
+        });
+    }
+    simhash64_features(features.iter().zip(weights.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ones(hashes: &[u64]) -> Option<u64> {
+        simhash64_hashes(hashes.iter().map(|&h| (h, 1.0))).unwrap()
+    }
+
+    /// Manku et al.: 100101 with weight 4 and 101011 with weight 5 sum to 9 -9 1 -1 1 9.
+    #[test]
+    fn published_worked_example() {
+        let got = simhash64_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
+        assert_eq!(got, Ok(Some(0b10_1011)));
+    }
+
+    /// simhash-cpp, test/test-simhash.cpp; its compute([]) is 0 where ours is none.
+    #[test]
+    fn published_simhash_cpp() {
+        assert_eq!(ones(&[]), None);
+        assert_eq!(ones(&[0xDEAD_BEEF; 100]), Some(0xDEAD_BEEF));
+        assert_eq!(ones(&[0xDEAD_BEEF, !0xDEAD_BEEF]), Some(0));
+        assert_eq!(ones(&[0xABCD, 0xBCDE, 0xCDEF]), Some(0xADCF));
+    }
+
+    /// yanyiwu/simhash: README (keywords hashed by Jenkins) and TSimhash.cpp.
+    #[test]
+    fn published_yanyiwu() {
+        let features = [
+            (15_142_046_212_652_221_781, 318.452),
+            (2_117_559_126_361_955_906, 151.001),
+            (14_814_508_906_697_812_479, 140.87),
+            (13_004_687_738_940_023_035, 106.978),
+            (18_264_030_747_823_598_625, 103.739),
+        ];
+        assert_eq!(
+            simhash64_hashes(features),
+            Ok(Some(15_286_165_794_479_097_173))
+        );
+    }
+
+    #[test]
+    fn no_weight_no_fingerprint() {
+        assert_eq!(simhash64_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
+        assert_eq!(simhash64_feature_slices::<&str>(&[], None), Ok(None));
+        assert_eq!(simhash64_feature_slices::<&str>(&[], Some(&[])), Ok(None));
+        assert_eq!(simhash64_feature_slices(&["a"], Some(&[0.0])), Ok(None));
+    }
+
+    #[test]
+    fn bad_weights_are_errors_at_their_place() {
+        let bad = |w| simhash64_feature_slices(&["a", "b"], Some(&[1.0, w]));
+        assert_eq!(bad(f32::NAN), Err(FeatureError::NotANumber { index: 1 }));
+        assert_eq!(bad(f32::INFINITY), Err(FeatureError::Infinite { index: 1 }));
+        assert_eq!(
+            bad(-0.5),
+            Err(FeatureError::Negative {
+                index: 1,
+                weight: -0.5
+            })
+        );
+        assert_eq!(
+            simhash64_feature_slices(&["a"], Some(&[1.0, 2.0])),
+            Err(FeatureError::LengthMismatch {
+                features: 1,
+                weights: 2
+            })
+        );
+    }
+
+    #[test]
+    fn absent_weights_are_ones_and_bytes_are_features() {
+        let text = simhash64_feature_slices(&["a", "b", "c"], None);
+        assert_eq!(
+            text,
+            simhash64_feature_slices(&["a", "b", "c"], Some(&[1.0; 3]))
+        );
+        assert_eq!(
+            text,
+            simhash64_features([(&b"a"[..], 1.0), (b"b", 1.0), (b"c", 1.0)])
+        );
+        assert_eq!(
+            simhash64_feature_slices(&["a"], None),
+            Ok(Some(feature_hash(b"a")))
+        );
+    }
+
+    /// What floating-point sums get wrong: a tiny weight still decides between two huge equal ones.
+    #[test]
+    fn sums_are_exact_over_the_whole_range_of_floats() {
+        let (max, tiny) = (f32::MAX, f32::from_bits(1));
+        assert_eq!(
+            simhash64_hashes([(1, max), (0, max), (1, tiny)]),
+            Ok(Some(1))
+        );
+        assert_eq!(
+            simhash64_hashes([(1, max), (0, max), (0, tiny)]),
+            Ok(Some(0))
+        );
+        assert_eq!(
+            simhash64_hashes([(1, 1e30), (0, 1e30), (1, 1e-30), (0, 1e-30)]),
+            Ok(Some(0))
+        );
+        assert_eq!(
+            simhash64_hashes([(1, 1e30), (0, 2e30), (1, 1e30), (1, 1e-30)]),
+            Ok(Some(1))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn order_does_not_matter(
+            features in prop::collection::vec((any::<u64>(), 0_u32..0x7F80_0000), 1..40),
+            by in any::<prop::sample::Index>(),
+        ) {
+            let features: Vec<_> = features.iter().map(|&(h, w)| (h, f32::from_bits(w))).collect();
+            let expected = simhash64_hashes(features.iter().copied()).unwrap();
+            let mut moved = features.clone();
+            moved.rotate_left(by.index(features.len()));
+            prop_assert_eq!(simhash64_hashes(moved.iter().copied()).unwrap(), expected);
+            moved.reverse();
+            prop_assert_eq!(simhash64_hashes(moved.iter().copied()).unwrap(), expected);
+            moved.sort_by(|a, b| a.1.total_cmp(&b.1));
+            prop_assert_eq!(simhash64_hashes(moved.iter().copied()).unwrap(), expected);
+        }
+
+        #[test]
+        fn duplicates_add_up(features in prop::collection::vec(("[a-c]{1,2}", 1_u16..100), 1..30)) {
+            let mut merged = std::collections::BTreeMap::new();
+            for (feature, weight) in &features {
+                *merged.entry(feature.as_str()).or_insert(0.0) += f32::from(*weight);
+            }
+            prop_assert_eq!(
+                simhash64_features(features.iter().map(|(f, w)| (f, f32::from(*w)))),
+                simhash64_features(merged)
+            );
+        }
+
+        /// Against sums in 128-bit integers, with weights that are multiples of 2^-20 below 2^40.
+        #[test]
+        fn equals_plain_integer_sums(
+            features in prop::collection::vec((any::<u64>(), 0_u32..0x100_0000, 0_u32..40), 0..50),
+        ) {
+            let weight = |m: u32, e: u32| m as f32 * 2f32.powi(e as i32 - 20);
+            let got = simhash64_hashes(features.iter().map(|&(h, m, e)| (h, weight(m, e)))).unwrap();
+            let mut sums = [0_i128; 64];
+            let mut any = false;
+            for &(hash, m, e) in &features {
+                any |= m > 0;
+                for (bit, sum) in sums.iter_mut().enumerate() {
+                    let w = i128::from(m) << e;
+                    *sum += if (hash >> bit) & 1 == 1 { w } else { -w };
+                }
+            }
+            let expected = (0..64).fold(0, |fp, bit| fp | (u64::from(sums[bit] > 0) << bit));
+            prop_assert_eq!(got, any.then_some(expected));
+        }
+    }
+}

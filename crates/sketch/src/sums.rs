@@ -1,0 +1,327 @@
+//! The sums of weights behind the bits of a simhash, in exact integer arithmetic.
+//!
+//! With S the weight of all features and `set[i]` the weight of those whose hash has bit i, the sum
+//! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
+
+use crate::weight::ExactWeight;
+
+/// Weight per bit position, and in all.
+#[derive(Clone)]
+pub(crate) struct BitSums {
+    set: [u64; 64],
+    total: u64,
+}
+
+impl Default for BitSums {
+    fn default() -> Self {
+        Self {
+            set: [0; 64],
+            total: 0,
+        }
+    }
+}
+
+impl BitSums {
+    /// Adds one feature.
+    pub fn add(&mut self, hash: u64, weight: u64) {
+        self.total += weight;
+        // No branch: the compiler turns this into vector code.
+        for (bit, set) in self.set.iter_mut().enumerate() {
+            *set += weight & ((hash >> bit) & 1).wrapping_neg();
+        }
+    }
+
+    /// Adds features of one weight, given how many of them have each bit.
+    pub fn add_group(&mut self, group: &PositionalCount, weight: u64) {
+        self.total += group.len * weight;
+        for (set, ones) in self.set.iter_mut().zip(group.ones()) {
+            *set += ones * weight;
+        }
+    }
+
+    /// The simhash, ties to 0; `None` if nothing with a weight was added.
+    pub fn simhash(&self) -> Option<u64> {
+        (self.total > 0).then(|| {
+            (0..64).fold(0, |fp, bit| {
+                fp | (u64::from(2 * self.set[bit] > self.total) << bit)
+            })
+        })
+    }
+
+    /// Sum of +w and -w at a bit position.
+    fn signed(&self, bit: usize) -> i128 {
+        2 * i128::from(self.set[bit]) - i128::from(self.total)
+    }
+}
+
+/// Sums of floating-point weights: one set of integer sums for each binary exponent that occurs, so
+/// that nothing is ever rounded and the order of the features cannot matter.
+#[derive(Default)]
+pub(crate) struct ExactSums {
+    by_exponent: std::collections::BTreeMap<u8, Box<BitSums>>,
+}
+
+impl ExactSums {
+    /// Adds one feature. Mantissas are below 2^24, so 2^39 features fit.
+    pub fn add(&mut self, hash: u64, weight: ExactWeight) {
+        self.by_exponent
+            .entry(weight.exponent)
+            .or_default()
+            .add(hash, u64::from(weight.mantissa));
+    }
+
+    /// The simhash, ties to 0; `None` if nothing was added.
+    pub fn simhash(&self) -> Option<u64> {
+        (!self.by_exponent.is_empty())
+            .then(|| (0..64).fold(0, |fp, bit| fp | (u64::from(self.is_positive(bit)) << bit)))
+    }
+
+    /// Whether the exact sum at a bit position is above zero.
+    fn is_positive(&self, bit: usize) -> bool {
+        // The sum so far, in units of 2^above.
+        let mut sum = 0_i128;
+        let mut above = 0_u32;
+        for (&exponent, sums) in self.by_exponent.iter().rev() {
+            let exponent = u32::from(exponent);
+            if sum != 0 {
+                let gap = above - exponent;
+                // Each signed sum is below 2^63 in size, so all that is still to come is below
+                // 2^64 units of 2^exponent. What has grown to that size keeps its sign.
+                if sum.unsigned_abs().ilog2() + gap >= 64 {
+                    return sum > 0;
+                }
+                sum <<= gap;
+            }
+            above = exponent;
+            sum += sums.signed(bit);
+        }
+        sum > 0
+    }
+}
+
+/// How many of a number of 64-bit words have each bit set.
+///
+/// Words are added bit-sliced: a Harley-Seal tree of carry-save adders takes 16 words to one word of
+/// sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018), and only
+/// the sixteens are spread out to byte counters. Plain 64-bit operations throughout: the same speed
+/// on any platform, some three cycles a word, so that no vector instructions need to be chosen.
+#[derive(Clone)]
+pub(crate) struct PositionalCount {
+    pending: [u64; 16],
+    pending_len: usize,
+    ones: u64,
+    twos: u64,
+    fours: u64,
+    eights: u64,
+    /// Counts of sixteens, a byte each, for the eight bits of each byte of the word.
+    sixteens: [u64; 8],
+    /// Additions to `sixteens` since it was last emptied; at most 255.
+    sixteens_added: u32,
+    /// Counts of sixteens that no longer fit a byte.
+    wide: [u64; 64],
+    len: u64,
+}
+
+impl Default for PositionalCount {
+    fn default() -> Self {
+        Self {
+            pending: [0; 16],
+            pending_len: 0,
+            ones: 0,
+            twos: 0,
+            fours: 0,
+            eights: 0,
+            sixteens: [0; 8],
+            sixteens_added: 0,
+            wide: [0; 64],
+            len: 0,
+        }
+    }
+}
+
+/// Bit j of a byte, moved to byte j of a word.
+const SPREAD: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
+/// Carry-save adder: three bits of one value in, a bit of the same value and a carry out.
+#[inline(always)]
+const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
+    let half = a ^ b;
+    (half ^ c, (a & b) | (half & c))
+}
+
+impl PositionalCount {
+    /// Adds one word.
+    #[inline]
+    pub fn add(&mut self, word: u64) {
+        self.pending[self.pending_len] = word;
+        self.pending_len += 1;
+        if self.pending_len == 16 {
+            self.add_pending();
+        }
+    }
+
+    fn add_pending(&mut self) {
+        let w = &self.pending;
+        let quarter = |ones, twos, at: usize| {
+            let (ones, a) = add3(ones, w[at], w[at + 1]);
+            let (ones, b) = add3(ones, w[at + 2], w[at + 3]);
+            let (twos, fours) = add3(twos, a, b);
+            (ones, twos, fours)
+        };
+        let (ones, twos, a) = quarter(self.ones, self.twos, 0);
+        let (ones, twos, b) = quarter(ones, twos, 4);
+        let (fours, c) = add3(self.fours, a, b);
+        let (ones, twos, a) = quarter(ones, twos, 8);
+        let (ones, twos, b) = quarter(ones, twos, 12);
+        let (fours, d) = add3(fours, a, b);
+        let (eights, sixteens) = add3(self.eights, c, d);
+        (self.ones, self.twos, self.fours, self.eights) = (ones, twos, fours, eights);
+        for (counters, byte) in self.sixteens.iter_mut().zip(sixteens.to_le_bytes()) {
+            *counters += SPREAD[usize::from(byte)];
+        }
+        self.sixteens_added += 1;
+        if self.sixteens_added == 255 {
+            self.widen();
+        }
+        self.len += self.pending_len as u64;
+        self.pending_len = 0;
+    }
+
+    fn widen(&mut self) {
+        for (byte, counters) in self.sixteens.iter_mut().enumerate() {
+            for (bit, count) in counters.to_le_bytes().into_iter().enumerate() {
+                self.wide[8 * byte + bit] += u64::from(count);
+            }
+            *counters = 0;
+        }
+        self.sixteens_added = 0;
+    }
+
+    /// Takes in the words that still wait; call it before [`BitSums::add_group`].
+    pub fn finish(&mut self) {
+        if self.pending_len > 0 {
+            self.pending[self.pending_len..].fill(0);
+            self.add_pending();
+        }
+        if self.sixteens_added > 0 {
+            self.widen();
+        }
+    }
+
+    /// Number of words with each bit set, after [`PositionalCount::finish`].
+    fn ones(&self) -> impl Iterator<Item = u64> {
+        debug_assert!(self.pending_len == 0 && self.sixteens_added == 0);
+        (0..64).map(|bit| {
+            let at = |plane: u64| (plane >> bit) & 1;
+            16 * self.wide[bit]
+                + 8 * at(self.eights)
+                + 4 * at(self.fours)
+                + 2 * at(self.twos)
+                + at(self.ones)
+        })
+    }
+}
+
+/// Sums of features whose weights come from small integer counts, as most do: groups of equal weight
+/// are counted bit-sliced, the rest is added one by one.
+pub(crate) struct GroupedSums {
+    /// `groups[i]` holds the features that occur i + 1 times.
+    groups: [PositionalCount; GROUPS],
+    rest: BitSums,
+    weight: fn(u64) -> u64,
+}
+
+const GROUPS: usize = 4;
+
+impl GroupedSums {
+    /// `weight`: from a number of occurrences, at least 1.
+    pub fn new(weight: fn(u64) -> u64) -> Self {
+        Self {
+            groups: Default::default(),
+            rest: BitSums::default(),
+            weight,
+        }
+    }
+
+    /// Adds one distinct feature.
+    #[inline]
+    pub fn add(&mut self, hash: u64, count: u64) {
+        match self.groups.get_mut(count as usize - 1) {
+            Some(group) => group.add(hash),
+            None => self.rest.add(hash, (self.weight)(count)),
+        }
+    }
+
+    /// The simhash, ties to 0; `None` if nothing was added.
+    pub fn simhash(mut self) -> Option<u64> {
+        for (count, group) in (1..).zip(&mut self.groups) {
+            group.finish();
+            if group.len > 0 {
+                self.rest.add_group(group, (self.weight)(count));
+            }
+        }
+        self.rest.simhash()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weight::sqrt_weight;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn positional_count_is_a_count_per_bit(
+            words in prop::collection::vec(any::<u64>(), 0..600),
+            repeat in 1_usize..12,
+        ) {
+            let mut counted = PositionalCount::default();
+            let mut expected = [0_u64; 64];
+            for &word in words.iter().cycle().take(words.len() * repeat) {
+                counted.add(word);
+                for (bit, n) in expected.iter_mut().enumerate() {
+                    *n += (word >> bit) & 1;
+                }
+            }
+            counted.finish();
+            prop_assert_eq!(counted.ones().collect::<Vec<_>>(), expected.to_vec());
+            prop_assert_eq!(counted.len, (words.len() * repeat) as u64);
+        }
+
+        #[test]
+        fn grouped_sums_equal_plain_sums(
+            features in prop::collection::vec((any::<u64>(), 1_u64..12), 0..200),
+        ) {
+            let mut grouped = GroupedSums::new(sqrt_weight);
+            let mut plain = BitSums::default();
+            for &(hash, count) in &features {
+                grouped.add(hash, count);
+                plain.add(hash, sqrt_weight(count));
+            }
+            prop_assert_eq!(grouped.simhash(), plain.simhash());
+        }
+    }
+
+    #[test]
+    fn byte_counters_do_not_overflow() {
+        let mut counted = PositionalCount::default();
+        for _ in 0..100_000 {
+            counted.add(u64::MAX);
+        }
+        counted.finish();
+        assert!(counted.ones().all(|n| n == 100_000));
+    }
+}

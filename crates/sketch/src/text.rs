@@ -1,0 +1,239 @@
+//! From a text to its fingerprint.
+
+use std::cell::Cell;
+
+use crate::counts::FeatureCounts;
+use crate::shingle::Shingles;
+use crate::sums::GroupedSums;
+use crate::tokens::word::Words;
+use crate::weight::sqrt_weight;
+
+/// Words in a feature.
+const SHINGLE: usize = 2;
+
+/// The memory that one text needs, kept for the next.
+struct Scratch {
+    words: Words,
+    shingles: Shingles,
+    counts: FeatureCounts,
+}
+
+thread_local! {
+    /// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// 64-bit simhash of a text; `None` if it has no word.
+///
+/// Features are pairs of consecutive words ([`crate::tokens::word`], joined by one space), or the
+/// text's one word if it has no second. A feature weighs the square root of its number of
+/// occurrences ([`sqrt_weight`]); its hash is [`crate::hash::feature_hash`].
+///
+/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
+///
+/// Time is linear in the length of the text. Memory beyond the text is some 100 kB, plus up to
+/// 64 MB for the counts of up to a million distinct features, plus beyond a million of them 8 bytes
+/// for each word, plus twice the longest two words (normalised, which at worst makes a text of
+/// squared Katakana six times as long).
+pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
+    let mut scratch = SCRATCH.take().unwrap_or_else(|| {
+        Box::new(Scratch {
+            words: Words::default(),
+            shingles: Shingles::new(SHINGLE),
+            counts: FeatureCounts::default(),
+        })
+    });
+    let Scratch {
+        words,
+        shingles,
+        counts,
+    } = &mut *scratch;
+    shingles.reset();
+    // English has a word in six bytes, Chinese one in three.
+    counts.reset(text.len() / 6);
+    words.tokenize(text, shingles, counts, check);
+    shingles.finish(counts);
+    let mut sums = GroupedSums::new(sqrt_weight);
+    counts.drain(|hash, count| sums.add(hash, count), check);
+    SCRATCH.set(Some(scratch));
+    sums.simhash()
+}
+
+#[cfg(test)]
+#[path = "../tests/reference/mod.rs"]
+mod reference;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn simhash64(text: &str) -> Option<u64> {
+        simhash64_text(text, &mut || ())
+    }
+
+    /// Characters that the rules treat differently, more often than any others.
+    const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣςσΑאبك한글ᄀ\u{1161}\u{11A8}\
+        中文國字カタｶﾞかが゛゜。、，．：；！？「」（）１Ａａ_＿‘’“”·…\u{200C}\u{200D}\u{FEFF}\u{AD}\u{300}\u{301}\u{307}\u{308}\u{323}\
+        \u{331}\u{338}\u{345}\u{3099}\u{FE0F}\u{E0101}HhIi🇩🇪👩👍🏽\u{1F468}ﷺ㌖ﬁ①½²K℻ĳǆ\u{1100}\u{0E01}\u{0E33}\u{0E38}\u{0E48}क\u{93F}\u{94D}\u{958}𝒜𠀀豈\u{1680}\u{3000}\u{2028}\u{0F73}\u{0344}";
+
+    /// Texts that mix stretches of all kinds.
+    pub(crate) fn any_text() -> impl Strategy<Value = String> {
+        let tricky: Vec<char> = TRICKY.chars().collect();
+        let piece = prop_oneof![
+            4 => prop::collection::vec(prop::sample::select(tricky), 0..12)
+                .prop_map(|chars| chars.into_iter().collect::<String>()),
+            2 => "[a-zA-Z0-9_'.:,; \\-\"\\n]{0,40}",
+            2 => "[一-鿿]{0,8}",
+            1 => "[а-яА-Я ]{0,20}",
+            1 => "\\PC{0,8}",
+            1 => any::<String>(),
+            1 => (prop::sample::select(vec!["The Quick", "é", " ", "_", "中，", "a.", "1"]), 0_usize..60)
+                .prop_map(|(text, n)| text.repeat(n)),
+        ];
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn equals_the_definition(text in any_text()) {
+            prop_assert_eq!(simhash64(&text), reference::simhash64(&text));
+        }
+
+        #[test]
+        fn ascii_equals_the_definition(text in "[a-dA-D0-3_'.:,; \\-\"\\n\\x00-\\x7F]{0,300}") {
+            prop_assert_eq!(simhash64(&text), reference::simhash64(&text));
+        }
+
+        #[test]
+        fn blind_to_case_and_form(text in any_text()) {
+            use unicode_normalization::UnicodeNormalization;
+            let expected = simhash64(&text);
+            prop_assert_eq!(simhash64(&crate::normalize::normalized(&text)), expected);
+            prop_assert_eq!(simhash64(&text.nfkc().collect::<String>()), expected);
+            prop_assert_eq!(simhash64(&text.nfd().collect::<String>()), expected);
+        }
+    }
+
+    /// Every string of five characters over one of each kind that ASCII has for UAX 29.
+    #[test]
+    fn all_short_ascii_equals_the_definition() {
+        let kinds = ['a', 'Z', '7', '_', '\'', '.', ':', ',', ' '];
+        for code in 0..9_usize.pow(5) {
+            let text: String = (0..5).map(|i| kinds[code / 9_usize.pow(i) % 9]).collect();
+            assert_eq!(simhash64(&text), reference::simhash64(&text), "{text:?}");
+        }
+    }
+
+    /// The same, wherever a block of 64 may cut it.
+    #[test]
+    fn block_borders_do_not_matter() {
+        for pattern in [
+            "don't", "3.14", "a_b", "____", "__a__", "x.y.z", "1,000;5", "a..b", "e'", "'e",
+        ] {
+            for before in 55..70 {
+                for after in [0, 1, 70] {
+                    for filler in [" ", "a", "1", "_", ". "] {
+                        let text = filler.repeat(before) + pattern + &filler.repeat(after);
+                        assert_eq!(simhash64(&text), reference::simhash64(&text), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_equal_the_definition() {
+        let word = |i: usize| format!("w{}", i * i % 7919);
+        let english: String = (0..60_000)
+            .map(|i| word(i) + if i % 9 == 0 { ", " } else { " " })
+            .collect();
+        let russian = english.replace('w', "Ж");
+        let chinese: String = (0..40_000)
+            .map(|i| char::from_u32(0x4E00 + i * i % 3001).unwrap())
+            .collect();
+        let one_word = "ab".repeat(200_000);
+        let katakana = "㌖".repeat(30_000);
+        let marks = format!("a{}b c", "\u{316}\u{301}".repeat(100_000));
+        let phrases = "ﷺ".repeat(20_000);
+        for text in [
+            english, russian, chinese, one_word, katakana, marks, phrases,
+        ] {
+            assert_eq!(
+                simhash64(&text),
+                reference::simhash64(&text),
+                "{:.40}",
+                text
+            );
+        }
+    }
+
+    #[test]
+    fn no_word_no_fingerprint() {
+        for text in [
+            "",
+            " ",
+            "\n\n",
+            "...",
+            "!?",
+            "___",
+            "。，、",
+            "😀👍🏽",
+            " \u{345}",
+            "\u{301}",
+        ] {
+            assert_eq!(simhash64(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_word_is_one_feature() {
+        assert_eq!(
+            simhash64("Hello!"),
+            Some(crate::hash::feature_hash(b"hello"))
+        );
+        assert_eq!(
+            simhash64("Hello, World"),
+            Some(crate::hash::feature_hash(b"hello world"))
+        );
+    }
+
+    /// The features of a text can be given one by one.
+    #[test]
+    fn equals_own_features() {
+        let given =
+            crate::simhash64_feature_slices(&["the quick", "quick brown", "brown fox"], None);
+        assert_eq!(Ok(simhash64("The quick, brown fox.")), given);
+    }
+
+    #[test]
+    fn check_is_called_and_may_unwind() {
+        for unit in [
+            "Some words. ",
+            "слова и ещё ",
+            "漢字",
+            "a",
+            "é",
+            "\u{301}",
+            "ﷺ",
+            "か、",
+            "カ",
+        ] {
+            let text = unit.repeat(4_000_000 / unit.len());
+            let mut calls = 0;
+            let expected = simhash64_text(&text, &mut || calls += 1);
+            assert!(calls >= 3, "{unit:?}: {calls}");
+            let cancelled = std::panic::catch_unwind(|| {
+                simhash64_text(&text, &mut || std::panic::resume_unwind(Box::new(())))
+            });
+            assert!(cancelled.is_err());
+            assert_eq!(simhash64(&text), expected);
+            assert_eq!(
+                simhash64("Hello!"),
+                Some(crate::hash::feature_hash(b"hello"))
+            );
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Words of ASCII text, 64 characters at a time.
+//!
+//! ASCII needs no normalisation, and the word-break rules of UAX 29 come down to this: letters,
+//! digits and `_` belong to words, and a single character between two of them does when it is
+//! `'` `.` `:` between letters (WB6, WB7) or `'` `.` `,` `;` between digits (WB11, WB12). With a bit
+//! per character for each kind that is a handful of shifts.
+//!
+//! Nothing changes if some letters take several bytes, each of which counts as a letter.
+
+use super::kinds::{BLOCK, Masks, classify};
+use crate::shingle::{HashSink, PaddedBlock, Shingles};
+
+/// Blocks that are classified in one go.
+const BLOCKS: usize = 64;
+/// Bytes of text between two calls of `check`.
+const CHECK_BYTES: usize = 1 << 18;
+
+/// What the words of a block depend on in the block before.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    letter: bool,
+    digit: bool,
+    /// Whether a word is open.
+    word: bool,
+}
+
+/// Feeds the words of `text`, in lower case, to `shingles`. It must consist of ASCII and letters that
+/// behave as ASCII letters do, these in lower case already, with word boundaries at its ends.
+pub(super) fn tokenize(
+    text: &[u8],
+    shingles: &mut Shingles,
+    sink: &mut impl HashSink,
+    check: &mut dyn FnMut(),
+) {
+    let mut before = Before::default();
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    let mut last = [b' '; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = [last];
+    let last = if rest.is_empty() {
+        &last[..0]
+    } else {
+        &last[..]
+    };
+    let mut done = 0;
+    for blocks in blocks.chunks(BLOCKS).chain([last]) {
+        done += blocks.len() * BLOCK;
+        let after = text.get(done).copied().unwrap_or(b' ');
+        tokenize_blocks(blocks, after, &mut before, shingles, sink);
+        if done.is_multiple_of(CHECK_BYTES) {
+            check();
+        }
+    }
+    if before.word {
+        shingles.end_block_token(sink);
+    }
+}
+
+/// Up to [`BLOCKS`] blocks, which `after` follows.
+fn tokenize_blocks(
+    blocks: &[[u8; BLOCK]],
+    after: u8,
+    before: &mut Before,
+    shingles: &mut Shingles,
+    sink: &mut impl HashSink,
+) {
+    let mut masks = [Masks::default(); BLOCKS + 1];
+    classify(blocks, &mut masks);
+    masks[blocks.len()].letter = (after.is_ascii_alphabetic() || !after.is_ascii()).into();
+    masks[blocks.len()].digit = after.is_ascii_digit().into();
+    for (block, masks) in blocks.iter().zip(masks.windows(2)) {
+        let word = words(&masks[0], *before, &masks[1]);
+        let edges = word ^ (word << 1 | u64::from(before.word));
+        let mut padded: PaddedBlock = [0; _];
+        padded[..BLOCK].copy_from_slice(block);
+        padded.make_ascii_lowercase();
+        *before = Before {
+            letter: masks[0].letter >> (BLOCK - 1) == 1,
+            digit: masks[0].digit >> (BLOCK - 1) == 1,
+            word: shingles.push_block(&padded, edges, before.word, sink),
+        };
+    }
+}
+
+/// The characters that belong to words.
+#[inline(always)]
+fn words(masks: &Masks, before: Before, after: &Masks) -> u64 {
+    let between = |mask: u64, before: bool, after: u64| {
+        (mask << 1 | u64::from(before)) & (mask >> 1 | after << (BLOCK - 1))
+    };
+    masks.letter
+        | masks.digit
+        | masks.underscore
+        | masks.mid_letter & between(masks.letter, before.letter, after.letter)
+        | masks.mid_num & between(masks.digit, before.digit, after.digit)
+}

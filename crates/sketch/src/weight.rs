@@ -1,0 +1,205 @@
+//! Weights of features, as exact numbers.
+//!
+//! A simhash bit is the sign of a sum, and a sum of floating-point numbers depends on the order of
+//! its terms. So no sum here is a floating-point sum: weights made from frequencies are fixed-point
+//! integers, and weights given by users are taken apart into integer mantissa and exponent.
+
+use std::fmt;
+
+/// Fraction bits of the fixed-point weights that are made from frequencies.
+pub const FRACTION_BITS: u32 = 16;
+
+/// `floor(2^16 * sqrt(count))`: the weight of a feature that occurs `count` times.
+///
+/// This integer *is* the definition of the weight. A text of at most 2^30 bytes has fewer than 2^30
+/// occurrences, and as sqrt(n) <= n its weights add up to less than 2^46: no sum overflows 64 bits.
+///
+/// # Panics
+///
+/// If `count` is 2^32 or more, which no text that PostgreSQL stores can reach.
+#[inline]
+#[must_use]
+pub const fn sqrt_weight(count: u64) -> u64 {
+    assert!(count >> 32 == 0, "a feature count of 2^32 or more");
+    (count << (2 * FRACTION_BITS)).isqrt()
+}
+
+/// What is wrong with given features and weights. The caller's SQLSTATE is 22023
+/// (`invalid_parameter_value`) for all of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FeatureError {
+    /// A weight is not a number.
+    NotANumber {
+        /// Position of the weight, from 0.
+        index: usize,
+    },
+    /// A weight is infinite.
+    Infinite {
+        /// Position of the weight, from 0.
+        index: usize,
+    },
+    /// A weight is below zero.
+    Negative {
+        /// Position of the weight, from 0.
+        index: usize,
+        /// The weight.
+        weight: f32,
+    },
+    /// There are not as many weights as features.
+    LengthMismatch {
+        /// Number of features.
+        features: usize,
+        /// Number of weights.
+        weights: usize,
+    },
+}
+
+impl fmt::Display for FeatureError {
+    /// One line without a final stop. Positions count from 1, as SQL arrays do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotANumber { index } => {
+                write!(
+                    f,
+                    "weight {} is NaN; weights must be finite and not negative",
+                    index + 1
+                )
+            }
+            Self::Infinite { index } => {
+                write!(
+                    f,
+                    "weight {} is infinite; weights must be finite and not negative",
+                    index + 1
+                )
+            }
+            Self::Negative { index, weight } => write!(
+                f,
+                "weight {} is {weight}; weights must be finite and not negative",
+                index + 1
+            ),
+            Self::LengthMismatch { features, weights } => write!(
+                f,
+                "there are {features} features but {weights} weights; give one weight for each feature"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FeatureError {}
+
+/// A finite weight above zero, exactly: `mantissa * 2^(exponent - 150)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExactWeight {
+    /// Below 2^24.
+    pub mantissa: u32,
+    /// 1 to 254.
+    pub exponent: u8,
+}
+
+impl ExactWeight {
+    /// Takes the weight at position `index` apart; `None` for zero (of either sign).
+    pub fn new(index: usize, weight: f32) -> Result<Option<Self>, FeatureError> {
+        if weight.is_nan() {
+            return Err(FeatureError::NotANumber { index });
+        }
+        if weight.is_infinite() {
+            return Err(FeatureError::Infinite { index });
+        }
+        if weight == 0.0 {
+            return Ok(None);
+        }
+        if weight < 0.0 {
+            return Err(FeatureError::Negative { index, weight });
+        }
+        let bits = weight.to_bits();
+        let fraction = bits & 0x7F_FFFF;
+        let weight = match (bits >> 23) as u8 {
+            // A subnormal number lacks the leading 1 and has the scale of exponent 1.
+            0 => Self {
+                mantissa: fraction,
+                exponent: 1,
+            },
+            exponent => Self {
+                mantissa: fraction | 0x80_0000,
+                exponent,
+            },
+        };
+        Ok(Some(weight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqrt_weight_is_the_floor() {
+        assert_eq!(sqrt_weight(0), 0);
+        assert_eq!(sqrt_weight(1), 65_536);
+        assert_eq!(sqrt_weight(2), 92_681);
+        assert_eq!(sqrt_weight(4), 131_072);
+        for count in (0..1_000_000_u64).step_by(997).chain([u64::from(u32::MAX)]) {
+            let w = u128::from(sqrt_weight(count));
+            let square = u128::from(count) << 32;
+            assert!(
+                w * w <= square && square < (w + 1) * (w + 1),
+                "count {count}"
+            );
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "2^32")]
+    fn sqrt_weight_refuses_what_would_overflow() {
+        let _ = sqrt_weight(1 << 32);
+    }
+
+    #[test]
+    fn exact_weights_give_the_float_back() {
+        let tiny = f32::from_bits(1);
+        for w in [
+            1.0,
+            0.1,
+            3.5,
+            f32::MAX,
+            f32::MIN_POSITIVE,
+            tiny,
+            f32::from_bits(0x7F_FFFF),
+        ] {
+            let exact = ExactWeight::new(0, w).unwrap().unwrap();
+            let value = f64::from(exact.mantissa) * 2f64.powi(i32::from(exact.exponent) - 150);
+            assert_eq!(value, f64::from(w));
+        }
+        assert_eq!(ExactWeight::new(0, 0.0), Ok(None));
+        assert_eq!(ExactWeight::new(0, -0.0), Ok(None));
+    }
+
+    #[test]
+    fn messages_say_what_is_expected() {
+        let text = |w| ExactWeight::new(2, w).unwrap_err().to_string();
+        assert_eq!(
+            text(f32::NAN),
+            "weight 3 is NaN; weights must be finite and not negative"
+        );
+        assert_eq!(
+            text(f32::INFINITY),
+            "weight 3 is infinite; weights must be finite and not negative"
+        );
+        assert_eq!(
+            text(f32::NEG_INFINITY),
+            "weight 3 is infinite; weights must be finite and not negative"
+        );
+        assert_eq!(
+            text(-1.5),
+            "weight 3 is -1.5; weights must be finite and not negative"
+        );
+        assert_eq!(
+            FeatureError::LengthMismatch {
+                features: 2,
+                weights: 3
+            }
+            .to_string(),
+            "there are 2 features but 3 weights; give one weight for each feature"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! Fingerprints that must never change.
+//!
+//! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` is a
+//! breaking change: every fingerprint that anyone has stored would have to be computed again. If this
+//! test fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not the
+//! file. Adding lines is fine.
+//!
+//! A line of `golden.tsv` is: fingerprint in hex or `none`; how often the text is repeated; the text,
+//! with `\u{HEX}` for characters that are hard to see and `\\` for a backslash.
+
+mod reference;
+
+use neardup_sketch::simhash64_text;
+
+const GOLDEN: &str = include_str!("golden.tsv");
+
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out += before;
+        if let Some(after) = after.strip_prefix('\\') {
+            out.push('\\');
+            rest = after;
+        } else {
+            let (code, after) = after.strip_prefix("u{").unwrap().split_once('}').unwrap();
+            out.push(char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap());
+            rest = after;
+        }
+    }
+    out + rest
+}
+
+fn hex(fingerprint: Option<u64>) -> String {
+    fingerprint.map_or("none".to_owned(), |fp| format!("{fp:016x}"))
+}
+
+#[test]
+fn fingerprints_never_change() {
+    let mut wrong = Vec::new();
+    for line in GOLDEN.lines() {
+        let [expected, repeat, escaped] = line.splitn(3, '\t').collect::<Vec<_>>()[..] else {
+            panic!("not three columns: {line:?}");
+        };
+        let text = unescape(escaped).repeat(repeat.parse().unwrap());
+        let got = hex(simhash64_text(&text, &mut || ()));
+        assert_eq!(
+            got,
+            hex(reference::simhash64(&text)),
+            "differs from the definition: {line:?}"
+        );
+        if got != expected {
+            wrong.push(format!("{got}\t{repeat}\t{escaped}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "changed fingerprints, as they are now:\n{}",
+        wrong.join("\n")
+    );
+    assert!(GOLDEN.lines().count() >= 75);
+}
+
+/// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves to
+/// another one, texts with characters that were unassigned before get other fingerprints.
+#[test]
+fn unicode_version_is_fixed() {
+    assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));
+    assert_eq!(unicode_segmentation::UNICODE_VERSION, (17, 0, 0));
+}

@@ -1,0 +1,333 @@
+-- neardup 0.1.0: the SQL objects. The library's symbols are exported by src/types, src/functions
+-- and src/planner. Nothing here names a schema: the extension can live in any, and be moved.
+\echo Use "CREATE EXTENSION neardup" to load this file. \quit
+
+-- ------------------------------------------------------------------------------------------------
+-- fingerprint: 64 bits
+-- ------------------------------------------------------------------------------------------------
+
+CREATE TYPE fingerprint;
+
+CREATE FUNCTION fingerprint_in(cstring) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_in';
+CREATE FUNCTION fingerprint_out(fingerprint) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_out';
+CREATE FUNCTION fingerprint_recv(internal) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_recv';
+CREATE FUNCTION fingerprint_send(fingerprint) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_send';
+
+CREATE TYPE fingerprint (
+    INPUT = fingerprint_in, OUTPUT = fingerprint_out, RECEIVE = fingerprint_recv, SEND = fingerprint_send,
+    INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE fingerprint IS '64-bit similarity hash: similar documents have fingerprints that differ in few bits; written as 16 hexadecimal digits';
+
+-- Assignment casts let a driver store a 64-bit integer in a fingerprint column and read one back.
+-- None is implicit: an implicit one would let integers reach the fingerprint operators by mistake.
+CREATE CAST (fingerprint AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (bigint AS fingerprint) WITHOUT FUNCTION AS ASSIGNMENT;
+
+CREATE FUNCTION fingerprint(bit) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_from_bit';
+CREATE FUNCTION fingerprint(bytea) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_from_bytea';
+CREATE FUNCTION neardup_bit(fingerprint) RETURNS bit LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_to_bit';
+CREATE CAST (bit AS fingerprint) WITH FUNCTION fingerprint(bit);
+CREATE CAST (bytea AS fingerprint) WITH FUNCTION fingerprint(bytea);
+CREATE CAST (fingerprint AS bit) WITH FUNCTION neardup_bit(fingerprint);
+CREATE CAST (fingerprint AS bytea) WITH FUNCTION fingerprint_send(fingerprint);
+COMMENT ON FUNCTION fingerprint(bit) IS 'the fingerprint with these 64 bits';
+COMMENT ON FUNCTION fingerprint(bytea) IS 'the fingerprint with these 8 bytes, most significant first';
+COMMENT ON FUNCTION neardup_bit(fingerprint) IS 'the bits of a fingerprint; implementation of the cast to bit';
+
+CREATE FUNCTION fingerprint_cmp(fingerprint, fingerprint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_cmp';
+CREATE FUNCTION fingerprint_eq(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_eq';
+CREATE FUNCTION fingerprint_ne(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ne';
+CREATE FUNCTION fingerprint_lt(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_lt';
+CREATE FUNCTION fingerprint_le(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_le';
+CREATE FUNCTION fingerprint_gt(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_gt';
+CREATE FUNCTION fingerprint_ge(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ge';
+CREATE FUNCTION fingerprint_sortsupport(internal) RETURNS void LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_sortsupport';
+CREATE FUNCTION fingerprint_hash(fingerprint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_hash';
+CREATE FUNCTION fingerprint_hash_extended(fingerprint, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_hash_extended';
+
+CREATE OPERATOR = (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = fingerprint_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = fingerprint_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR < (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = fingerprint_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = fingerprint_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR > (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = fingerprint_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR >= (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = fingerprint_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+
+CREATE OPERATOR CLASS fingerprint_btree_ops DEFAULT FOR TYPE fingerprint USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 fingerprint_cmp(fingerprint, fingerprint),
+    FUNCTION 2 fingerprint_sortsupport(internal),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS fingerprint_hash_ops DEFAULT FOR TYPE fingerprint USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 fingerprint_hash(fingerprint),
+    FUNCTION 2 fingerprint_hash_extended(fingerprint, bigint);
+
+-- ------------------------------------------------------------------------------------------------
+-- Distances
+-- ------------------------------------------------------------------------------------------------
+
+-- A domain: clients and arithmetic see an integer, yet comparisons with it are operators of this
+-- extension, which the planner can turn into index conditions.
+CREATE DOMAIN hamming AS integer;
+COMMENT ON DOMAIN hamming IS 'Hamming distance in bits: what <~> returns';
+
+CREATE FUNCTION neardup_distance_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_distance_support';
+CREATE FUNCTION neardup_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_within_support';
+CREATE FUNCTION neardup_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_lt_support';
+CREATE FUNCTION neardup_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_le_support';
+CREATE FUNCTION neardup_eq_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_eq_support';
+CREATE FUNCTION neardup_ne_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_ne_support';
+CREATE FUNCTION neardup_ge_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_ge_support';
+CREATE FUNCTION neardup_gt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_gt_support';
+CREATE FUNCTION neardup_sel(internal, oid, internal, integer) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_sel';
+CREATE FUNCTION neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_joinsel';
+
+CREATE FUNCTION neardup_hamming(fingerprint, fingerprint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_distance';
+CREATE FUNCTION neardup_hamming(bigint, bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_distance';
+CREATE FUNCTION neardup_distance(fingerprint, fingerprint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'fingerprint_distance';
+CREATE FUNCTION neardup_distance(bigint, bigint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'bigint_distance';
+COMMENT ON FUNCTION neardup_hamming(fingerprint, fingerprint) IS 'implementation of <#> operator';
+COMMENT ON FUNCTION neardup_hamming(bigint, bigint) IS 'implementation of <#> operator';
+COMMENT ON FUNCTION neardup_distance(fingerprint, fingerprint) IS 'implementation of <~> operator';
+COMMENT ON FUNCTION neardup_distance(bigint, bigint) IS 'implementation of <~> operator';
+
+CREATE OPERATOR <#> (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_hamming, COMMUTATOR = <#>);
+CREATE OPERATOR <#> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_hamming, COMMUTATOR = <#>);
+CREATE OPERATOR <~> (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_distance, COMMUTATOR = <~>);
+CREATE OPERATOR <~> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_distance, COMMUTATOR = <~>);
+COMMENT ON OPERATOR <#> (fingerprint, fingerprint) IS 'Hamming distance as a plain integer, the form that index order is planned with';
+COMMENT ON OPERATOR <#> (bigint, bigint) IS 'Hamming distance as a plain integer, the form that index order is planned with';
+COMMENT ON OPERATOR <~> (fingerprint, fingerprint) IS 'Hamming distance: the number of bits that differ';
+COMMENT ON OPERATOR <~> (bigint, bigint) IS 'Hamming distance: the number of bits that differ';
+
+CREATE FUNCTION neardup_similar(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_similar';
+CREATE FUNCTION neardup_similar(bigint, bigint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_similar';
+COMMENT ON FUNCTION neardup_similar(fingerprint, fingerprint) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_similar(bigint, bigint) IS 'implementation of ~= operator';
+CREATE OPERATOR ~= (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+COMMENT ON OPERATOR ~= (fingerprint, fingerprint) IS 'near-duplicates: at most 3 bits differ';
+COMMENT ON OPERATOR ~= (bigint, bigint) IS 'near-duplicates: at most 3 bits differ';
+
+CREATE FUNCTION neardup_within(fingerprint, fingerprint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'fingerprint_within';
+CREATE FUNCTION neardup_within(bigint, bigint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'bigint_within';
+COMMENT ON FUNCTION neardup_within(fingerprint, fingerprint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+COMMENT ON FUNCTION neardup_within(bigint, bigint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+
+CREATE FUNCTION neardup_radius(bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius';
+CREATE FUNCTION neardup_radius_below(bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius_below';
+COMMENT ON FUNCTION neardup_radius(bigint) IS 'a radius brought into the range of integer; the planned form of a bigint radius';
+COMMENT ON FUNCTION neardup_radius_below(bigint) IS 'radius - 1 without overflow; the planned form of the radius in a <~> b < radius';
+
+-- ------------------------------------------------------------------------------------------------
+-- Balls
+-- ------------------------------------------------------------------------------------------------
+
+CREATE TYPE fingerprint_ball;
+CREATE FUNCTION fingerprint_ball_in(cstring) RETURNS fingerprint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_in';
+CREATE FUNCTION fingerprint_ball_out(fingerprint_ball) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_out';
+CREATE FUNCTION fingerprint_ball_recv(internal) RETURNS fingerprint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_recv';
+CREATE FUNCTION fingerprint_ball_send(fingerprint_ball) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_send';
+CREATE TYPE fingerprint_ball (
+    INPUT = fingerprint_ball_in, OUTPUT = fingerprint_ball_out, RECEIVE = fingerprint_ball_recv, SEND = fingerprint_ball_send,
+    INTERNALLENGTH = 16, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE fingerprint_ball IS 'all fingerprints within a radius of a centre, written <0123456789abcdef,3>';
+
+CREATE TYPE bigint_ball;
+CREATE FUNCTION bigint_ball_in(cstring) RETURNS bigint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_in';
+CREATE FUNCTION bigint_ball_out(bigint_ball) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_out';
+CREATE FUNCTION bigint_ball_recv(internal) RETURNS bigint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_recv';
+CREATE FUNCTION bigint_ball_send(bigint_ball) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_send';
+CREATE TYPE bigint_ball (
+    INPUT = bigint_ball_in, OUTPUT = bigint_ball_out, RECEIVE = bigint_ball_recv, SEND = bigint_ball_send,
+    INTERNALLENGTH = 16, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE bigint_ball IS 'all bigint values within a radius of a centre, in differing bits, written <81985529216486895,3>';
+
+CREATE FUNCTION ball(center fingerprint, radius integer) RETURNS fingerprint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball';
+CREATE FUNCTION ball(center bigint, radius integer) RETURNS bigint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball';
+COMMENT ON FUNCTION ball(fingerprint, integer) IS 'the ball of this centre and radius; a negative radius makes the empty ball';
+COMMENT ON FUNCTION ball(bigint, integer) IS 'the ball of this centre and radius; a negative radius makes the empty ball';
+
+CREATE FUNCTION neardup_contained(fingerprint, fingerprint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_contained';
+CREATE FUNCTION neardup_contained(bigint, bigint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_contained';
+CREATE FUNCTION neardup_contains(fingerprint_ball, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_contains';
+CREATE FUNCTION neardup_contains(bigint_ball, bigint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_contains';
+CREATE FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_similar';
+CREATE FUNCTION neardup_similar(bigint_ball, bigint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_similar';
+COMMENT ON FUNCTION neardup_contained(fingerprint, fingerprint_ball) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION neardup_contained(bigint, bigint_ball) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION neardup_contains(fingerprint_ball, fingerprint) IS 'implementation of @> operator';
+COMMENT ON FUNCTION neardup_contains(bigint_ball, bigint) IS 'implementation of @> operator';
+COMMENT ON FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_similar(bigint_ball, bigint_ball) IS 'implementation of ~= operator';
+
+CREATE OPERATOR <@ (LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = bigint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR @> (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR @> (LEFTARG = bigint_ball, RIGHTARG = bigint, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+COMMENT ON OPERATOR <@ (fingerprint, fingerprint_ball) IS 'the fingerprint lies in the ball';
+COMMENT ON OPERATOR <@ (bigint, bigint_ball) IS 'the value lies in the ball';
+COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball holds the fingerprint';
+COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball holds the value';
+COMMENT ON OPERATOR ~= (fingerprint_ball, fingerprint_ball) IS 'each centre lies within the other''s radius';
+COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within the other''s radius';
+
+-- ------------------------------------------------------------------------------------------------
+-- Comparisons of distances with integers
+-- ------------------------------------------------------------------------------------------------
+
+-- They compute what the server's own integer comparisons compute, and exist for their support
+-- functions. One for each integer type: drivers send small numbers as int2, an untyped parameter
+-- becomes hamming, and a pair without an exact match would fall back to the server's operators.
+CREATE FUNCTION hamming_lt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int42lt';
+CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int48lt';
+CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int24lt';
+CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int84lt';
+CREATE FUNCTION hamming_le(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
+CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int42le';
+CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
+CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int48le';
+CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int24le';
+CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
+CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int84le';
+CREATE FUNCTION hamming_eq(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
+CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int42eq';
+CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
+CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int48eq';
+CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int24eq';
+CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
+CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int84eq';
+CREATE FUNCTION hamming_ne(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
+CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int42ne';
+CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
+CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int48ne';
+CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int24ne';
+CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
+CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int84ne';
+CREATE FUNCTION hamming_ge(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
+CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int42ge';
+CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
+CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int48ge';
+CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int24ge';
+CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
+CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int84ge';
+CREATE FUNCTION hamming_gt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
+CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int42gt';
+CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
+CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int48gt';
+CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int24gt';
+CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
+CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int84gt';
+
+CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+
+-- Row comparisons such as (a <~> b, id) > (3, 100), which page through ordered results, need
+-- operators that belong to a btree family; IN lists and joins on a distance, to a hash family.
+CREATE OPERATOR FAMILY hamming_ops USING btree;
+ALTER OPERATOR FAMILY hamming_ops USING btree ADD
+    OPERATOR 1 < (hamming, hamming), OPERATOR 2 <= (hamming, hamming), OPERATOR 3 = (hamming, hamming), OPERATOR 4 >= (hamming, hamming), OPERATOR 5 > (hamming, hamming),
+    FUNCTION 1 (hamming, hamming) btint4cmp(int4, int4),
+    OPERATOR 1 < (hamming, int2), OPERATOR 2 <= (hamming, int2), OPERATOR 3 = (hamming, int2), OPERATOR 4 >= (hamming, int2), OPERATOR 5 > (hamming, int2),
+    FUNCTION 1 (hamming, int2) btint42cmp(int4, int2),
+    OPERATOR 1 < (hamming, int4), OPERATOR 2 <= (hamming, int4), OPERATOR 3 = (hamming, int4), OPERATOR 4 >= (hamming, int4), OPERATOR 5 > (hamming, int4),
+    FUNCTION 1 (hamming, int4) btint4cmp(int4, int4),
+    OPERATOR 1 < (hamming, int8), OPERATOR 2 <= (hamming, int8), OPERATOR 3 = (hamming, int8), OPERATOR 4 >= (hamming, int8), OPERATOR 5 > (hamming, int8),
+    FUNCTION 1 (hamming, int8) btint48cmp(int4, int8),
+    OPERATOR 1 < (int2, hamming), OPERATOR 2 <= (int2, hamming), OPERATOR 3 = (int2, hamming), OPERATOR 4 >= (int2, hamming), OPERATOR 5 > (int2, hamming),
+    FUNCTION 1 (int2, hamming) btint24cmp(int2, int4),
+    OPERATOR 1 < (int4, hamming), OPERATOR 2 <= (int4, hamming), OPERATOR 3 = (int4, hamming), OPERATOR 4 >= (int4, hamming), OPERATOR 5 > (int4, hamming),
+    FUNCTION 1 (int4, hamming) btint4cmp(int4, int4),
+    OPERATOR 1 < (int8, hamming), OPERATOR 2 <= (int8, hamming), OPERATOR 3 = (int8, hamming), OPERATOR 4 >= (int8, hamming), OPERATOR 5 > (int8, hamming),
+    FUNCTION 1 (int8, hamming) btint84cmp(int8, int4);
+
+CREATE OPERATOR FAMILY hamming_ops USING hash;
+ALTER OPERATOR FAMILY hamming_ops USING hash ADD
+    OPERATOR 1 = (hamming, hamming), OPERATOR 1 = (hamming, int2), OPERATOR 1 = (hamming, int4), OPERATOR 1 = (hamming, int8), OPERATOR 1 = (int2, hamming), OPERATOR 1 = (int4, hamming), OPERATOR 1 = (int8, hamming),
+    FUNCTION 1 (hamming, hamming) hashint4(int4), FUNCTION 2 (hamming, hamming) hashint4extended(int4, int8),
+    FUNCTION 1 (int2, int2) hashint2(int2), FUNCTION 2 (int2, int2) hashint2extended(int2, int8),
+    FUNCTION 1 (int4, int4) hashint4(int4), FUNCTION 2 (int4, int4) hashint4extended(int4, int8),
+    FUNCTION 1 (int8, int8) hashint8(int8), FUNCTION 2 (int8, int8) hashint8extended(int8, int8);
+
+-- ------------------------------------------------------------------------------------------------
+-- Text to fingerprints
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION simhash(body text) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
+CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
+COMMENT ON FUNCTION simhash(text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no word';
+COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- The access method and its operator classes
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_handler(internal) RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_handler';
+CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
+COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over block-permutation keys';
+
+CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
+    OPERATOR 1 <@ (fingerprint, fingerprint_ball),
+    OPERATOR 2 ~= (fingerprint, fingerprint),
+    OPERATOR 3 = (fingerprint, fingerprint),
+    OPERATOR 4 <#> (fingerprint, fingerprint) FOR ORDER BY integer_ops;
+CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
+    OPERATOR 1 <@ (bigint, bigint_ball),
+    OPERATOR 2 ~= (bigint, bigint),
+    OPERATOR 3 = (bigint, bigint),
+    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
+
+CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
+    OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';
+COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
+-- As amcheck's functions: it locks out writers and reads everything.
+REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;

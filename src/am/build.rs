@@ -1,0 +1,145 @@
+//! `ambuild` and `ambuildempty`: a new index from a table's rows.
+use core::ffi::{c_char, c_void};
+
+use neardup_blocktree::build::build as write_tree;
+use neardup_blocktree::sort::Rows;
+use pgrx::{pg_guard, pg_sys};
+
+use super::insert::{key_of, tid_of};
+use super::options::BuildOptions;
+use super::state::{WORDS, name};
+use crate::storage::bulk::BulkWriter;
+
+/// Phases, as `pg_stat_progress_create_index` shows them. The server's own first is 1.
+const PHASE_SCAN: i64 = 2;
+const PHASE_WRITE: i64 = 3;
+
+/// Memory, in bytes, of the sort of rows without a fingerprint: they are few or all alike.
+const NULL_MEMORY: usize = 1 << 20;
+
+type Writer = BulkWriter<fn(usize, usize)>;
+
+/// What the scan of the table fills.
+struct Collected {
+    writer: Writer,
+    rows: Rows<Writer, WORDS>,
+    nulls: Rows<Writer, WORDS>,
+}
+
+/// Builds an index of the rows that its table has.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn build(
+    heap: pg_sys::Relation,
+    index: pg_sys::Relation,
+    index_info: *mut pg_sys::IndexInfo,
+) -> *mut pg_sys::IndexBuildResult {
+    // SAFETY: the server passes open relations; nobody else sees the index before the build is
+    // committed. The collected rows outlive the scan that fills them.
+    unsafe {
+        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+        if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
+            panic!("index \"{}\" already contains data", name(index));
+        }
+        let options = BuildOptions::of(index);
+        // Impossible options are refused before the table is read.
+        options.design::<WORDS>(0.0);
+        let memory = pg_sys::maintenance_work_mem as usize * 1024;
+        let mut collected = Collected {
+            writer: BulkWriter::new(index, fork, report_table),
+            rows: Rows::new(memory),
+            nulls: Rows::new(NULL_MEMORY),
+        };
+        report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
+        let heap_tuples = pg_sys::table_index_build_scan(
+            heap,
+            index,
+            index_info,
+            true,
+            true,
+            Some(collect),
+            (&raw mut collected).cast(),
+            core::ptr::null_mut(),
+        );
+        let index_tuples = (collected.rows.len() + collected.nulls.len()) as f64;
+        report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
+        let design = options.design(collected.rows.len() as f64);
+        report_table(0, design.tables().len());
+        let Collected {
+            mut writer,
+            mut rows,
+            mut nulls,
+        } = collected;
+        write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
+        writer.finish();
+        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
+            .cast::<pg_sys::IndexBuildResult>();
+        *result = pg_sys::IndexBuildResult {
+            heap_tuples,
+            index_tuples,
+        };
+        result
+    }
+}
+
+/// Takes one row of the table.
+#[pg_guard]
+unsafe extern "C-unwind" fn collect(
+    _index: pg_sys::Relation,
+    tid: pg_sys::ItemPointer,
+    values: *mut pg_sys::Datum,
+    isnull: *mut bool,
+    _tuple_is_alive: bool,
+    state: *mut c_void,
+) {
+    // SAFETY: the server passes a row and what `build` gave it.
+    unsafe {
+        let Collected {
+            writer,
+            rows,
+            nulls,
+        } = &mut *state.cast::<Collected>();
+        let tid = tid_of(tid);
+        match *isnull {
+            true => nulls.push(writer, [0; WORDS], tid),
+            false => rows.push(writer, key_of(*values), tid),
+        }
+    }
+}
+
+/// Writes the empty index that an unlogged one is reset to after a crash.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
+    // SAFETY: the server passes an open index whose init fork it has just made.
+    unsafe {
+        let options = BuildOptions::of(index);
+        let mut writer: Writer =
+            BulkWriter::new(index, pg_sys::ForkNumber::INIT_FORKNUM, report_table);
+        let design = options.design::<WORDS>(0.0);
+        let (mut rows, mut nulls) = (Rows::new(0), Rows::new(0));
+        write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
+        writer.finish();
+    }
+}
+
+fn report(parameter: u32, value: i64) {
+    // SAFETY: counts for this backend only, and only while a command reports its progress.
+    unsafe { pg_sys::pgstat_progress_update_param(parameter as i32, value) }
+}
+
+/// Counts the tables of the index, as the server counts partitions, in the column `tuples`.
+fn report_table(done: usize, tables: usize) {
+    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, tables as i64);
+    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, done as i64);
+}
+
+/// `ambuildphasename`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn phase_name(phase: pg_sys::int64) -> *mut c_char {
+    let name = match phase {
+        1 => c"initializing",
+        PHASE_SCAN => c"scanning table",
+        PHASE_WRITE => c"sorting and writing tables of the index",
+        _ => return core::ptr::null_mut(),
+    };
+    name.as_ptr().cast_mut()
+}

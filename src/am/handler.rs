@@ -1,0 +1,46 @@
+//! What the server asks first: what the access method can do, and where its functions are.
+use pgrx::pg_sys;
+
+use super::{build, cost, insert, options, scan, vacuum, validate};
+use crate::pg::call::{Call, export};
+
+export! {
+    guarded "neardup_handler" => handler;
+}
+
+fn handler(_call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: makeNode of this type: zeroed memory of its size with its tag.
+    unsafe {
+        let size = size_of::<pg_sys::IndexAmRoutine>();
+        let routine = pg_sys::palloc0(size).cast::<pg_sys::IndexAmRoutine>();
+        describe(&mut *routine);
+        pg_sys::Datum::from(routine)
+    }
+}
+
+fn describe(am: &mut pg_sys::IndexAmRoutine) {
+    am.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
+    am.amstrategies = validate::STRATEGIES;
+    am.amsupport = 0;
+    am.amcanorderbyop = true;
+    // An index without a condition returns every row, those without a fingerprint included.
+    am.amoptionalkey = true;
+    am.amusemaintenanceworkmem = true;
+    // The leaves of an index are one chain, which one process walks.
+    am.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL as u8;
+    am.amkeytype = pg_sys::InvalidOid;
+    am.ambuild = Some(build::build);
+    am.ambuildempty = Some(build::build_empty);
+    am.aminsert = Some(insert::insert);
+    am.ambulkdelete = Some(vacuum::bulk_delete);
+    am.amvacuumcleanup = Some(vacuum::cleanup);
+    am.amcostestimate = Some(cost::estimate);
+    am.amoptions = Some(options::parse);
+    am.ambuildphasename = Some(build::phase_name);
+    am.amvalidate = Some(validate::validate);
+    am.ambeginscan = Some(scan::begin);
+    am.amrescan = Some(scan::restart);
+    am.amgettuple = Some(scan::next_row);
+    am.amgetbitmap = Some(scan::all_rows);
+    am.amendscan = Some(scan::end);
+}

@@ -1,0 +1,10 @@
+//! The index access method `neardup`.
+pub mod build;
+pub mod cost;
+pub mod handler;
+pub mod insert;
+pub mod options;
+pub mod scan;
+pub mod state;
+pub mod vacuum;
+pub mod validate;

@@ -1,0 +1,176 @@
+//! The options of `CREATE INDEX ... WITH (...)`.
+use core::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use neardup_blocktree::build::Fill;
+use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES};
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+
+use crate::pg::errors::UserError;
+
+/// The radius that an index guarantees unless it is told otherwise: the conventional threshold
+/// for 64-bit simhashes (Manku, Jain, Das Sarma, WWW 2007).
+const DEFAULT_DISTANCE: c_int = 3;
+const MAX_BLOCKS: c_int = 64;
+const DEFAULT_FILL: c_int = 90;
+const MIN_FILL: c_int = 50;
+
+/// The options as the server keeps them with the index (`rd_options`).
+#[repr(C)]
+struct Options {
+    /// The header of a variable-length value.
+    length: i32,
+    distance: c_int,
+    /// 0: chosen by the number of rows.
+    blocks: c_int,
+    fillfactor: c_int,
+}
+
+static KIND: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the options known to the server. Called once, when the library is loaded.
+pub fn register() {
+    // SAFETY: called while the server loads the library, as it asks for.
+    unsafe {
+        let kind = pg_sys::add_reloption_kind();
+        KIND.store(kind, Ordering::Relaxed);
+        let add = |name: &CStr, about: &CStr, default, least, most| {
+            pg_sys::add_int_reloption(
+                kind,
+                name.as_ptr(),
+                about.as_ptr(),
+                default,
+                least,
+                most,
+                pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE,
+            );
+        };
+        add(
+            c"distance",
+            c"Radius, in bits, up to which a search looks up its own leading bits only",
+            DEFAULT_DISTANCE,
+            0,
+            MAX_DISTANCE as c_int,
+        );
+        add(
+            c"blocks",
+            c"Blocks that a fingerprint is cut into; 0 chooses by the number of rows",
+            0,
+            0,
+            MAX_BLOCKS,
+        );
+        add(
+            c"fillfactor",
+            c"How full a build packs leaves, in per cent",
+            DEFAULT_FILL,
+            MIN_FILL,
+            100,
+        );
+    }
+}
+
+/// `amoptions`: reads and checks the options.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn parse(
+    reloptions: pg_sys::Datum,
+    validate: bool,
+) -> *mut pg_sys::bytea {
+    let element = |name: &CStr, offset: usize| pg_sys::relopt_parse_elt {
+        optname: name.as_ptr(),
+        opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
+        offset: offset as c_int,
+    };
+    let elements = [
+        element(c"distance", core::mem::offset_of!(Options, distance)),
+        element(c"blocks", core::mem::offset_of!(Options, blocks)),
+        element(c"fillfactor", core::mem::offset_of!(Options, fillfactor)),
+    ];
+    // SAFETY: the elements describe the struct whose size is given.
+    let options = unsafe {
+        pg_sys::build_reloptions(
+            reloptions,
+            validate,
+            KIND.load(Ordering::Relaxed),
+            size_of::<Options>(),
+            elements.as_ptr(),
+            elements.len() as c_int,
+        )
+    };
+    // SAFETY: null, or a struct of that kind.
+    if let Some(options) = unsafe { options.cast::<Options>().as_ref() }
+        && validate
+        && options.blocks != 0
+    {
+        check(options.distance as u32, options.blocks as u32);
+    }
+    options.cast()
+}
+
+/// What an index is to be built with.
+pub struct BuildOptions {
+    distance: u32,
+    blocks: u32,
+    /// How full its pages are to be.
+    pub fill: Fill,
+}
+
+impl BuildOptions {
+    /// The options of an index.
+    ///
+    /// # Safety
+    /// The relation is an open index of this access method.
+    pub unsafe fn of(index: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise; the server keeps what `parse` returned, or null.
+        let options = unsafe { (*index).rd_options.cast::<Options>().as_ref() };
+        let (distance, blocks, leaf) = options.map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| {
+            (o.distance, o.blocks, o.fillfactor)
+        });
+        let fill = Fill {
+            leaf: leaf as u8,
+            ..Fill::default()
+        };
+        BuildOptions {
+            distance: distance as u32,
+            blocks: blocks as u32,
+            fill,
+        }
+    }
+
+    /// The design for so many rows.
+    pub fn design<const N: usize>(&self, rows: f64) -> Design<N> {
+        let blocks = match self.blocks {
+            0 => Design::<N>::default_blocks(self.distance, rows),
+            blocks => blocks,
+        };
+        Design::new(self.distance, blocks)
+            .unwrap_or_else(|error| refuse(self.distance, blocks, error))
+    }
+}
+
+/// Raises an error unless the two make a design. Narrow fingerprints have the fewest designs, so
+/// what passes here may still be refused at build, but nothing that is refused here would do.
+fn check(distance: u32, blocks: u32) {
+    if let Err(error) = Design::<1>::new(distance, blocks) {
+        refuse(distance, blocks, error);
+    }
+}
+
+fn refuse(distance: u32, blocks: u32, error: DesignError) -> ! {
+    let detail = match error {
+        DesignError::DistanceTooLarge => format!("The largest distance is {MAX_DISTANCE}."),
+        DesignError::BlocksOutOfRange => format!(
+            "With distance {distance} a fingerprint needs at least {} blocks.",
+            distance + 1
+        ),
+        DesignError::TooManyTables(tables) => {
+            format!("These would need {tables} tables; an index can have {MAX_TABLES}.")
+        }
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("cannot index distance {distance} with {blocks} blocks"),
+    )
+    .detail(detail)
+    .hint("Leave out \"blocks\" to have it chosen by the number of rows.")
+    .raise()
+}

@@ -1,0 +1,3 @@
+//! The SQL functions, a file for each family.
+mod inspect;
+mod simhash;

@@ -1,0 +1,126 @@
+//! Functions that the server calls from SQL: their arguments, and the symbols it finds them by.
+//!
+//! The extension's SQL is written by hand, and many of its functions run once for each row of a
+//! scan. So they are exported straight as version-1 C functions, without conversion layers.
+use pgrx::pg_sys;
+
+/// One call of a function by the server, with its arguments.
+pub struct Call(pg_sys::FunctionCallInfo);
+
+impl Call {
+    /// Wraps what the server passes to a version-1 function.
+    ///
+    /// # Safety
+    /// `fcinfo` comes from the server and outlives the result.
+    #[inline(always)]
+    pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Call(fcinfo)
+    }
+
+    /// The argument at position `n`, counted from 0.
+    #[inline(always)]
+    pub fn arg(&self, n: usize) -> pg_sys::Datum {
+        self.slot(n).value
+    }
+
+    /// Whether the argument at position `n` is SQL NULL. A strict function need not ask.
+    pub fn is_null(&self, n: usize) -> bool {
+        self.slot(n).isnull
+    }
+
+    /// How many arguments were passed.
+    pub fn len(&self) -> usize {
+        // SAFETY: `new` was promised a live call record.
+        unsafe { (*self.0).nargs as usize }
+    }
+
+    /// Makes the function's result SQL NULL.
+    pub fn return_null(&mut self) -> pg_sys::Datum {
+        // SAFETY: `new` was promised a live call record, and the server reads this flag afterwards.
+        unsafe { (*self.0).isnull = true };
+        pg_sys::Datum::from(0)
+    }
+
+    /// The function's result as a row of its declared columns, none of them NULL.
+    pub fn return_record(&mut self, columns: &[pg_sys::Datum]) -> pg_sys::Datum {
+        // SAFETY: `new` was promised a live call record. The SQL script declares the function with
+        // as many columns, of the types passed.
+        unsafe {
+            let mut descriptor = core::ptr::null_mut();
+            pg_sys::get_call_result_type(self.0, core::ptr::null_mut(), &raw mut descriptor);
+            let descriptor = pg_sys::BlessTupleDesc(descriptor);
+            assert_eq!(
+                (*descriptor).natts as usize,
+                columns.len(),
+                "declared in the SQL script"
+            );
+            let nulls = vec![false; columns.len()];
+            let (values, nulls) = (columns.as_ptr().cast_mut(), nulls.as_ptr().cast_mut());
+            let tuple = pg_sys::heap_form_tuple(descriptor, values, nulls);
+            pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
+        }
+    }
+
+    /// The OID of the SQL function that is being called.
+    pub fn function_oid(&self) -> pg_sys::Oid {
+        // SAFETY: `new` was promised a live call record; `flinfo` may be null in a direct call.
+        unsafe {
+            let flinfo = (*self.0).flinfo;
+            if flinfo.is_null() {
+                pg_sys::InvalidOid
+            } else {
+                (*flinfo).fn_oid
+            }
+        }
+    }
+
+    /// The node that the caller passed along, such as a place to keep a soft error.
+    pub fn context(&self) -> *mut pg_sys::Node {
+        // SAFETY: `new` was promised a live call record.
+        unsafe { (*self.0).context }
+    }
+
+    #[inline(always)]
+    fn slot(&self, n: usize) -> pg_sys::NullableDatum {
+        debug_assert!(n < self.len());
+        // SAFETY: the server allocates `nargs` slots behind the record, and the SQL declaration of
+        // each exported function says how many those are.
+        unsafe { *(*self.0).args.as_ptr().add(n) }
+    }
+}
+
+/// Exports functions of the shape `fn(&mut Call) -> Datum` under the symbols that the SQL script
+/// names after `'MODULE_PATHNAME'`.
+///
+/// `plain` is for those that call nothing of the server and cannot panic: they carry no guard.
+/// `guarded` turns panics and errors into errors of the server.
+macro_rules! export {
+    ($($mode:ident $symbol:literal => $function:expr;)*) => { $(
+        const _: () = {
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C-unwind" fn call(fcinfo: ::pgrx::pg_sys::FunctionCallInfo) -> ::pgrx::pg_sys::Datum {
+                $crate::pg::call::export!(@body $mode fcinfo $function)
+            }
+            #[unsafe(export_name = concat!("pg_finfo_", $symbol))]
+            extern "C" fn finfo() -> &'static ::pgrx::pg_sys::Pg_finfo_record {
+                const VERSION_1: ::pgrx::pg_sys::Pg_finfo_record = ::pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+                &VERSION_1
+            }
+        };
+    )* };
+    (@body plain $fcinfo:ident $function:expr) => {{
+        // SAFETY: the server passes a live call record.
+        let mut call = unsafe { $crate::pg::call::Call::new($fcinfo) };
+        $function(&mut call)
+    }};
+    (@body guarded $fcinfo:ident $function:expr) => {
+        // SAFETY: the guard is the outermost frame of Rust, and the server passes a live record.
+        unsafe {
+            ::pgrx::pg_sys::submodules::panic::pgrx_extern_c_guard(move || {
+                let mut call = $crate::pg::call::Call::new($fcinfo);
+                $function(&mut call)
+            })
+        }
+    };
+}
+pub(crate) use export;

@@ -1,0 +1,285 @@
+//! The only place that knows differences between PostgreSQL versions.
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+#[cfg(not(feature = "pg14"))]
+unsafe extern "C-unwind" {
+    fn ssup_datum_unsigned_cmp(
+        x: pg_sys::Datum,
+        y: pg_sys::Datum,
+        ssup: pg_sys::SortSupport,
+    ) -> core::ffi::c_int;
+}
+
+#[cfg(feature = "pg14")]
+unsafe extern "C-unwind" fn ssup_datum_unsigned_cmp(
+    x: pg_sys::Datum,
+    y: pg_sys::Datum,
+    _ssup: pg_sys::SortSupport,
+) -> core::ffi::c_int {
+    x.value().cmp(&y.value()) as core::ffi::c_int
+}
+
+/// The comparison of two datums as unsigned integers, for sorting. From version 15 on it is the
+/// server's own function, which the server recognises by its address and replaces by a
+/// specialised sort; so it is named without the wrapper that pgrx puts around C functions.
+pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
+    pg_sys::Datum,
+    pg_sys::Datum,
+    pg_sys::SortSupport,
+) -> core::ffi::c_int {
+    ssup_datum_unsigned_cmp
+}
+
+/// Hands an input error to a caller that wants it as data instead of an exception. False if
+/// there is no such caller; before version 16 there never is.
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+pub fn save_soft_error(
+    _context: *mut pg_sys::Node,
+    _code: PgSqlErrorCode,
+    _message: &str,
+    _detail: Option<&str>,
+    _hint: Option<&str>,
+) -> bool {
+    false
+}
+
+/// Hands an input error to a caller that wants it as data instead of an exception. False if
+/// there is no such caller.
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+pub fn save_soft_error(
+    context: *mut pg_sys::Node,
+    code: PgSqlErrorCode,
+    message: &str,
+    detail: Option<&str>,
+    hint: Option<&str>,
+) -> bool {
+    // SAFETY: the context of a call is null or a node, whose tag says what it is. The record is
+    // allocated whole, in the memory context that the caller has chosen for the answer.
+    unsafe {
+        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_ErrorSaveContext {
+            return false;
+        }
+        let save = context.cast::<pg_sys::ErrorSaveContext>();
+        (*save).error_occurred = true;
+        if (*save).details_wanted {
+            let data = pg_sys::palloc0(size_of::<pg_sys::ErrorData>()).cast::<pg_sys::ErrorData>();
+            (*data).elevel = pg_sys::ERROR as core::ffi::c_int;
+            (*data).sqlerrcode = code as core::ffi::c_int;
+            (*data).message = copy(message);
+            (*data).detail = detail.map_or(core::ptr::null_mut(), |text| copy(text));
+            (*data).hint = hint.map_or(core::ptr::null_mut(), |text| copy(text));
+            (*data).assoc_context = pg_sys::CurrentMemoryContext;
+            (*save).error_data = data;
+        }
+        true
+    }
+}
+
+/// A copy of `text` as a C string in the current memory context.
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+fn copy(text: &str) -> *mut core::ffi::c_char {
+    // SAFETY: `pnstrdup` reads as many bytes as the text has, and adds the terminator.
+    unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len()) }
+}
+
+/// The resource manager that replays generic records.
+pub const RM_GENERIC_ID: pg_sys::RmgrId = pg_sys::RmgrIds::RM_GENERIC_ID as pg_sys::RmgrId;
+
+/// Whether changes to a relation go into the write-ahead log (`RelationNeedsWAL`).
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn relation_needs_wal(relation: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. What a C macro tests is tested here: a permanent relation,
+    // unless its file is new in this transaction and `wal_level` is `minimal`.
+    unsafe {
+        let permanent =
+            (*(*relation).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
+        // 0 is InvalidSubTransactionId.
+        let new_file = (*relation).rd_createSubid != 0 || first_locator_subid(relation) != 0;
+        permanent && (pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32 || !new_file)
+    }
+}
+
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
+    // SAFETY: the relation is open.
+    unsafe { (*relation).rd_firstRelfilenodeSubid }
+}
+
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
+    // SAFETY: the relation is open.
+    unsafe { (*relation).rd_firstRelfilelocatorSubid }
+}
+
+/// The storage manager's handle of a relation.
+///
+/// # Safety
+/// The relation is open. The handle is good until the next call that may take in invalidations.
+pub unsafe fn smgr(relation: pg_sys::Relation) -> pg_sys::SMgrRelation {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::RelationGetSmgr(relation) }
+}
+
+/// Adds a page of zeroes to a relation and returns it pinned and locked exclusively.
+///
+/// # Safety
+/// The relation is open.
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
+    // SAFETY: the caller's promise. InvalidBlockNumber asks for a new page (P_NEW); the lock keeps
+    // two backends from adding the same one.
+    unsafe {
+        pg_sys::LockRelationForExtension(relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+        let buffer = pg_sys::ReadBuffer(relation, pg_sys::InvalidBlockNumber);
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+        pg_sys::UnlockRelationForExtension(relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+        buffer
+    }
+}
+
+/// Adds a page of zeroes to a relation and returns it pinned and locked exclusively.
+///
+/// # Safety
+/// The relation is open.
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
+    let target = pg_sys::BufferManagerRelation {
+        rel: relation,
+        ..Default::default()
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        pg_sys::ExtendBufferedRel(
+            target,
+            pg_sys::ForkNumber::MAIN_FORKNUM,
+            core::ptr::null_mut(),
+            pg_sys::ExtendBufferedFlags::EB_LOCK_FIRST as u32,
+        )
+    }
+}
+
+/// Waits as `vacuum_cost_delay` asks.
+///
+/// # Safety
+/// No lock on a page is held.
+pub unsafe fn vacuum_delay_point() {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::vacuum_delay_point();
+        #[cfg(feature = "pg18")]
+        pg_sys::vacuum_delay_point(false);
+    }
+}
+
+/// Registers data of a page for the log record under way.
+///
+/// # Safety
+/// Between `XLogBeginInsert` and `XLogInsert`; the data lives until then.
+pub unsafe fn xlog_register_buffer_data(block_id: u8, data: &[u8]) {
+    // SAFETY: the caller's promise; the server only reads.
+    unsafe {
+        pg_sys::XLogRegisterBufData(block_id, data.as_ptr().cast_mut().cast(), data.len() as _)
+    }
+}
+
+/// Notes the log position that a page's last change has (`PageSetLSN`): two halves, the upper first.
+pub fn page_set_lsn(page: &mut [u8; pg_sys::BLCKSZ as usize], lsn: pg_sys::XLogRecPtr) {
+    page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
+    page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());
+}
+
+/// Logs new pages whole, but for their holes, and notes the log position on them.
+///
+/// # Safety
+/// The relation is open; `blocks` and `pages` are equally long, and not longer than one record
+/// allows.
+pub unsafe fn log_new_pages(
+    relation: pg_sys::Relation,
+    fork: pg_sys::ForkNumber::Type,
+    blocks: &[pg_sys::BlockNumber],
+    pages: &mut [[u8; pg_sys::BLCKSZ as usize]],
+) {
+    let mut starts: Vec<_> = pages
+        .iter_mut()
+        .map(|page| page.as_mut_ptr().cast())
+        .collect();
+    // SAFETY: the caller's promise; the server does not change the block numbers.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        let file = &raw mut (*relation).rd_node;
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        let file = &raw mut (*relation).rd_locator;
+        let count = blocks.len() as core::ffi::c_int;
+        pg_sys::log_newpages(
+            file,
+            fork,
+            count,
+            blocks.as_ptr().cast_mut(),
+            starts.as_mut_ptr(),
+            true,
+        );
+    }
+}
+
+/// Reads from a temporary file exactly what is asked for, or raises an error.
+///
+/// # Safety
+/// The file is open.
+pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) {
+    // SAFETY: the caller's promise; there is room for as many bytes.
+    unsafe {
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        pg_sys::BufFileReadExact(file, bytes.as_mut_ptr().cast(), bytes.len());
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        {
+            let read = pg_sys::BufFileRead(file, bytes.as_mut_ptr().cast(), bytes.len());
+            if read != bytes.len() {
+                super::errors::UserError::new(
+                    PgSqlErrorCode::ERRCODE_IO_ERROR,
+                    "could not read a temporary file of an index build",
+                )
+                .detail(format!("Got {read} of {} bytes.", bytes.len()))
+                .raise();
+            }
+        }
+    }
+}
+
+/// Counts a scan of an index in the statistics (`pgstat_count_index_scan`).
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn count_index_scan(relation: pg_sys::Relation) {
+    // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
+    unsafe {
+        #[cfg(not(feature = "pg14"))]
+        if (*relation).pgstat_info.is_null() && (*relation).pgstat_enabled {
+            pg_sys::pgstat_assoc_relation(relation);
+        }
+        if let Some(statistics) = (*relation).pgstat_info.as_mut() {
+            #[cfg(any(feature = "pg14", feature = "pg15"))]
+            {
+                statistics.t_counts.t_numscans += 1;
+            }
+            #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+            {
+                statistics.counts.numscans += 1;
+            }
+        }
+    }
+}
+
+/// Whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
+///
+/// # Safety
+/// Null, as in bitmap scans' descriptors, or a snapshot.
+pub unsafe fn is_mvcc_snapshot(snapshot: pg_sys::Snapshot) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { snapshot.as_ref() }.is_some_and(|snapshot| {
+        snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
+            || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
+    })
+}

@@ -1,0 +1,112 @@
+//! Errors as users see them: each with an SQLSTATE, a detail and, where there is one, a hint.
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+
+use super::call::Call;
+use super::compat;
+
+/// An error on its way to the user.
+pub struct UserError {
+    code: PgSqlErrorCode,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+}
+
+impl UserError {
+    /// An error with its SQLSTATE and its one-line message.
+    pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
+        UserError {
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+        }
+    }
+
+    /// Adds what exactly is wrong with the value at hand.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds what the user can do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// 22P02: a text that is no value of the type.
+    pub fn invalid_text(type_name: &str, text: &[u8], expected: impl Into<String>) -> Self {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+            format!(
+                "invalid input syntax for type {type_name}: \"{}\"",
+                shown(text)
+            ),
+        )
+        .detail(expected)
+    }
+
+    /// 22023: an argument whose value the function cannot take.
+    pub fn invalid_parameter(message: impl Into<String>) -> Self {
+        UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+    }
+
+    /// 22004: a NULL where none can stand.
+    pub fn null_not_allowed(message: impl Into<String>) -> Self {
+        UserError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, message)
+    }
+
+    /// 22021: bytes that are no text in the expected encoding.
+    pub fn bad_encoding(message: impl Into<String>) -> Self {
+        UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
+    }
+
+    /// Leaves the error with a caller that asked for soft errors (`pg_input_is_valid`, COPY with
+    /// ON_ERROR; from version 16 on) and returns SQL NULL; without such a caller, raises it.
+    #[track_caller]
+    pub fn raise_soft(self, call: &mut Call) -> pg_sys::Datum {
+        let saved = compat::save_soft_error(
+            call.context(),
+            self.code,
+            &self.message,
+            self.detail.as_deref(),
+            self.hint.as_deref(),
+        );
+        if saved {
+            call.return_null()
+        } else {
+            self.raise()
+        }
+    }
+
+    /// Ends the current statement with this error. The caller runs below a guard (`pg::call`).
+    #[track_caller]
+    pub fn raise(self) -> ! {
+        let mut report = ErrorReport::new(self.code, self.message, "neardup");
+        if let Some(detail) = self.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(PgLogLevel::ERROR);
+        unreachable!("an error report of level ERROR does not return")
+    }
+}
+
+/// User input for a message: pure ASCII, so that it is valid in every server encoding, and short.
+fn shown(text: &[u8]) -> String {
+    const LONGEST: usize = 80;
+    let mut shown: String = text
+        .iter()
+        .take(LONGEST)
+        .flat_map(|byte| std::ascii::escape_default(*byte))
+        .map(char::from)
+        .collect();
+    if text.len() > LONGEST {
+        shown.push_str("...");
+    }
+    shown
+}

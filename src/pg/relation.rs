@@ -1,0 +1,89 @@
+//! Indexes named by a caller: opened, locked together with their table, and checked for being ours.
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::errors::UserError;
+
+/// An index of this access method and its table, open and locked until dropped. The locks stay
+/// until the transaction ends, as for the server's own commands.
+pub struct LockedIndex {
+    index: pg_sys::Relation,
+    table: pg_sys::Relation,
+}
+
+impl LockedIndex {
+    /// Locks and opens both, the table first, as the server does. Raises an error for whatever is
+    /// no valid index of this access method.
+    pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
+        // SAFETY: catalogue look-ups, and relations that are closed when the value is dropped; on
+        // an error the transaction closes them.
+        unsafe {
+            let table = pg_sys::IndexGetRelation(oid, true);
+            if table == pg_sys::InvalidOid {
+                refuse(oid);
+            }
+            let table = pg_sys::table_open(table, lock);
+            let index = pg_sys::relation_open(oid, lock);
+            let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
+            let is_ours = (*(*index).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
+                && !access_method.is_null()
+                && core::ffi::CStr::from_ptr(access_method) == c"neardup";
+            if !is_ours {
+                refuse(oid);
+            }
+            if !(*(*index).rd_index).indisvalid {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("index \"{}\" is not valid", relation_name(oid)),
+                )
+                .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
+                .raise();
+            }
+            LockedIndex { index, table }
+        }
+    }
+
+    /// The index.
+    pub fn index(&self) -> pg_sys::Relation {
+        self.index
+    }
+
+    /// The table that it is on.
+    pub fn table(&self) -> pg_sys::Relation {
+        self.table
+    }
+}
+
+impl Drop for LockedIndex {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: both were opened by us.
+            unsafe {
+                pg_sys::relation_close(self.index, pg_sys::NoLock as pg_sys::LOCKMODE);
+                pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE);
+            }
+        }
+    }
+}
+
+/// The name of a relation, or its number if there is none.
+fn relation_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: a catalogue look-up, whose result is null or a C string.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        if name.is_null() {
+            return oid.to_u32().to_string();
+        }
+        core::ffi::CStr::from_ptr(name)
+            .to_string_lossy()
+            .into_owned()
+    }
+}
+
+fn refuse(oid: pg_sys::Oid) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        format!("\"{}\" is not a neardup index", relation_name(oid)),
+    )
+    .hint("Name an index made by CREATE INDEX ... USING neardup. Of a partitioned index, name a partition's.")
+    .raise()
+}

@@ -1,0 +1,34 @@
+//! Values of variable length (text, bytea, bit) as byte slices, and back.
+use pgrx::pg_sys;
+
+/// The bytes of a text or bytea, uncompressed and read back from TOAST where need be.
+///
+/// # Safety
+/// `datum` is a value of a variable-length type; the result lives as long as the memory context
+/// that is current now, and as long as `datum`.
+pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: the caller promises a varlena; detoasting yields one with a plain or short header.
+    unsafe {
+        let plain = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
+        core::slice::from_raw_parts(
+            pgrx::varlena::vardata_any(plain).cast::<u8>(),
+            pgrx::varlena::varsize_any_exhdr(plain),
+        )
+    }
+}
+
+/// A new varlena in the current memory context whose payload is `parts`, one after the other.
+pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
+    let size = pg_sys::VARHDRSZ + parts.iter().map(|part| part.len()).sum::<usize>();
+    // SAFETY: `size` bytes are allocated, the header takes the first four, the parts the rest.
+    unsafe {
+        let varlena = pg_sys::palloc(size).cast::<u8>();
+        pgrx::varlena::set_varsize_4b(varlena.cast(), size as i32);
+        let mut at = varlena.add(pg_sys::VARHDRSZ);
+        for part in parts {
+            core::ptr::copy_nonoverlapping(part.as_ptr(), at, part.len());
+            at = at.add(part.len());
+        }
+        pg_sys::Datum::from(varlena)
+    }
+}

@@ -1,0 +1,6 @@
+//! How comparisons of distances reach an index, and how many rows they are expected to yield.
+mod catalog;
+mod nodes;
+mod rewrite;
+mod selectivity;
+mod statistics;

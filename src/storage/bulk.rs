@@ -1,0 +1,175 @@
+//! Writing a new index past the server's buffers, and the temporary files of its sort.
+use neardup_blocktree::build::BuildHost;
+use neardup_blocktree::key::Block;
+use neardup_blocktree::page::{PAGE_SIZE, Page};
+use neardup_blocktree::sort::TempFiles;
+use pgrx::pg_sys;
+
+use crate::pg::compat;
+
+/// Pages that are logged and written together: as many as one log record can hold.
+const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
+
+/// Pages in memory, aligned for direct input and output.
+#[repr(C, align(4096))]
+struct Pages([Page; BATCH]);
+
+/// Writes a new index into a fork that is empty, block by block.
+///
+/// The pages go to the storage manager and not through the buffers: nobody else can see them
+/// before the build commits, and a large index would only push others out. What the log says is
+/// what recovery needs, since the files themselves are synced at the end.
+pub struct BulkWriter<F: FnMut(usize, usize)> {
+    relation: pg_sys::Relation,
+    fork: pg_sys::ForkNumber::Type,
+    logged: bool,
+    pages: Box<Pages>,
+    /// Pages that wait in the batch, the first of which is this block.
+    waiting: usize,
+    first: Block,
+    table_done: F,
+}
+
+impl<F: FnMut(usize, usize)> BulkWriter<F> {
+    /// Starts to write. `table_done` is told how many tables of how many are written.
+    ///
+    /// # Safety
+    /// The relation is an index that nobody else can see yet, and stays open as long as this
+    /// lives; the fork exists and is empty.
+    pub unsafe fn new(
+        relation: pg_sys::Relation,
+        fork: pg_sys::ForkNumber::Type,
+        table_done: F,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        let needs_wal = unsafe { compat::relation_needs_wal(relation) };
+        // The init fork of an unlogged index is logged: it must be there after a crash.
+        let logged = needs_wal || fork == pg_sys::ForkNumber::INIT_FORKNUM;
+        let pages = Box::new(Pages([[0; PAGE_SIZE]; BATCH]));
+        // Block 0 comes last; until then it holds the place.
+        BulkWriter {
+            relation,
+            fork,
+            logged,
+            pages,
+            waiting: 1,
+            first: 0,
+            table_done,
+        }
+    }
+
+    /// Makes everything durable.
+    pub fn finish(mut self) {
+        self.flush();
+        if self.logged {
+            // A checkpoint may have passed since the first page was logged; these pages were not
+            // among the buffers that it wrote and synced.
+            // SAFETY: the relation is open.
+            unsafe { pg_sys::smgrimmedsync(compat::smgr(self.relation), self.fork) };
+        }
+    }
+
+    fn flush(&mut self) {
+        let pages = &mut self.pages.0[..self.waiting];
+        if pages.is_empty() {
+            return;
+        }
+        let blocks: Vec<Block> = (self.first..).take(pages.len()).collect();
+        // SAFETY: the relation is open, and the pages are as many as the blocks.
+        unsafe {
+            if self.logged {
+                compat::log_new_pages(self.relation, self.fork, &blocks, pages);
+            }
+            for (page, &block) in pages.iter_mut().zip(&blocks) {
+                let page = page.as_mut_ptr();
+                pg_sys::PageSetChecksumInplace(page.cast(), block);
+                let smgr = compat::smgr(self.relation);
+                pg_sys::smgrextend(smgr, self.fork, block, page.cast(), true);
+            }
+        }
+        self.first += self.waiting as Block;
+        self.waiting = 0;
+        pgrx::check_for_interrupts!();
+    }
+}
+
+impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<F> {
+    fn put(&mut self, block: Block, page: &mut Page) {
+        if block == 0 {
+            self.flush();
+            // SAFETY: the relation is open, and block 0 was written as a page of zeroes.
+            unsafe {
+                if self.logged {
+                    compat::log_new_pages(
+                        self.relation,
+                        self.fork,
+                        &[0],
+                        core::slice::from_mut(page),
+                    );
+                }
+                self.pages.0[0] = *page;
+                let aligned = self.pages.0[0].as_mut_ptr();
+                pg_sys::PageSetChecksumInplace(aligned.cast(), 0);
+                pg_sys::smgrwrite(
+                    compat::smgr(self.relation),
+                    self.fork,
+                    0,
+                    aligned.cast(),
+                    true,
+                );
+            }
+            return;
+        }
+        debug_assert_eq!(block, self.first + self.waiting as Block);
+        self.pages.0[self.waiting] = *page;
+        self.waiting += 1;
+        if self.waiting == BATCH {
+            self.flush();
+        }
+    }
+
+    fn table_done(&mut self, done: usize, tables: usize) {
+        (self.table_done)(done, tables);
+    }
+}
+
+/// A temporary file of the server's: it counts towards `temp_file_limit`, and goes with the
+/// transaction at the latest.
+pub struct TempFile(*mut pg_sys::BufFile);
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the file is open; on an error its resource owner closes it.
+            unsafe { pg_sys::BufFileClose(self.0) }
+        }
+    }
+}
+
+impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
+    type File = TempFile;
+
+    fn create(&mut self) -> TempFile {
+        // SAFETY: within a transaction, as every build is.
+        TempFile(unsafe { pg_sys::BufFileCreateTemp(false) })
+    }
+
+    fn write(&mut self, file: &mut TempFile, bytes: &[u8]) {
+        // SAFETY: the file is open, and the server only reads the bytes.
+        unsafe { pg_sys::BufFileWrite(file.0, bytes.as_ptr().cast_mut().cast(), bytes.len() as _) };
+    }
+
+    fn rewind(&mut self, file: &mut TempFile) {
+        // SAFETY: the file is open. Its start always exists, so the result tells nothing.
+        unsafe { pg_sys::BufFileSeek(file.0, 0, 0, 0) };
+    }
+
+    fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
+        // SAFETY: the file is open, and there is room for what is asked for.
+        unsafe { compat::buf_file_read_exact(file.0, bytes) };
+    }
+
+    fn pause(&mut self) {
+        pgrx::check_for_interrupts!();
+    }
+}

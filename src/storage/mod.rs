@@ -1,0 +1,4 @@
+//! The index's pages in the server's keeping: locks and pins, the log, and bulk writing.
+pub mod bulk;
+pub mod pages;
+mod wal;

@@ -1,0 +1,244 @@
+//! The pages of an index in the server's buffers, as the tree wants them.
+use core::marker::PhantomData;
+use core::ops::Deref;
+
+use neardup_blocktree::key::Block;
+use neardup_blocktree::page::{PAGE_SIZE, Page};
+use neardup_blocktree::store::{Held, PageStore, Patch};
+use pgrx::pg_sys;
+
+use super::wal;
+use crate::pg::compat;
+
+const _: () = assert!(
+    pg_sys::BLCKSZ as usize == PAGE_SIZE,
+    "neardup needs pages of 8 kB"
+);
+
+/// The main fork of an index.
+pub struct IndexPages {
+    relation: pg_sys::Relation,
+    /// Whether changes go into the write-ahead log.
+    logged: bool,
+    /// The ring of buffers to read through; null for all of them.
+    strategy: pg_sys::BufferAccessStrategy,
+    /// Whether to be held back between pages as `vacuum_cost_delay` asks.
+    vacuuming: bool,
+}
+
+impl IndexPages {
+    /// The pages of an open index.
+    ///
+    /// # Safety
+    /// The relation is an index and stays open as long as this lives.
+    pub unsafe fn new(relation: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        let logged = unsafe { compat::relation_needs_wal(relation) };
+        IndexPages {
+            relation,
+            logged,
+            strategy: core::ptr::null_mut(),
+            vacuuming: false,
+        }
+    }
+
+    /// The same for a vacuum, with its ring of buffers and its delays.
+    ///
+    /// # Safety
+    /// As for [`IndexPages::new`]; the strategy is null or lives as long.
+    pub unsafe fn for_vacuum(
+        relation: pg_sys::Relation,
+        strategy: pg_sys::BufferAccessStrategy,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        IndexPages {
+            strategy,
+            vacuuming: true,
+            ..unsafe { IndexPages::new(relation) }
+        }
+    }
+
+    /// Blocks in the index now.
+    pub fn blocks(&self) -> Block {
+        // SAFETY: the relation is open.
+        unsafe {
+            pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM)
+        }
+    }
+
+    fn pin(&self, block: Block) -> pg_sys::Buffer {
+        // SAFETY: the relation is open; a block that does not exist is an error of the server.
+        unsafe {
+            let (fork, mode) = (
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                pg_sys::ReadBufferMode::RBM_NORMAL,
+            );
+            pg_sys::ReadBufferExtended(self.relation, fork, block, mode, self.strategy)
+        }
+    }
+}
+
+/// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
+/// then the server releases all of a backend's locks and pins by itself.
+struct Locked<'a> {
+    buffer: pg_sys::Buffer,
+    page: *mut Page,
+    block: Block,
+    _pages: PhantomData<&'a IndexPages>,
+}
+
+impl Locked<'_> {
+    fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
+        // SAFETY: the buffer is pinned, so its page stays where it is.
+        let page = unsafe { pg_sys::BufferGetPage(buffer) }.cast::<Page>();
+        Locked {
+            buffer,
+            page,
+            block,
+            _pages: PhantomData,
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the buffer was pinned and locked by us.
+            unsafe { pg_sys::UnlockReleaseBuffer(self.buffer) }
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = Page;
+    fn deref(&self) -> &Page {
+        // SAFETY: the page is pinned and locked, so that nobody else changes it, as long as `self`
+        // lives; we change it only through `&mut self` (see `wal`).
+        unsafe { &*self.page }
+    }
+}
+
+/// A page under a shared lock.
+pub struct ReadPage<'a>(Locked<'a>);
+
+/// A page under an exclusive lock.
+pub struct WritePage<'a> {
+    locked: Locked<'a>,
+    /// Never logged before: its first change logs it whole.
+    new: bool,
+}
+
+impl WritePage<'_> {
+    /// The buffer, for the log.
+    pub(super) fn buffer(&self) -> pg_sys::Buffer {
+        self.locked.buffer
+    }
+
+    /// Whether the page is to be logged whole.
+    pub(super) fn is_new(&self) -> bool {
+        self.new
+    }
+
+    /// The page itself, for changes inside a critical section.
+    pub(super) fn page_mut(&mut self) -> &mut Page {
+        // SAFETY: the lock is exclusive, and `&mut self` keeps out other references of our own.
+        unsafe { &mut *self.locked.page }
+    }
+
+    /// From now on its changes are logged as such.
+    pub(super) fn set_logged(&mut self) {
+        self.new = false;
+    }
+}
+
+impl Deref for ReadPage<'_> {
+    type Target = Page;
+    fn deref(&self) -> &Page {
+        &self.0
+    }
+}
+
+impl Deref for WritePage<'_> {
+    type Target = Page;
+    fn deref(&self) -> &Page {
+        &self.locked
+    }
+}
+
+impl Held for ReadPage<'_> {
+    fn block(&self) -> Block {
+        self.0.block
+    }
+}
+
+impl Held for WritePage<'_> {
+    fn block(&self) -> Block {
+        self.locked.block
+    }
+}
+
+impl PageStore for IndexPages {
+    type Read<'a> = ReadPage<'a>;
+    type Write<'a> = WritePage<'a>;
+
+    #[inline]
+    fn read(&self, block: Block) -> ReadPage<'_> {
+        let buffer = self.pin(block);
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
+        ReadPage(Locked::new(buffer, block))
+    }
+
+    #[inline]
+    fn write(&self, block: Block) -> WritePage<'_> {
+        let buffer = self.pin(block);
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) };
+        WritePage {
+            locked: Locked::new(buffer, block),
+            new: false,
+        }
+    }
+
+    fn write_alone(&self, block: Block) -> WritePage<'_> {
+        let buffer = self.pin(block);
+        // SAFETY: the buffer is pinned, once.
+        unsafe { pg_sys::LockBufferForCleanup(buffer) };
+        WritePage {
+            locked: Locked::new(buffer, block),
+            new: false,
+        }
+    }
+
+    fn allocate(&self) -> WritePage<'_> {
+        // SAFETY: the relation is open.
+        let buffer = unsafe { compat::extend_relation(self.relation) };
+        // SAFETY: the buffer is pinned.
+        let block = unsafe { pg_sys::BufferGetBlockNumber(buffer) };
+        WritePage {
+            locked: Locked::new(buffer, block),
+            new: true,
+        }
+    }
+
+    fn patch(&self, page: &mut WritePage<'_>, patches: &[Patch<'_>]) {
+        wal::patch(page, patches, self.logged);
+    }
+
+    fn change<const P: usize>(
+        &self,
+        pages: [&mut WritePage<'_>; P],
+        edit: impl FnOnce([&mut Page; P]),
+    ) {
+        wal::change(self.relation, pages, edit);
+    }
+
+    #[inline]
+    fn pause(&self) {
+        pgrx::check_for_interrupts!();
+        if self.vacuuming {
+            // SAFETY: called with no lock held, as `PageStore::pause` says.
+            unsafe { compat::vacuum_delay_point() };
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Balls in Hamming space: all fingerprints within a radius of a centre.
+use core::fmt::Write;
+
+use pgrx::pg_sys;
+
+use super::Fingerprint;
+use super::fingerprint::{cstring_arg, message_bytes, return_cstring};
+use crate::pg::call::Call;
+use crate::pg::errors::UserError;
+use crate::pg::varlena;
+
+/// A ball as it is stored: the SQL types `fingerprint_ball` and `bigint_ball`, passed by reference.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Ball<T> {
+    /// The centre.
+    pub center: T,
+    /// The greatest distance from the centre, in bits: `0..=BITS`, or -1 for the empty ball.
+    pub radius: i32,
+    // Written as zero, so that equal balls are equal bytes.
+    padding: i32,
+}
+
+const _: () = assert!(
+    size_of::<Ball<super::Fingerprint64>>() == 16 && align_of::<Ball<super::Fingerprint64>>() == 8
+);
+
+impl<T: Fingerprint> Ball<T> {
+    /// The ball of all values within `radius` bits of `center`. A radius beyond the width holds
+    /// everything and is kept as the width; a negative one holds nothing and is kept as -1, for
+    /// `fp <~> q <= -1` is a valid question with an empty answer.
+    pub fn new(center: T, radius: i32) -> Self {
+        Ball {
+            center,
+            radius: radius.clamp(-1, T::BITS as i32),
+            padding: 0,
+        }
+    }
+
+    /// Reads the value that the server passes as `datum`.
+    ///
+    /// # Safety
+    /// `datum` is a value of the ball type that belongs to `T`.
+    #[inline(always)]
+    pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        // SAFETY: the SQL type has this size and alignment and is passed by reference.
+        unsafe { *datum.cast_mut_ptr::<Self>() }
+    }
+
+    /// The value in the form that the server takes, in the current memory context.
+    pub fn into_datum(self) -> pg_sys::Datum {
+        // SAFETY: as many bytes are allocated as are written, and palloc aligns for any type.
+        unsafe {
+            let place = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
+            place.write(self);
+            pg_sys::Datum::from(place)
+        }
+    }
+
+    /// Whether `value` lies in the ball.
+    #[inline(always)]
+    pub fn contains(&self, value: T) -> bool {
+        value.distance(self.center) as i32 <= self.radius
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let inner = text.strip_prefix(b"<")?.strip_suffix(b">")?;
+        let comma = inner.iter().position(|byte| *byte == b',')?;
+        let radius = str::from_utf8(&inner[comma + 1..]).ok()?.parse().ok()?;
+        Some(Ball::new(T::parse(&inner[..comma])?, radius))
+    }
+}
+
+/// `ball(center, radius)`.
+pub fn construct<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take the fingerprint type first.
+    let center = unsafe { T::from_datum(call.arg(0)) };
+    Ball::new(center, call.arg(1).value() as i32).into_datum()
+}
+
+/// Text to ball: 22P02 if the text is none.
+pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    let text = cstring_arg(call, 0);
+    match Ball::<T>::parse(text) {
+        Some(ball) => ball.into_datum(),
+        None => UserError::invalid_text(
+            &format!("{}_ball", T::TYPE_NAME),
+            text,
+            format!(
+                "A ball is written as <center,radius>, with the radius in bits. {}",
+                T::TEXT_FORM
+            ),
+        )
+        .raise_soft(call),
+    }
+}
+
+/// Ball to text.
+pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take the ball type.
+    let ball = unsafe { Ball::<T>::from_datum(call.arg(0)) };
+    let mut text = String::from("<");
+    ball.center.write(&mut text);
+    write!(text, ",{}>", ball.radius).expect("writing to a string cannot fail");
+    return_cstring(&text)
+}
+
+/// Binary message to ball: the centre's bytes, then the radius as int4, most significant byte first.
+pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    let center = T::Bytes::try_from(message_bytes(call, T::BITS as usize / 8)).ok();
+    let radius = message_bytes(call, size_of::<i32>())
+        .try_into()
+        .map(i32::from_be_bytes);
+    match (center, radius) {
+        (Some(center), Ok(radius)) => Ball::new(T::from_bytes(center), radius).into_datum(),
+        _ => unreachable!("the server returned as many bytes as were asked for"),
+    }
+}
+
+/// Ball to binary message.
+pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take the ball type.
+    let ball = unsafe { Ball::<T>::from_datum(call.arg(0)) };
+    varlena::build(&[ball.center.to_bytes().as_ref(), &ball.radius.to_be_bytes()])
+}
+
+/// The operator `fingerprint <@ ball`.
+#[inline(always)]
+pub fn contained<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take the fingerprint type and the ball type.
+    unsafe {
+        pg_sys::Datum::from(Ball::<T>::from_datum(call.arg(1)).contains(T::from_datum(call.arg(0))))
+    }
+}
+
+/// The operator `ball @> fingerprint`.
+#[inline(always)]
+pub fn contains<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take the ball type and the fingerprint type.
+    unsafe {
+        pg_sys::Datum::from(Ball::<T>::from_datum(call.arg(0)).contains(T::from_datum(call.arg(1))))
+    }
+}
+
+/// The operator `ball ~= ball`: each centre lies within the other's radius.
+#[inline(always)]
+pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take the ball type twice.
+    let (a, b) = unsafe {
+        (
+            Ball::<T>::from_datum(call.arg(0)),
+            Ball::<T>::from_datum(call.arg(1)),
+        )
+    };
+    pg_sys::Datum::from(a.contains(b.center) && b.contains(a.center))
+}

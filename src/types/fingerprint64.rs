@@ -1,0 +1,151 @@
+//! 64 bits: the type `fingerprint`, and bigint read as 64 bits (image hashes are kept so).
+use core::fmt::Write;
+
+use pgrx::pg_sys;
+
+use super::fingerprint::{self as generic, Fingerprint};
+use super::{ball, distance};
+use crate::pg::call::{Call, export};
+use crate::pg::compat;
+
+// The type is passed by value, as the SQL script declares it.
+const _: () = assert!(
+    size_of::<pg_sys::Datum>() == 8,
+    "neardup needs a 64-bit server"
+);
+
+/// A value of the SQL type `fingerprint`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Fingerprint64(pub u64);
+
+/// A value of the SQL type `bigint`, read as 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Bigint(pub u64);
+
+impl Fingerprint for Fingerprint64 {
+    const TYPE_NAME: &'static str = "fingerprint";
+    const BITS: u32 = 64;
+    const TEXT_FORM: &'static str =
+        "A fingerprint is written as exactly 16 hexadecimal digits, like 0123456789abcdef.";
+    type Bytes = [u8; 8];
+
+    #[inline(always)]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        Fingerprint64(datum.value() as u64)
+    }
+    #[inline(always)]
+    fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.0)
+    }
+    fn from_bytes(bytes: [u8; 8]) -> Self {
+        Fingerprint64(u64::from_be_bytes(bytes))
+    }
+    fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+    #[inline(always)]
+    fn distance(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+    fn parse(text: &[u8]) -> Option<Self> {
+        // from_str_radix alone would take a sign and fewer digits.
+        if text.len() != 16 || !text.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        u64::from_str_radix(str::from_utf8(text).ok()?, 16)
+            .ok()
+            .map(Fingerprint64)
+    }
+    fn write(self, text: &mut String) {
+        write!(text, "{:016x}", self.0).expect("writing to a string cannot fail");
+    }
+}
+
+impl Fingerprint for Bigint {
+    const TYPE_NAME: &'static str = "bigint";
+    const BITS: u32 = 64;
+    const TEXT_FORM: &'static str = "A bigint is written as a decimal number.";
+    type Bytes = [u8; 8];
+
+    #[inline(always)]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        Bigint(datum.value() as u64)
+    }
+    #[inline(always)]
+    fn into_datum(self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.0)
+    }
+    fn from_bytes(bytes: [u8; 8]) -> Self {
+        Bigint(u64::from_be_bytes(bytes))
+    }
+    fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+    #[inline(always)]
+    fn distance(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+    fn parse(text: &[u8]) -> Option<Self> {
+        str::from_utf8(text)
+            .ok()?
+            .parse::<i64>()
+            .ok()
+            .map(|value| Bigint(value as u64))
+    }
+    fn write(self, text: &mut String) {
+        write!(text, "{}", self.0 as i64).expect("writing to a string cannot fail");
+    }
+}
+
+/// Gives the server a comparison without the cost of a function call through SQL.
+fn sort_support(call: &mut Call) -> pg_sys::Datum {
+    let support: pg_sys::SortSupport = call.arg(0).cast_mut_ptr();
+    // SAFETY: a sort support function is declared to take an internal SortSupport to fill in.
+    unsafe { (*support).comparator = Some(compat::unsigned_datum_comparator()) };
+    pg_sys::Datum::from(0)
+}
+
+export! {
+    guarded "fingerprint_in" => generic::input::<Fingerprint64>;
+    guarded "fingerprint_out" => generic::output::<Fingerprint64>;
+    guarded "fingerprint_recv" => generic::receive::<Fingerprint64>;
+    guarded "fingerprint_send" => generic::send::<Fingerprint64>;
+    guarded "fingerprint_from_bytea" => generic::from_bytea::<Fingerprint64>;
+    guarded "fingerprint_from_bit" => generic::from_bit::<Fingerprint64>;
+    guarded "fingerprint_to_bit" => generic::to_bit::<Fingerprint64>;
+    plain "fingerprint_cmp" => generic::compare::<Fingerprint64>;
+    plain "fingerprint_eq" => generic::equal::<Fingerprint64>;
+    plain "fingerprint_ne" => generic::not_equal::<Fingerprint64>;
+    plain "fingerprint_lt" => generic::less::<Fingerprint64>;
+    plain "fingerprint_le" => generic::less_or_equal::<Fingerprint64>;
+    plain "fingerprint_gt" => generic::greater::<Fingerprint64>;
+    plain "fingerprint_ge" => generic::greater_or_equal::<Fingerprint64>;
+    plain "fingerprint_hash" => generic::hash::<Fingerprint64>;
+    plain "fingerprint_hash_extended" => generic::hash_extended::<Fingerprint64>;
+    plain "fingerprint_sortsupport" => sort_support;
+    plain "fingerprint_distance" => distance::distance::<Fingerprint64>;
+    plain "fingerprint_similar" => distance::similar::<Fingerprint64>;
+    plain "fingerprint_within" => distance::within::<Fingerprint64>;
+    guarded "fingerprint_ball" => ball::construct::<Fingerprint64>;
+    guarded "fingerprint_ball_in" => ball::input::<Fingerprint64>;
+    guarded "fingerprint_ball_out" => ball::output::<Fingerprint64>;
+    guarded "fingerprint_ball_recv" => ball::receive::<Fingerprint64>;
+    guarded "fingerprint_ball_send" => ball::send::<Fingerprint64>;
+    plain "fingerprint_contained" => ball::contained::<Fingerprint64>;
+    plain "fingerprint_contains" => ball::contains::<Fingerprint64>;
+    plain "fingerprint_ball_similar" => ball::similar::<Fingerprint64>;
+
+    plain "bigint_distance" => distance::distance::<Bigint>;
+    plain "bigint_similar" => distance::similar::<Bigint>;
+    plain "bigint_within" => distance::within::<Bigint>;
+    guarded "bigint_ball" => ball::construct::<Bigint>;
+    guarded "bigint_ball_in" => ball::input::<Bigint>;
+    guarded "bigint_ball_out" => ball::output::<Bigint>;
+    guarded "bigint_ball_recv" => ball::receive::<Bigint>;
+    guarded "bigint_ball_send" => ball::send::<Bigint>;
+    plain "bigint_contained" => ball::contained::<Bigint>;
+    plain "bigint_contains" => ball::contains::<Bigint>;
+    plain "bigint_ball_similar" => ball::similar::<Bigint>;
+}

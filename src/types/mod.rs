@@ -1,0 +1,12 @@
+//! The SQL types: fingerprints of several widths, and the balls around them.
+//!
+//! Each width is one implementation of [`Fingerprint`]; input, output, order, hashing, distance
+//! and balls are written once over that trait, and exported for each type.
+pub mod ball;
+pub mod distance;
+pub mod fingerprint;
+pub mod fingerprint64;
+
+pub use ball::Ball;
+pub use fingerprint::Fingerprint;
+pub use fingerprint64::{Bigint, Fingerprint64};
