@@ -20,9 +20,9 @@ const KEPT_SLOTS: usize = 1 << 16;
 /// Slots of the table when the partitions take over.
 const MAX_SLOTS: usize = 1 << 21;
 /// log2 of the number of partitions.
-const PARTITION_BITS: u32 = 8;
+const PARTITION_BITS: u32 = 10;
 /// Hashes in a chunk of a partition.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 1024;
 
 /// Linear probing, at most half full, a power of two of slots.
 struct Table {
@@ -198,7 +198,14 @@ impl FeatureCounts {
             .for_each(|slot| each(slot.hash, slot.count));
         self.table.reset(MIN_SLOTS);
         for partition in std::mem::take(&mut self.partitions) {
-            self.table.reset(1 << 16);
+            // Room for all at once if they are distinct, as most are when there are so many; but not
+            // for what may be one feature many millions of times.
+            let most = partition.counted.len() + CHUNK * partition.single.len();
+            self.table.reset(
+                (2 * most)
+                    .next_power_of_two()
+                    .clamp(MIN_SLOTS, MAX_SLOTS / 2),
+            );
             for slot in partition.counted {
                 self.add_growing(slot.hash, slot.count);
             }

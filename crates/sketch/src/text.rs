@@ -25,7 +25,7 @@ thread_local! {
 
 /// 64-bit simhash of a text; `None` if it has no word.
 ///
-/// Features are pairs of consecutive words ([`crate::tokens::word`], joined by one space), or the
+/// Features are pairs of consecutive words ([`crate::tokens`], joined by one space), or the
 /// text's one word if it has no second. A feature weighs the square root of its number of
 /// occurrences ([`sqrt_weight`]); its hash is [`crate::hash::feature_hash`].
 ///
