@@ -30,29 +30,19 @@ pub fn error(error: &anyhow::Error) {
 /// Runs one step under a spinner (plain lines when there is no terminal) and says how long it took.
 pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let text = text.into();
-    let bar = spinner(text.clone());
-    let start = Instant::now();
+    let counter = Counter::new(text, "{spinner} {msg} ({elapsed})");
     let result = run();
-    bar.finish_and_clear();
-    if result.is_ok() {
-        eprintln!("==> {text} ({})", duration(start.elapsed()));
+    match result {
+        Ok(_) => {
+            counter.finish();
+        }
+        Err(_) => counter.bar.finish_and_clear(),
     }
     result
 }
 
-fn spinner(text: Cow<'static, str>) -> ProgressBar {
-    if !lively() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner().with_message(text);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(120));
-    bar
-}
-
-/// Counts things under a spinner; without a terminal it stays silent until [`Counter::finish`].
+/// Counts things under a spinner. Without a terminal it says what it does at the beginning, and how
+/// long it took in the end when that was long.
 pub struct Counter {
     bar: ProgressBar,
     text: Cow<'static, str>,
@@ -61,13 +51,21 @@ pub struct Counter {
 
 impl Counter {
     /// Begins to count.
-    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        let text = text.into();
-        let bar = spinner(text.clone());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {human_pos} ({elapsed})")
-        {
+    pub fn counting(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(text.into(), "{spinner} {msg}: {human_pos} ({elapsed})")
+    }
+
+    fn new(text: Cow<'static, str>, template: &str) -> Self {
+        let bar = if lively() {
+            ProgressBar::new_spinner().with_message(text.clone())
+        } else {
+            eprintln!("==> {text}");
+            ProgressBar::hidden()
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
+        bar.enable_steady_tick(Duration::from_millis(120));
         Self {
             bar,
             text,
@@ -84,7 +82,11 @@ impl Counter {
     pub fn finish(self) -> Duration {
         let time = self.start.elapsed();
         self.bar.finish_and_clear();
-        eprintln!("==> {} ({})", self.text, duration(time));
+        if lively() {
+            eprintln!("==> {} ({})", self.text, duration(time));
+        } else if time > Duration::from_secs(2) {
+            note(format!("took {}", duration(time)));
+        }
         time
     }
 }

@@ -20,13 +20,15 @@ const KEPT_SLOTS: usize = 1 << 16;
 /// Slots of the table when the partitions take over.
 const MAX_SLOTS: usize = 1 << 21;
 /// log2 of the number of partitions.
-const PARTITION_BITS: u32 = 8;
+const PARTITION_BITS: u32 = 10;
 /// Hashes in a chunk of a partition.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 1024;
 
 /// Linear probing, at most half full, a power of two of slots.
 struct Table {
+    /// The first `mask + 1` are the table; what is beyond waits, empty, for a larger text.
     slots: Vec<Slot>,
+    mask: usize,
     /// Which slots are in use, so that neither reading nor emptying the table looks at the others.
     /// The first `len` count; half as many as slots, and one to write into.
     used: Vec<u32>,
@@ -44,7 +46,7 @@ impl Table {
         (product as u64) ^ (product >> 64) as u64
     }
 
-    /// Empties the table. Afterwards it has `slots` slots or more, but no large table is kept.
+    /// Empties the table, which then has `slots` slots, a power of two. No large one is kept.
     fn reset(&mut self, slots: usize) {
         if slots > self.slots.len() || self.slots.len() > KEPT_SLOTS.max(slots) {
             *self = Self::new(slots, self.key);
@@ -53,12 +55,14 @@ impl Table {
                 self.slots[at as usize] = Slot::default();
             }
             self.len = 0;
+            self.mask = slots - 1;
         }
     }
 
     fn new(slots: usize, key: [u64; 2]) -> Self {
         Self {
             slots: vec![Slot::default(); slots],
+            mask: slots - 1,
             used: vec![0; slots / 2 + 1],
             len: 0,
             key,
@@ -67,7 +71,7 @@ impl Table {
 
     #[inline(always)]
     fn add(&mut self, hash: u64, count: u64) {
-        let mask = self.slots.len() - 1;
+        let mask = self.mask;
         let mut at = self.mix(hash) as usize & mask;
         loop {
             let slot = &mut self.slots[at];
@@ -86,12 +90,12 @@ impl Table {
     }
 
     fn is_full(&self) -> bool {
-        2 * self.len >= self.slots.len()
+        2 * self.len > self.mask
     }
 
     #[cold]
     fn grow(&mut self) {
-        let larger = Self::new(4 * self.slots.len(), self.key);
+        let larger = Self::new(4 * (self.mask + 1), self.key);
         for slot in std::mem::replace(self, larger).iter() {
             self.add(slot.hash, slot.count);
         }
@@ -131,7 +135,7 @@ impl FeatureCounts {
         let random = RandomState::new();
         let key = [random.hash_one(0), random.hash_one(1)];
         Self {
-            table: Table::new(0, key),
+            table: Table::new(MIN_SLOTS, key),
             partitions: Vec::new(),
             max_slots,
         }
@@ -153,7 +157,7 @@ impl FeatureCounts {
             for &hash in hashes.by_ref() {
                 self.table.add(hash, 1);
                 if self.table.is_full() {
-                    if self.table.slots.len() < self.max_slots {
+                    if self.table.mask < self.max_slots - 1 {
                         self.table.grow();
                     } else {
                         self.partition();
@@ -194,7 +198,14 @@ impl FeatureCounts {
             .for_each(|slot| each(slot.hash, slot.count));
         self.table.reset(MIN_SLOTS);
         for partition in std::mem::take(&mut self.partitions) {
-            self.table.reset(1 << 16);
+            // Room for all at once if they are distinct, as most are when there are so many; but not
+            // for what may be one feature many millions of times.
+            let most = partition.counted.len() + CHUNK * partition.single.len();
+            self.table.reset(
+                (2 * most)
+                    .next_power_of_two()
+                    .clamp(MIN_SLOTS, MAX_SLOTS / 2),
+            );
             for slot in partition.counted {
                 self.add_growing(slot.hash, slot.count);
             }

@@ -62,7 +62,7 @@ impl Demo {
     /// Makes the table and loads all documents of `source`, numbered from 1.
     pub fn load(&mut self, source: &Source, complaints: &mut Complaints) -> Result<Loaded> {
         self.client.batch_execute(CREATE_TABLE)?;
-        let counter = Counter::new("Loading documents and making their fingerprints");
+        let counter = Counter::counting("Loading documents and making their fingerprints");
         let mut loaded = Loaded::default();
         let mut copy = self
             .client

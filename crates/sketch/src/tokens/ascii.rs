@@ -11,7 +11,7 @@ use super::kinds::{BLOCK, Masks, classify};
 use crate::shingle::{HashSink, PaddedBlock, Shingles};
 
 /// Blocks that are classified in one go.
-const BLOCKS: usize = 64;
+const BLOCKS: usize = 16;
 /// Bytes of text between two calls of `check`.
 const CHECK_BYTES: usize = 1 << 18;
 

@@ -1,15 +1,8 @@
-//! Words: the segments of [UAX 29] that have a letter or a digit (a character with the property
-//! Alphabetic or of general category N), of the normal form of the text ([`crate::normalize`]).
-//!
-//! Han and Hiragana fall into single characters, Katakana and Hangul into runs, Thai and its
-//! neighbours into runs between spaces. A segment that begins with a space is no word, even if it
-//! has a mark that counts as alphabetic.
+//! Words of a text, as the module above defines them.
 //!
 //! The text is cut wherever that cannot change a word ([`Class`]): ASCII, letters that behave as
 //! ASCII letters do, Han and Hiragana, and punctuation between them take short ways, and only what
 //! is left is normalised and segmented in general.
-//!
-//! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
 
 use unicode_segmentation::UnicodeSegmentation;
 
