@@ -63,7 +63,7 @@ pub fn save_soft_error(
         (*save).error_occurred = true;
         if (*save).details_wanted {
             let data = pg_sys::palloc0(size_of::<pg_sys::ErrorData>()).cast::<pg_sys::ErrorData>();
-            (*data).elevel = pg_sys::ERROR as core::ffi::c_int;
+            (*data).elevel = pgrx::PgLogLevel::ERROR as core::ffi::c_int;
             (*data).sqlerrcode = code as core::ffi::c_int;
             (*data).message = copy(message);
             (*data).detail = detail.map_or(core::ptr::null_mut(), |text| copy(text));

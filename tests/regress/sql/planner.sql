@@ -119,6 +119,17 @@ SET enable_seqscan = on;
 SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d JOIN e ON d.fp <~> e.fp <= e.r4');
 SET enable_seqscan = off;
 
+\echo -- Nearest first
+SELECT conditions($$SELECT id FROM d ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$);
+SELECT conditions($$SELECT id, '0123456789abcdef' <~> fp AS distance FROM d ORDER BY distance LIMIT 10$$);
+SELECT conditions($$SELECT id FROM d WHERE fp <~> '0123456789abcdef' <= 10 ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$);
+SELECT conditions($$SELECT id FROM d ORDER BY h <~> 5 LIMIT 10$$);
+SELECT conditions($$SELECT id FROM d ORDER BY simhash(body) <~> simhash('some words') LIMIT 10$$);
+SELECT conditions($$SELECT id FROM v ORDER BY distance LIMIT 10$$);
+SELECT * FROM conditions($$SELECT id FROM p ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$) c WHERE c !~ 'Sort';
+SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e ORDER BY e.fp <~> d.fp LIMIT 3) n');
+SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e WHERE e.fp <~> d.fp <= 8 ORDER BY e.fp <~> d.fp LIMIT 3) n');
+
 \echo -- Prepared statements with a generic plan
 SET plan_cache_mode = force_generic_plan;
 PREPARE untyped AS SELECT id FROM d WHERE fp <~> $1 <= $2;
@@ -131,6 +142,8 @@ PREPARE typed8(fingerprint, int8) AS SELECT id FROM d WHERE $2 >= $1 <~> fp;
 SELECT conditions($$EXECUTE typed8('0123456789abcdef', 3)$$);
 PREPARE range AS SELECT id FROM d WHERE fp <~> $1 BETWEEN $2 AND $3;
 SELECT conditions($$EXECUTE range('0123456789abcdef', 1, 3)$$);
+PREPARE nearest AS SELECT id FROM d ORDER BY fp <~> $1 LIMIT $2;
+SELECT conditions($$EXECUTE nearest('0123456789abcdef', 10)$$);
 PREPARE words AS SELECT id FROM d WHERE simhash(body) <~> simhash($1) <= 3;
 SELECT conditions($$EXECUTE words('some words')$$);
 SET plan_cache_mode = force_custom_plan;
