@@ -1,2 +1,4 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
+mod answers;
 mod servers;
+mod support;
