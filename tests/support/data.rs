@@ -1,5 +1,7 @@
 //! Fingerprints to test with, the same in every run.
 
+const CONSTANT: u64 = 0x0123_4567_89ab_cdef;
+
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seeded, and the same for ever.
 pub struct Random(u64);
 
@@ -61,9 +63,16 @@ impl Shape {
         Shape::Equal,
     ];
 
+    /// A value around which many rows lie, if the shape has such.
+    pub fn center(self, seed: u64) -> u64 {
+        match self {
+            Shape::FewValues | Shape::Balls => Random::new(seed).bits(),
+            _ => CONSTANT,
+        }
+    }
+
     /// As many values, in the order of the rows; about one in 16 is NULL.
     pub fn values(self, rows: usize, seed: u64) -> Vec<Option<u64>> {
-        const CONSTANT: u64 = 0x0123_4567_89ab_cdef;
         let mut random = Random::new(seed);
         let centers: Vec<u64> = (0..37).map(|_| random.bits()).collect();
         let mut values: Vec<Option<u64>> = Vec::with_capacity(rows);
