@@ -1,6 +1,8 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
 mod answers;
+mod builds;
 mod changes;
 mod queries;
+mod relations;
 mod servers;
 mod support;

@@ -1,4 +1,5 @@
 //! What the tests of the index share: data, and the comparison with the sequential scan.
+pub mod clients;
 pub mod data;
 pub mod oracle;
 pub mod table;
