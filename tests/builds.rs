@@ -53,7 +53,7 @@ fn little_memory_makes_the_same_index_by_an_external_sort() -> Outcome {
         for memory in ["1MB", "2MB", "100MB"] {
             client.batch_execute(&format!("SET maintenance_work_mem = '{memory}'"))?;
             table.create_indexed(&mut client, &values, "distance = 2, blocks = 4")?;
-            table.holds_for(&mut client, &[0, 2, 3, 8, 40], 4)?;
+            table.answers(&mut client, &[0, 2, 3, 8, 40], 4)?;
             sizes.push(value::<i64>(
                 &mut client,
                 "SELECT pg_relation_size('docs_fp')",
@@ -188,7 +188,8 @@ fn a_cancelled_build_leaves_nothing_and_can_be_repeated() -> Outcome {
         assert_eq!(value::<i64>(&mut client, left)?, 0, "temporary files");
     }
     client.batch_execute(&table.index_command(""))?;
-    table.holds_for(&mut client, &[0, 3, 7], 14)
+    table.answers(&mut client, &[0, 3, 7], 14)?;
+    table.is_sound(&mut client)
 }
 
 #[test]

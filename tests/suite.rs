@@ -2,7 +2,12 @@
 mod answers;
 mod builds;
 mod changes;
+mod concurrency;
+mod crash;
+mod exclusion;
+mod options;
 mod queries;
 mod relations;
 mod servers;
+mod standby;
 mod support;
