@@ -131,6 +131,7 @@ fn concurrent_inserters_leave_no_pair() -> Outcome {
     // All clients insert near the same few centres at the same time.
     let insert = |seed: u64| -> Result<(u32, u32)> {
         let mut client = database.connect()?;
+        client.batch_execute("SET deadlock_timeout = '20ms'")?;
         let mut random = Random::new(seed);
         let (mut inserted, mut refused) = (0, 0);
         for i in 0..ROWS {

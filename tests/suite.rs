@@ -4,6 +4,7 @@ mod builds;
 mod changes;
 mod concurrency;
 mod crash;
+mod damage;
 mod exclusion;
 mod options;
 mod queries;
