@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use neardup_pgserver::{Instance, OsUser, Server, Settings};
 use postgres::{Client, NoTls};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A database with the extension, for one test. It is dropped with the value.
@@ -45,6 +46,11 @@ impl Database {
         Ok(database)
     }
 
+    /// What a client needs to connect to it.
+    pub fn conninfo(&self) -> &str {
+        &self.conninfo
+    }
+
     /// Opens a connection to it.
     ///
     /// # Errors
@@ -70,14 +76,26 @@ impl Drop for Database {
 /// # Errors
 /// When the server does not start.
 pub fn own_server(name: &str, settings: Settings) -> Result<Server> {
-    let instance = Instance {
-        bindir: PathBuf::from(variable("BINDIR")?),
-        data_root: PathBuf::from(variable("DATA_ROOT")?),
-        user: OsUser::named(&variable("OS_USER")?)?,
-    };
+    let instance = instance()?;
     // `cargo xtask test` stops whatever is left running under this beginning.
     let name = format!("{}-{name}", variable("SERVERS")?);
     Server::temporary(&instance, &name, settings)
+}
+
+/// One of PostgreSQL's client programs, such as `pg_dump`.
+///
+/// # Errors
+/// Outside of `cargo xtask test`.
+pub fn client_program(name: &str) -> Result<Command> {
+    Ok(instance()?.client(name))
+}
+
+fn instance() -> Result<Instance> {
+    Ok(Instance {
+        bindir: PathBuf::from(variable("BINDIR")?),
+        data_root: PathBuf::from(variable("DATA_ROOT")?),
+        user: OsUser::named(&variable("OS_USER")?)?,
+    })
 }
 
 /// Opens a connection with these connection settings.

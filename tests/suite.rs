@@ -1,2 +1,14 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
+mod answers;
+mod builds;
+mod changes;
+mod concurrency;
+mod crash;
+mod damage;
+mod exclusion;
+mod options;
+mod queries;
+mod relations;
 mod servers;
+mod standby;
+mod support;

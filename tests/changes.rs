@@ -1,0 +1,264 @@
+//! The index follows its table: inserts, updates, deletes, aborted transactions, VACUUM.
+use crate::support::Outcome;
+use crate::support::data::{Probe, RADII, Shape, probes};
+use crate::support::oracle::Way;
+use crate::support::table::{FINGERPRINT, TYPES, Table, value};
+use anyhow::Result;
+use neardup_tests::Database;
+use postgres::Client;
+
+/// Without it a vacuum that finds few dead rows leaves the indexes alone.
+const VACUUM: &str = "VACUUM (INDEX_CLEANUP ON) docs";
+
+/// What happens to the table, one after the other.
+const STEPS: [&str; 15] = [
+    "INSERT INTO docs SELECT id + 100000, fp FROM docs WHERE id % 3 = 0",
+    "DELETE FROM docs WHERE id % 4 = 1",
+    VACUUM,
+    // The rows' places in the table are used again.
+    "INSERT INTO docs SELECT id + 200000, (fp::bigint # 6148914691236517205)::TYPE FROM docs \
+     WHERE id % 4 = 2",
+    "UPDATE docs SET fp = (fp::bigint # 1)::TYPE WHERE id % 5 = 1",
+    "UPDATE docs SET fp = NULL WHERE id % 7 = 1",
+    "UPDATE docs SET fp = (id * 1001)::TYPE WHERE fp IS NULL AND id % 3 = 0",
+    VACUUM,
+    "BEGIN; INSERT INTO docs SELECT id + 300000, fp FROM docs; ROLLBACK",
+    "BEGIN; DELETE FROM docs; UPDATE docs SET fp = NULL; ROLLBACK",
+    VACUUM,
+    "REINDEX INDEX docs_fp",
+    "UPDATE docs SET fp = (fp::bigint # 2)::TYPE WHERE id % 6 = 2",
+    "VACUUM FULL docs",
+    "CREATE INDEX by_id ON docs (id); CLUSTER docs USING by_id",
+];
+
+#[test]
+fn after_each_change() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    for (i, fp) in TYPES.into_iter().enumerate() {
+        let table = Table::new(fp);
+        let shape = [Shape::Balls, Shape::FewValues][i];
+        table.create_indexed(
+            &mut client,
+            &shape.values(6_000, i as u64),
+            "fillfactor = 50",
+        )?;
+        for (seed, step) in (1..).zip(STEPS) {
+            run(&mut client, &step.replace("TYPE", fp.name))?;
+            table.holds(&mut client, seed)?;
+            if step == VACUUM {
+                assert_eq!(
+                    rows_in_index(&mut client)?,
+                    rows_in_table(&mut client)?,
+                    "{step}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn hot_updates_leave_the_index_right() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    table.create(&mut client, &[])?;
+    client.batch_execute("ALTER TABLE docs SET (fillfactor = 40)")?;
+    table.append(&mut client, 0, &Shape::Balls.values(5_000, 1))?;
+    client.batch_execute(&table.index_command(""))?;
+    for round in 1..4 {
+        let mut transaction = client.transaction()?;
+        transaction.batch_execute("UPDATE docs SET id = id + 100000 WHERE id % 2 = 0")?;
+        let hot: i64 = value(
+            &mut transaction,
+            "SELECT pg_stat_get_xact_tuples_hot_updated('docs'::regclass)",
+        )?;
+        assert!(hot > 1_000, "{hot} updates kept the index as it was");
+        table.holds(&mut transaction, round)?;
+        transaction.commit()?;
+        table.holds(&mut client, round)?;
+        client.batch_execute(VACUUM)?;
+        table.holds(&mut client, round)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_emptied_table_finds_nothing_and_fills_again() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    let values = Shape::Uniform.values(10_000, 5);
+    table.create_indexed(&mut client, &values, "")?;
+    let size = "SELECT pg_relation_size('docs_fp')";
+    let full: i64 = value(&mut client, size)?;
+    for round in 0..3 {
+        run(&mut client, "DELETE FROM docs")?;
+        run(&mut client, VACUUM)?;
+        assert_eq!(
+            table.agree(&mut client, &probes(&values, &RADII, round))?,
+            0
+        );
+        table.is_sound(&mut client)?;
+        table.append(&mut client, 0, &values)?;
+        table.holds(&mut client, round)?;
+    }
+    // The emptied leaves take the same values in again.
+    let after: i64 = value(&mut client, size)?;
+    assert!(
+        after < full * 3 / 2,
+        "the index has grown from {full} to {after} bytes"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_transaction_sees_its_own_changes_and_savepoints() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    table.create_indexed(&mut client, &Shape::Balls.values(4_000, 8), "")?;
+    let mut outer = client.transaction()?;
+    outer.batch_execute("INSERT INTO docs SELECT id + 10000, fp FROM docs")?;
+    table.holds(&mut outer, 1)?;
+    {
+        let mut inner = outer.savepoint("one")?;
+        inner.batch_execute("DELETE FROM docs WHERE id % 2 = 0")?;
+        table.holds(&mut inner, 2)?;
+        {
+            let mut innermost = inner.savepoint("two")?;
+            innermost.batch_execute("INSERT INTO docs SELECT id + 50000, fp FROM docs")?;
+            table.holds(&mut innermost, 3)?;
+            // Dropped, that is rolled back.
+        }
+        table.holds(&mut inner, 4)?;
+        inner.rollback()?;
+    }
+    assert_eq!(
+        value::<i64>(&mut outer, "SELECT count(*) FROM docs")?,
+        8_000
+    );
+    table.holds(&mut outer, 5)?;
+    // An error inside a savepoint leaves what was before it.
+    let mut failing = outer.savepoint("three")?;
+    let error = failing.batch_execute("INSERT INTO docs SELECT id, fp FROM docs; SELECT 1 / 0");
+    assert!(error.is_err());
+    failing.rollback()?;
+    table.holds(&mut outer, 6)?;
+    outer.commit()?;
+    table.holds(&mut client, 7)
+}
+
+#[test]
+fn an_open_cursor_returns_what_was_there_when_it_was_opened() -> Outcome {
+    let database = Database::create()?;
+    let mut reader = database.connect()?;
+    let mut writer = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    for (way, shape, rows) in [
+        (Way::Index, Shape::Balls, 40_000),
+        (Way::Index, Shape::Equal, 5_000),
+        (Way::Bitmap, Shape::Balls, 40_000),
+    ] {
+        let values = shape.values(rows, 4);
+        table.create_indexed(&mut writer, &values, "")?;
+        // Dead rows, so that the vacuum has something to do while the cursor is open.
+        writer.batch_execute("DELETE FROM docs WHERE id % 10 = 0")?;
+        // Of so many rows in balls, the first radius probes several tables, the second reads one whole.
+        for radius in [3, 20] {
+            let ball = table.fp.ball(Probe {
+                center: shape.center(4),
+                radius,
+            });
+            let query = format!("SELECT id FROM docs WHERE fp <@ {ball}");
+            let array = format!("SELECT coalesce(array_agg(id), '{{}}') FROM ({query}) AS found");
+            let mut expected: Vec<i64> = value(&mut reader, &array)?;
+            expected.sort_unstable();
+            assert!(
+                expected.len() > 200,
+                "too few rows for a cursor: {}",
+                expected.len()
+            );
+
+            way.set(&mut reader)?;
+            let mut transaction = reader.transaction()?;
+            let mut fetch = |statement: &str| -> Result<Vec<i64>> {
+                let rows = transaction.query(statement, &[])?;
+                Ok(rows.iter().map(|row| row.get(0)).collect())
+            };
+            fetch(&format!("DECLARE opened CURSOR FOR {query}"))?;
+            let mut found = fetch("FETCH 50 FROM opened")?;
+            // Splits every leaf that the cursor has yet to see, kills rows that it must show, and
+            // takes dead ones away.
+            writer.batch_execute("INSERT INTO docs SELECT id + 1000000, fp FROM docs")?;
+            found.extend(fetch("FETCH 50 FROM opened")?);
+            writer.batch_execute("DELETE FROM docs WHERE id % 2 = 0")?;
+            writer.batch_execute(VACUUM)?;
+            found.extend(fetch("FETCH 50 FROM opened")?);
+            writer.batch_execute("INSERT INTO docs SELECT id + 2000000, fp FROM docs")?;
+            found.extend(fetch("FETCH ALL FROM opened")?);
+            transaction.commit()?;
+            found.sort_unstable();
+            assert!(
+                found == expected,
+                "{way:?} {shape:?}: {} of {}",
+                found.len(),
+                expected.len()
+            );
+            writer.batch_execute("DELETE FROM docs WHERE id >= 1000000")?;
+        }
+        table.holds(&mut writer, 9)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_old_snapshot_keeps_its_answers() -> Outcome {
+    let database = Database::create()?;
+    let mut reader = database.connect()?;
+    let mut writer = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    let values = Shape::FewValues.values(5_000, 6);
+    table.create_indexed(&mut writer, &values, "")?;
+    let probes = probes(&values, &RADII, 7);
+    let expected = table.agree(&mut writer, &probes)?;
+    let mut transaction = reader
+        .build_transaction()
+        .isolation_level(postgres::IsolationLevel::RepeatableRead)
+        .start()?;
+    transaction.batch_execute("SELECT 1")?;
+    for change in [
+        "INSERT INTO docs SELECT id + 10000, fp FROM docs",
+        "UPDATE docs SET fp = (fp::bigint # 3)::fingerprint WHERE id % 2 = 0",
+        VACUUM,
+        "DELETE FROM docs WHERE id % 3 = 0",
+        VACUUM,
+    ] {
+        writer.batch_execute(change)?;
+        assert_eq!(
+            table.agree(&mut transaction, &probes)?,
+            expected,
+            "{change}"
+        );
+    }
+    transaction.commit()?;
+    assert_ne!(table.agree(&mut reader, &probes)?, expected);
+    table.holds(&mut reader, 8)
+}
+
+/// Runs a step: VACUUM must come alone, a step of several statements in one message.
+fn run(client: &mut Client, step: &str) -> Outcome {
+    Ok(client.batch_execute(step)?)
+}
+
+fn rows_in_index(client: &mut Client) -> Result<i64> {
+    value(
+        client,
+        "SELECT rows + null_rows FROM neardup_index_check('docs_fp', true)",
+    )
+}
+
+fn rows_in_table(client: &mut Client) -> Result<i64> {
+    value(client, "SELECT count(*) FROM docs")
+}

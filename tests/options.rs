@@ -1,0 +1,191 @@
+//! What CREATE INDEX and ALTER INDEX refuse, and in which words.
+use crate::support::Outcome;
+use crate::support::data::Shape;
+use crate::support::table::{FINGERPRINT, Table, value};
+use neardup_tests::Database;
+
+/// A statement, the SQLSTATE of its error, and what the message, detail or hint says.
+const REFUSED: [(&str, &str, &str); 26] = [
+    ("WITH (distance = 9)", "22023", "between \"0\" and \"8\""),
+    ("WITH (distance = -1)", "22023", "out of bounds"),
+    (
+        "WITH (distance = much)",
+        "22023",
+        "invalid value for integer option",
+    ),
+    ("WITH (blocks = 65)", "22023", "between \"0\" and \"64\""),
+    ("WITH (blocks = -1)", "22023", "out of bounds"),
+    (
+        "WITH (blocks = 3)",
+        "22023",
+        "cannot index distance 3 with 3 blocks",
+    ),
+    ("WITH (blocks = 3)", "22023", "needs at least 4 blocks"),
+    (
+        "WITH (blocks = 9)",
+        "22023",
+        "would need 84 tables; an index can have 64",
+    ),
+    ("WITH (blocks = 9)", "22023", "Leave out \"blocks\""),
+    (
+        "WITH (distance = 8, blocks = 8)",
+        "22023",
+        "needs at least 9 blocks",
+    ),
+    ("WITH (distance = 8, blocks = 64)", "22023", "tables"),
+    (
+        "WITH (fillfactor = 49)",
+        "22023",
+        "between \"50\" and \"100\"",
+    ),
+    ("WITH (fillfactor = 101)", "22023", "out of bounds"),
+    (
+        "WITH (lists = 5)",
+        "22023",
+        "unrecognized parameter \"lists\"",
+    ),
+    ("(id)", "42704", "no default operator class"),
+    ("(note)", "42704", "no default operator class"),
+    (
+        "(id fingerprint_ops)",
+        "42804",
+        "does not accept data type bigint",
+    ),
+    (
+        "(fp bigint_hamming_ops)",
+        "42804",
+        "does not accept data type fingerprint",
+    ),
+    (
+        "(fp int8_ops)",
+        "42704",
+        "does not exist for access method \"neardup\"",
+    ),
+    (
+        "(fp, id bigint_hamming_ops)",
+        "0A000",
+        "does not support multicolumn indexes",
+    ),
+    (
+        "(fp) INCLUDE (id)",
+        "0A000",
+        "does not support included columns",
+    ),
+    ("(fp DESC)", "0A000", "does not support ASC/DESC"),
+    (
+        "(fp NULLS FIRST)",
+        "0A000",
+        "does not support NULLS FIRST/LAST",
+    ),
+    (
+        "(fp COLLATE \"C\")",
+        "42804",
+        "collations are not supported",
+    ),
+    ("UNIQUE", "0A000", "does not support unique indexes"),
+    ("CLUSTER", "0A000", "does not support clustering"),
+];
+
+#[test]
+fn what_cannot_be_indexed_is_refused_with_a_reason() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs (id bigint, fp fingerprint, note text); \
+         CREATE INDEX docs_kept ON docs USING neardup (fp)",
+    )?;
+    for (what, code, text) in REFUSED {
+        let statement = match what {
+            "UNIQUE" => "CREATE UNIQUE INDEX ON docs USING neardup (fp)".to_owned(),
+            "CLUSTER" => "CLUSTER docs USING docs_kept".to_owned(),
+            _ if what.starts_with("WITH") => {
+                format!("CREATE INDEX ON docs USING neardup (fp) {what}")
+            }
+            _ => format!("CREATE INDEX ON docs USING neardup {what}"),
+        };
+        let error = match client.batch_execute(&statement) {
+            Ok(()) => panic!("not refused: {statement}"),
+            Err(error) => error,
+        };
+        assert_eq!(
+            error.code().map(|code| code.code()),
+            Some(code),
+            "{statement}: {error:?}"
+        );
+        let error = error.as_db_error().expect("an error of the server's");
+        let said = format!("{error} {:?} {:?}", error.detail(), error.hint());
+        assert!(said.replace('\\', "").contains(text), "{statement}: {said}");
+    }
+    let indexes: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM pg_index WHERE indrelid = 'docs'::regclass",
+    )?;
+    assert_eq!(indexes, 1);
+    Ok(())
+}
+
+#[test]
+fn an_altered_option_waits_for_the_next_reindex() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    table.create_indexed(
+        &mut client,
+        &Shape::Balls.values(10_000, 1),
+        "distance = 1, blocks = 2",
+    )?;
+    let size = "SELECT pg_relation_size('docs_fp')";
+    let two_tables: i64 = value(&mut client, size)?;
+
+    client.batch_execute("ALTER INDEX docs_fp SET (distance = 3, blocks = 5)")?;
+    table.holds(&mut client, 2)?;
+    client.batch_execute("INSERT INTO docs SELECT id + 10000, fp FROM docs WHERE id < 1000")?;
+    table.holds(&mut client, 3)?;
+    assert!(value::<i64>(&mut client, size)? < 2 * two_tables);
+
+    client.batch_execute("REINDEX INDEX docs_fp")?;
+    table.holds(&mut client, 4)?;
+    let ten_tables: i64 = value(&mut client, size)?;
+    assert!(
+        ten_tables > 4 * two_tables,
+        "{ten_tables} bytes against {two_tables}"
+    );
+
+    client.batch_execute("ALTER INDEX docs_fp RESET (distance, blocks)")?;
+    client.batch_execute("ALTER INDEX docs_fp SET (fillfactor = 50)")?;
+    client.batch_execute("REINDEX INDEX docs_fp")?;
+    table.holds(&mut client, 5)?;
+
+    for refused in ["SET (distance = 9)", "SET (blocks = 3)", "SET (lists = 1)"] {
+        let error = client
+            .batch_execute(&format!("ALTER INDEX docs_fp {refused}"))
+            .unwrap_err();
+        assert_eq!(
+            error.code().map(|code| code.code()),
+            Some("22023"),
+            "{refused}: {error:?}"
+        );
+    }
+    table.holds(&mut client, 6)
+}
+
+#[test]
+fn a_fuller_index_is_smaller() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    let values = Shape::Uniform.values(20_000, 7);
+    let mut sizes = Vec::new();
+    for options in ["fillfactor = 50", "", "fillfactor = 100"] {
+        table.create_indexed(&mut client, &values, options)?;
+        sizes.push(value::<i64>(
+            &mut client,
+            "SELECT pg_relation_size('docs_fp')",
+        )?);
+        // Full leaves split at the first insert.
+        table.append(&mut client, 20_000, &Shape::Uniform.values(2_000, 8))?;
+        table.holds(&mut client, 9)?;
+    }
+    assert!(sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
+    Ok(())
+}

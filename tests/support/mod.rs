@@ -1,0 +1,18 @@
+//! What the tests of the index share: data, and the comparison with the sequential scan.
+pub mod clients;
+pub mod crowd;
+pub mod data;
+pub mod oracle;
+pub mod table;
+
+/// What a test returns.
+pub type Outcome = anyhow::Result<()>;
+
+/// What a test with a server of its own does with it. Panics instead of returning an error, because
+/// a server that is dropped by a panic leaves its data and its log to look into.
+pub fn with<T>(mut server: T, test: impl FnOnce(&mut T) -> Outcome) -> Outcome {
+    if let Err(error) = test(&mut server) {
+        panic!("{error:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! The oracle: what the index answers is what the sequential scan answers, each row once.
+use super::data::{Probe, RADII, probes};
+use super::table::{Table, Type, value};
+use anyhow::{Context, Result, ensure};
+use postgres::{GenericClient, SimpleQueryMessage};
+
+/// How a query is to be run. `jit` is off because the cost of what is disabled would turn it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Sequential,
+    Index,
+    Bitmap,
+}
+
+impl Way {
+    /// The ways that use the index.
+    pub const INDEXED: [Way; 2] = [Way::Index, Way::Bitmap];
+
+    /// Makes the session plan so.
+    pub fn set(self, client: &mut impl GenericClient) -> Result<()> {
+        let on = |way| if self == way { "on" } else { "off" };
+        client.batch_execute(&format!(
+            "SET jit = off; SET enable_indexonlyscan = off; SET enable_seqscan = {}; \
+             SET enable_indexscan = {}; SET enable_bitmapscan = {}",
+            on(Way::Sequential),
+            on(Way::Index),
+            on(Way::Bitmap)
+        ))?;
+        Ok(())
+    }
+
+    /// What a plan must show.
+    fn mark(self, index: &str) -> String {
+        match self {
+            Way::Sequential => "Seq Scan on".to_owned(),
+            Way::Index => format!("Index Scan using {index}"),
+            Way::Bitmap => format!("Bitmap Index Scan on {index}"),
+        }
+    }
+}
+
+/// The plan of a query, as EXPLAIN prints it.
+pub fn plan(client: &mut impl GenericClient, query: &str) -> Result<String> {
+    let mut text = String::new();
+    for message in client.simple_query(&format!("EXPLAIN (COSTS OFF) {query}"))? {
+        if let SimpleQueryMessage::Row(row) = message {
+            text += row.get(0).unwrap_or_default();
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+/// Asserts that a query runs in this way, on this index.
+pub fn assert_way(
+    client: &mut impl GenericClient,
+    way: Way,
+    index: &str,
+    query: &str,
+) -> Result<()> {
+    way.set(client)?;
+    let plan = plan(client, query)?;
+    // A condition that the planner itself finds false needs no index.
+    let decided = plan.contains("One-Time Filter: false");
+    let mark = way.mark(index);
+    ensure!(
+        plan.contains(&mark) || decided,
+        "no \"{mark}\" in the plan of {query}:\n{plan}"
+    );
+    Ok(())
+}
+
+/// What the query `SELECT an array` returns, sorted.
+fn sorted(client: &mut impl GenericClient, query: &str) -> Result<Vec<i64>> {
+    let mut ids: Vec<i64> = value(client, query).with_context(|| query.to_owned())?;
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Whether this version plans `fp <~> q <= r` as an index condition.
+pub fn rewrites(client: &mut impl GenericClient) -> Result<bool> {
+    value(
+        client,
+        "SELECT count(*) > 0 FROM pg_proc WHERE proname = 'hamming_le' AND prosupport <> 0",
+    )
+}
+
+/// All the ways to write a probe that an index can answer.
+fn conditions(fp: Type, probe: Probe, rewrites: bool) -> Vec<String> {
+    let Probe { center, radius } = probe;
+    let center = fp.literal(center);
+    let mut conditions = vec![format!("fp <@ {}", fp.ball(probe))];
+    if radius == 3 {
+        conditions.push(format!("fp ~= {center}"));
+    }
+    if radius == 0 {
+        conditions.push(format!("fp = {center}"));
+    }
+    if rewrites {
+        conditions.push(format!("fp <~> {center} <= {radius}"));
+    }
+    conditions
+}
+
+impl Table {
+    /// Asserts that the index answers these probes as the sequential scan does, in every form and
+    /// way. Returns how many rows all the answers hold, so that a test can assert that there were
+    /// any.
+    pub fn agree(&self, client: &mut impl GenericClient, probes: &[Probe]) -> Result<usize> {
+        let select = |condition: &str| {
+            format!(
+                "SELECT coalesce(array_agg(id), '{{}}') FROM {} WHERE {condition}",
+                self.name
+            )
+        };
+        let rewrites = rewrites(client)?;
+        let mut rows = 0;
+        for &probe in probes {
+            let filter = format!(
+                "fp <~> {} <= {}",
+                self.fp.literal(probe.center),
+                probe.radius
+            );
+            Way::Sequential.set(client)?;
+            let expected = sorted(client, &select(&filter))?;
+            rows += expected.len();
+            for condition in conditions(self.fp, probe, rewrites) {
+                let query = select(&condition);
+                for way in Way::INDEXED {
+                    assert_way(client, way, self.index, &query)?;
+                    let found = sorted(client, &query)?;
+                    ensure!(
+                        found == expected,
+                        "{way:?} on {}, {condition}: {}",
+                        self.index,
+                        difference(&found, &expected)
+                    );
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// [`Table::agree`] on probes of these radii around the table's own values, of which it asserts
+    /// that there was something to find if the table has any fingerprint.
+    pub fn answers(&self, client: &mut impl GenericClient, radii: &[i32], seed: u64) -> Result<()> {
+        Way::Sequential.set(client)?;
+        let select = format!(
+            "SELECT coalesce(array_agg(fp::bigint), '{{}}') FROM \
+             (SELECT fp FROM {} WHERE fp IS NOT NULL ORDER BY hashint8extended(id, {seed}) \
+              LIMIT 50) AS sample",
+            self.name
+        );
+        let sample: Vec<i64> = value(client, &select)?;
+        let sample: Vec<Option<u64>> = sample.into_iter().map(|bits| Some(bits as u64)).collect();
+        let rows = self.agree(client, &probes(&sample, radii, seed))?;
+        ensure!(
+            rows > 0 || sample.is_empty(),
+            "the probes found nothing: no test at all"
+        );
+        Ok(())
+    }
+
+    /// Asserts that the index answers right for many radii, and that its structure is sound.
+    pub fn holds(&self, client: &mut impl GenericClient, seed: u64) -> Result<()> {
+        self.answers(client, &RADII, seed)?;
+        self.is_sound(client)
+    }
+
+    /// Asserts every invariant of the index, and that each row of the table stands in it.
+    pub fn is_sound(&self, client: &mut impl GenericClient) -> Result<()> {
+        let check = "SELECT to_regprocedure('neardup_index_check(regclass,boolean)') IS NOT NULL";
+        if value(client, check)? {
+            client
+                .query(
+                    &format!("SELECT neardup_index_check('{}', true)", self.index),
+                    &[],
+                )
+                .with_context(|| format!("the check of {}", self.index))?;
+        }
+        Ok(())
+    }
+}
+
+/// What differs between two sorted lists, in a few words.
+fn difference(found: &[i64], expected: &[i64]) -> String {
+    let twice = found.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    let missing: Vec<_> = expected
+        .iter()
+        .filter(|id| found.binary_search(id).is_err())
+        .collect();
+    let wrong: Vec<_> = found
+        .iter()
+        .filter(|id| expected.binary_search(id).is_err())
+        .collect();
+    format!(
+        "{} rows instead of {}; {twice} twice; {} missing, as {:?}; {} wrong, as {:?}",
+        found.len(),
+        expected.len(),
+        missing.len(),
+        &missing[..missing.len().min(5)],
+        wrong.len(),
+        &wrong[..wrong.len().min(5)]
+    )
+}

@@ -1,0 +1,118 @@
+//! Tables of fingerprints with an index.
+use super::data::Probe;
+use anyhow::Result;
+use postgres::{Client, GenericClient};
+use std::io::Write;
+
+/// A type that can be indexed.
+#[derive(Clone, Copy, Debug)]
+pub struct Type {
+    pub name: &'static str,
+    /// Its operator class.
+    pub opclass: &'static str,
+}
+
+pub const FINGERPRINT: Type = Type {
+    name: "fingerprint",
+    opclass: "fingerprint_ops",
+};
+pub const BIGINT: Type = Type {
+    name: "bigint",
+    opclass: "bigint_hamming_ops",
+};
+pub const TYPES: [Type; 2] = [FINGERPRINT, BIGINT];
+
+impl Type {
+    /// The text of a value.
+    pub fn text(self, bits: u64) -> String {
+        match self.name {
+            "bigint" => (bits as i64).to_string(),
+            _ => format!("{bits:016x}"),
+        }
+    }
+
+    /// A value in SQL.
+    pub fn literal(self, bits: u64) -> String {
+        format!("'{}'::{}", self.text(bits), self.name)
+    }
+
+    /// A ball in SQL.
+    pub fn ball(self, probe: Probe) -> String {
+        format!("ball({}, {})", self.literal(probe.center), probe.radius)
+    }
+}
+
+/// A table with the columns `id bigint` and `fp`, and the index that is tested.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    pub name: &'static str,
+    /// As plans show it; with partitions, what all their names begin with.
+    pub index: &'static str,
+    pub fp: Type,
+}
+
+impl Table {
+    pub const fn new(fp: Type) -> Self {
+        Table {
+            name: "docs",
+            index: "docs_fp",
+            fp,
+        }
+    }
+
+    /// Makes the table with these rows, `id` counting from 0, without an index.
+    pub fn create(&self, client: &mut Client, values: &[Option<u64>]) -> Result<()> {
+        let Table { name, fp, .. } = self;
+        client.batch_execute(&format!(
+            "DROP TABLE IF EXISTS {name}; CREATE TABLE {name} (id bigint, fp {})",
+            fp.name
+        ))?;
+        self.append(client, 0, values)
+    }
+
+    /// Adds rows whose `id` counts from `first`.
+    pub fn append(&self, client: &mut Client, first: i64, values: &[Option<u64>]) -> Result<()> {
+        let mut text = String::new();
+        for (id, value) in (first..).zip(values) {
+            let value = value.map_or("\\N".to_owned(), |bits| self.fp.text(bits));
+            text += &format!("{id}\t{value}\n");
+        }
+        let mut copy = client.copy_in(&format!("COPY {} (id, fp) FROM STDIN", self.name))?;
+        copy.write_all(text.as_bytes())?;
+        copy.finish()?;
+        Ok(())
+    }
+
+    /// The command that makes the index, with options as in `distance = 3, blocks = 5`.
+    pub fn index_command(&self, options: &str) -> String {
+        let Table { name, index, fp } = self;
+        let with = match options {
+            "" => String::new(),
+            options => format!(" WITH ({options})"),
+        };
+        format!(
+            "CREATE INDEX {index} ON {name} USING neardup (fp {}){with}",
+            fp.opclass
+        )
+    }
+
+    /// Makes the table with these rows, and then the index.
+    pub fn create_indexed(
+        &self,
+        client: &mut Client,
+        values: &[Option<u64>],
+        options: &str,
+    ) -> Result<()> {
+        self.create(client, values)?;
+        client.batch_execute(&self.index_command(options))?;
+        Ok(())
+    }
+}
+
+/// The first column of the first row, which a query must have.
+pub fn value<T>(client: &mut impl GenericClient, query: &str) -> Result<T>
+where
+    T: for<'a> postgres::types::FromSql<'a>,
+{
+    Ok(client.query_one(query, &[])?.try_get(0)?)
+}
