@@ -17,6 +17,7 @@ const LEAF: f64 = 20.0;
 
 /// Estimates the cost of a scan.
 #[pg_guard]
+#[expect(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn estimate(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,

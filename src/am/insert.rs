@@ -8,6 +8,7 @@ use super::state::{Index, words_of};
 /// Adds a row to the index. Several tables are changed one after the other; a crash in between
 /// leaves entries of a row that no transaction committed, which VACUUM takes away.
 #[pg_guard]
+#[expect(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn insert(
     relation: pg_sys::Relation,
     values: *mut pg_sys::Datum,

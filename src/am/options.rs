@@ -80,6 +80,8 @@ pub unsafe extern "C-unwind" fn parse(
         optname: name.as_ptr(),
         opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
         offset: offset as c_int,
+        #[cfg(feature = "pg18")]
+        isset_offset: 0,
     };
     let elements = [
         element(c"distance", core::mem::offset_of!(Options, distance)),

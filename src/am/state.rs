@@ -205,16 +205,19 @@ fn known(meta: &Meta) -> Known {
     (meta.words, meta.scope_words, meta.distance, meta.blocks)
 }
 
+/// What a backend makes once, of whatever width.
+type Cache<K> = RefCell<HashMap<K, Rc<dyn Any>>>;
+
 thread_local! {
     /// Designs. There are few, and each is small. The words say of what type each is.
-    static DESIGNS: RefCell<HashMap<Known, Rc<dyn Any>>> = RefCell::default();
+    static DESIGNS: Cache<Known> = RefCell::default();
     /// Plans by design, radius, and the number of rows as a power of two.
-    static PLANS: RefCell<HashMap<(Known, u32, i32), Rc<dyn Any>>> = RefCell::default();
+    static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
 
 /// What a cache has for a key, or what is made for it now.
 fn remembered<K: std::hash::Hash + Eq, T: 'static>(
-    cache: &'static std::thread::LocalKey<RefCell<HashMap<K, Rc<dyn Any>>>>,
+    cache: &'static std::thread::LocalKey<Cache<K>>,
     key: K,
     make: impl FnOnce() -> T,
 ) -> Rc<T> {
