@@ -104,7 +104,6 @@ enum Source<const N: usize> {
     /// By distance from a query, up to a radius if there is one, and then those without any.
     Ordered {
         nearest: Box<Nearest<N>>,
-        up_to: Option<u32>,
         then_nulls: bool,
     },
     /// Those of a set that is sorted already, the next one last, and then those without a
@@ -127,9 +126,6 @@ trait Search {
 
     /// Appends what comes next, perhaps nothing. False: there is no more.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
-
-    /// Lets go of its memory.
-    fn end(&mut self);
 }
 
 struct IndexSearch<const N: usize> {
@@ -190,12 +186,6 @@ impl<const N: usize> Search for IndexSearch<N> {
         );
         more
     }
-
-    fn end(&mut self) {
-        self.source = Source::Nothing;
-        self.also = Vec::new();
-        self.matches = Vec::new();
-    }
 }
 
 fn all_hold<const N: usize>(also: &[Condition<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
@@ -217,11 +207,9 @@ impl<const N: usize> IndexSearch<N> {
             Source::Near(scan) => index.sound(scan.step(&tree, &mut self.matches)),
             Source::Ordered {
                 nearest,
-                up_to,
                 then_nulls,
             } => {
                 let row = index.sound(nearest.next(&tree, plan));
-                let row = row.filter(|row| up_to.is_none_or(|up_to| row.distance <= up_to));
                 match row {
                     Some(row) => self.matches.push(row),
                     None if *then_nulls => {
@@ -312,12 +300,12 @@ impl<const N: usize> IndexSearch<N> {
             let order: Vec<Key<N>> = [&[query], then_by].concat();
             return self.search_and_sort(everything, &order, up_to.is_none());
         }
-        let first = self.index.design.distance().min(up_to.unwrap_or(u32::MAX));
+        let limit = up_to.unwrap_or(u32::MAX);
+        let first = self.index.design.distance().min(limit);
         let scan = self.scan_from(query, first);
-        let nearest = Box::new(Nearest::new(scan, then_by.to_vec()));
+        let nearest = Box::new(Nearest::new(scan, then_by.to_vec(), limit));
         self.source = Source::Ordered {
             nearest,
-            up_to,
             then_nulls: up_to.is_none(),
         };
     }
@@ -348,6 +336,8 @@ impl<const N: usize> IndexSearch<N> {
 
 /// What a scan's descriptor points to.
 struct State {
+    /// The context that this lives in, and goes with.
+    context: pg_sys::MemoryContext,
     search: Box<dyn Search>,
     /// Rows found and not yet given.
     tids: Vec<Tid>,
@@ -393,13 +383,16 @@ pub unsafe extern "C-unwind" fn begin(
                 matches: Vec::new(),
             })
         });
+        // A context of its own: constraints begin and end a scan for each row of a statement.
+        let context = compat::small_context(c"neardup scan");
         let state = State {
+            context,
             search,
             tids: Vec::new(),
             given: 0,
             recheck: false,
         };
-        let state = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state);
+        let state = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(state);
         (*scan).opaque = state.cast();
         scan
     }
@@ -500,12 +493,10 @@ pub unsafe extern "C-unwind" fn all_rows(
 /// `amendscan`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the server passes a scan that `begin` made. What the scan holds goes now; the empty
-    // state goes with its memory context.
+    // SAFETY: the server passes a scan that `begin` made, and calls for it no more.
     unsafe {
-        let state = &mut *(*scan).opaque.cast::<State>();
-        state.search.end();
-        state.tids = Vec::new();
-        state.given = 0;
+        let state = (*scan).opaque.cast::<State>();
+        (*scan).opaque = core::ptr::null_mut();
+        pg_sys::MemoryContextDelete((*state).context);
     }
 }

@@ -231,18 +231,20 @@ fn remembered<K: std::hash::Hash + Eq, T: 'static>(
 }
 
 fn design_of<const N: usize>(relation: pg_sys::Relation, meta: &Meta) -> Rc<Design<N>> {
-    remembered(&DESIGNS, known(meta), || {
+    let design = remembered(&DESIGNS, known(meta), || {
         let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
-        let design = Design::in_scope(meta.scope_words > 0, distance, blocks).ok();
-        match design.filter(|design| design.tables().len() == usize::from(meta.tables)) {
-            Some(design) => design,
-            None => {
-                let what = "meta page with an impossible design";
-                // SAFETY: the caller's relation is open.
-                unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
-            }
+        Design::in_scope(meta.scope_words > 0, distance, blocks)
+            .ok()
+            .map(Rc::new)
+    });
+    match &*design {
+        Some(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
+        _ => {
+            let what = "meta page with an impossible design";
+            // SAFETY: the caller's relation is open.
+            unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
         }
-    })
+    }
 }
 
 /// The plan for searches of a radius among so many rows.

@@ -16,8 +16,8 @@ export! {
 }
 
 /// `neardup_index_check(index, heap)`: every invariant of the tree and, with `heap`, that each
-/// visible row of the table stands in it once. For the latter it takes memory for each row: 16
-/// bytes and the words of the index's keys.
+/// visible row of the table stands once in each of its tables. For the latter it takes memory for
+/// each row: 24 bytes and the words of the index's keys.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let with_heap = call.arg(1).value() != 0;
     // As amcheck's bt_index_parent_check: nobody writes meanwhile.
@@ -40,24 +40,64 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// A row as the index has it: its address, packed, and its key, if it has a fingerprint.
-type IndexedRow<const N: usize> = (u64, Option<Key<N>>);
+/// A row as the index has it.
+struct IndexedRow<const N: usize> {
+    /// Its address, packed.
+    tid: u64,
+    /// Its fingerprint with its scope; `None` for a row of the nulls.
+    key: Option<Key<N>>,
+    /// The tables that it stands in, a bit for each.
+    tables: u64,
+}
 
 unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
     // SAFETY: the relation is open, and keys have `N` words.
     let index = unsafe { Index::<N>::open(relations.index()) };
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
     let null_table = index.design.null_table();
+    let mut sorted = false;
     let stats = index.sound(index.tree().check(&index.design, |table, tid, key| {
-        if with_heap && (table == 0 || table == null_table) {
-            rows.push((tid.packed(), (table == 0).then_some(*key)));
+        if !with_heap {
+            return;
+        }
+        let tid = tid.packed();
+        if table == 0 {
+            rows.push(IndexedRow {
+                tid,
+                key: Some(*key),
+                tables: 1,
+            });
+            return;
+        }
+        if !sorted {
+            rows.sort_unstable_by_key(|row| row.tid);
+            if let Some(pair) = rows.windows(2).find(|pair| pair[0].tid == pair[1].tid) {
+                damaged(
+                    relations,
+                    pair[0].tid,
+                    "stands in a table of the index twice",
+                );
+            }
+            sorted = true;
+        }
+        if table == null_table {
+            rows.push(IndexedRow {
+                tid,
+                key: None,
+                tables: 0,
+            });
+        } else if let Ok(i) = rows.binary_search_by_key(&tid, |row| row.tid) {
+            let bit = 1 << table;
+            if rows[i].tables & bit != 0 {
+                damaged(relations, tid, "stands in a table of the index twice");
+            }
+            if rows[i].key == Some(*key) {
+                rows[i].tables |= bit;
+            }
         }
     }));
     if with_heap {
-        rows.sort_unstable();
-        if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            damaged(relations, pair[0].0, "stands in the index twice");
-        }
+        rows.sort_unstable_by_key(|row| row.tid);
         // SAFETY: as above.
         unsafe { check_heap(&index, relations, rows) };
     }
@@ -68,6 +108,8 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
 struct Comparison<'a, const N: usize> {
     relations: &'a LockedIndex,
     layout: Layout,
+    /// The bits of all tables.
+    tables: u64,
     rows: Vec<IndexedRow<N>>,
 }
 
@@ -81,6 +123,7 @@ unsafe fn check_heap<const N: usize>(
     // the snapshot's registration.
     unsafe {
         let layout = index.layout;
+        let tables = u64::MAX >> (64 - index.design.tables().len());
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         let scan =
@@ -95,6 +138,7 @@ unsafe fn check_heap<const N: usize>(
         let mut comparison = Comparison {
             relations,
             layout,
+            tables,
             rows,
         };
         pg_sys::table_index_build_scan(
@@ -124,18 +168,17 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
     unsafe {
         let comparison = &*state.cast::<Comparison<N>>();
         let (key, has_fingerprint) = comparison.layout.key::<N>(index, values, isnull);
-        let row = (tid_of(tid).packed(), has_fingerprint.then_some(key));
-        match comparison.rows.binary_search_by_key(&row.0, |row| row.0) {
-            Err(_) => damaged(comparison.relations, row.0, "is missing in the index"),
-            Ok(i) if comparison.rows[i] != row => {
-                damaged(
-                    comparison.relations,
-                    row.0,
-                    "has another fingerprint in the index",
-                );
+        let key = has_fingerprint.then_some(key);
+        let tid = tid_of(tid).packed();
+        let what = match comparison.rows.binary_search_by_key(&tid, |row| row.tid) {
+            Err(_) => "is missing in the index",
+            Ok(i) if comparison.rows[i].key != key => "has another fingerprint in the index",
+            Ok(i) if key.is_some() && comparison.rows[i].tables != comparison.tables => {
+                "is missing in a table of the index"
             }
-            Ok(_) => (),
-        }
+            Ok(_) => return,
+        };
+        damaged(comparison.relations, tid, what);
     }
 }
 

@@ -320,3 +320,20 @@ pub unsafe fn estimate_array_length(
         }
     }
 }
+
+/// A memory context for little, below the current one.
+///
+/// # Safety
+/// The caller deletes it, or leaves that to the current context's end.
+pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the name lives for ever, as the server asks for.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+        )
+    }
+}

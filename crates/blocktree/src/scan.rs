@@ -7,7 +7,7 @@ use crate::leaf;
 use crate::page::{self, Corruption, Page, Result};
 use crate::plan::{Plan, next_within};
 use crate::store::{Held, PageStore};
-use crate::tree::{Tree, next_right};
+use crate::tree::{Rightwards, Tree};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -161,13 +161,14 @@ impl<const N: usize> Scan<N> {
             Next::Descend(position) => (tree.descend(&position, 0)?, position),
             Next::At(block, position) => (block, position),
         };
+        let mut rightwards = Rightwards::<N>::default();
         let leaf = loop {
             let leaf = tree.store.read(block);
             tree.expect(&leaf, 0)?;
             if !page::is_left_of(&leaf, &position) {
                 break leaf;
             }
-            block = next_right(&leaf, block)?;
+            block = rightwards.next(&leaf, block)?;
             drop(leaf);
             tree.store.pause();
         };
@@ -272,13 +273,20 @@ impl<const N: usize> Scan<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<const N: usize> {
     next: Next<N>,
+    rightwards: Rightwards<N>,
 }
 
 impl<const N: usize> Walk<N> {
     /// From the first leaf of a table.
     pub fn new(table: u16) -> Self {
+        Self::at(Position::start_of(table))
+    }
+
+    /// From the leaf where a position belongs to the last of its table.
+    fn at(position: Position<N>) -> Self {
         Walk {
-            next: Next::Descend(Position::start_of(table)),
+            next: Next::Descend(position),
+            rightwards: Rightwards::default(),
         }
     }
 
@@ -299,7 +307,7 @@ impl<const N: usize> Walk<N> {
             return Ok(true);
         };
         if page::is_left_of(leaf, &position) {
-            self.next = Next::At(next_right(leaf, block)?, position);
+            self.next = Next::At(self.rightwards.next(leaf, block)?, position);
             return Ok(false);
         }
         if page::table(leaf) != position.table {
@@ -308,14 +316,10 @@ impl<const N: usize> Walk<N> {
                 what: "leaf of another table",
             });
         }
-        self.next = match page::high::<N>(leaf).zip(page::right(leaf)) {
-            Some((high, _)) if high <= position => {
-                return Err(Corruption {
-                    block,
-                    what: "high key not above what led here",
-                });
+        self.next = match page::high::<N>(leaf) {
+            Some(high) if high.table == position.table => {
+                Next::At(self.rightwards.next(leaf, block)?, high)
             }
-            Some((high, right)) if high.table == position.table => Next::At(right, high),
             _ => Next::Nowhere,
         };
         Ok(true)
@@ -355,9 +359,7 @@ impl<const N: usize> AllRows<N> {
     fn walk(table: u16, scope: Option<u64>) -> Walk<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);
-        Walk {
-            next: Next::Descend(Position::before_key(table, key)),
-        }
+        Walk::at(Position::before_key(table, key))
     }
 
     /// Looks at one more leaf and appends its rows. False: there was none left.

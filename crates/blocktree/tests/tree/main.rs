@@ -90,7 +90,11 @@ impl<const N: usize> Index<N> {
     fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
         let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
         let first = plan_of(self.design.distance());
-        let mut nearest = Nearest::new(Scan::new(self.design.clone(), first, *query), vec![]);
+        let mut nearest = Nearest::new(
+            Scan::new(self.design.clone(), first, *query),
+            vec![],
+            u32::MAX,
+        );
         let tree = self.tree();
         (0..limit)
             .map_while(|_| nearest.next(&tree, plan_of).unwrap())
