@@ -1,7 +1,7 @@
 //! Scans: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`, `amendscan`.
-use neardup_blocktree::key::{Key, Tid, distance};
+use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::nearest::Nearest;
-use neardup_blocktree::scan::{AllRows, Match, Scan};
+use neardup_blocktree::scan::{AllRows, Match, Row, Scan};
 use pgrx::{pg_guard, pg_sys};
 
 use super::keys::{self, Layout, with_words};
@@ -108,13 +108,15 @@ enum Source<const N: usize> {
     },
     /// Those of a set that is sorted already, the next one last, and then those without a
     /// fingerprint.
-    Sorted { rows: Vec<Tid>, then_nulls: bool },
+    Sorted { rows: Vec<Row<N>>, then_nulls: bool },
 }
 
-/// A search between its calls, for whatever width of keys. It holds no lock and no pin: MVCC keeps
-/// rows that it may return from being replaced by others that its snapshot could see.
+/// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
+/// it may return from being replaced by others that its snapshot could see; so it holds no pin
+/// either, unless the rows themselves will not be looked at.
 trait Search {
-    /// Begins anew and says whether rows are to be rechecked.
+    /// Begins anew and says whether rows are to be rechecked. With `index_only` it stays on the
+    /// leaf of the rows that it has given last.
     ///
     /// # Safety
     /// The keys are for operators of the operator classes of the index.
@@ -122,10 +124,18 @@ trait Search {
         &mut self,
         keys: &[pg_sys::ScanKeyData],
         order_bys: &[pg_sys::ScanKeyData],
+        index_only: bool,
     ) -> bool;
 
-    /// Appends what comes next, perhaps nothing. False: there is no more.
+    /// Puts what comes next, perhaps nothing, into an empty list. False: there is no more.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
+
+    /// The index's last column for a row of the last step; `None` if it is NULL, or cannot be told.
+    /// It may point into memory that the next step reuses.
+    fn value(&self, row: usize) -> Option<pg_sys::Datum>;
+
+    /// Lets go of the leaf that it stays on.
+    fn end(&mut self);
 }
 
 struct IndexSearch<const N: usize> {
@@ -137,6 +147,10 @@ struct IndexSearch<const N: usize> {
     also: Vec<Condition<N>>,
     scope: Option<u64>,
     matches: Vec<Match<N>>,
+    /// What the last step gave.
+    rows_given: Vec<Row<N>>,
+    /// Whether rows will be used without a look at the table.
+    index_only: bool,
 }
 
 impl<const N: usize> Search for IndexSearch<N> {
@@ -144,7 +158,10 @@ impl<const N: usize> Search for IndexSearch<N> {
         &mut self,
         keys: &[pg_sys::ScanKeyData],
         order_bys: &[pg_sys::ScanKeyData],
+        index_only: bool,
     ) -> bool {
+        self.index_only = index_only;
+        self.index.pages.stay_on_leaves(index_only);
         let layout = self.index.layout;
         // SAFETY: the caller's promise.
         let conditions = unsafe { Conditions::of(self.index.relation(), &layout, keys) };
@@ -176,15 +193,29 @@ impl<const N: usize> Search for IndexSearch<N> {
     }
 
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
-        let more = self.find(tids);
+        let mut rows = core::mem::take(&mut self.rows_given);
+        rows.clear();
+        let more = self.find(&mut rows);
         let skipped = self.index.layout.scope_words();
         let also = &self.also;
-        tids.extend(
+        rows.extend(
             (self.matches.iter())
                 .filter(|found| all_hold(also, &found.fingerprint, skipped))
-                .map(|found| found.tid),
+                .map(|found| found.row()),
         );
+        tids.extend(rows.iter().map(|row| row.tid));
+        self.rows_given = rows;
         more
+    }
+
+    fn value(&self, row: usize) -> Option<pg_sys::Datum> {
+        let layout = &self.index.layout;
+        let fingerprint = self.rows_given.get(row)?.fingerprint.as_ref()?;
+        (!layout.balls).then(|| layout.fingerprint_datum(fingerprint))
+    }
+
+    fn end(&mut self) {
+        self.index.pages.stay_on_leaves(false);
     }
 }
 
@@ -194,16 +225,30 @@ fn all_hold<const N: usize>(also: &[Condition<N>], fingerprint: &Key<N>, skipped
 }
 
 impl<const N: usize> IndexSearch<N> {
-    /// Appends rows of which nothing more is to be known to `tids`, and puts others in `matches`.
-    fn find(&mut self, tids: &mut Vec<Tid>) -> bool {
+    /// Appends rows that fulfil all conditions to `rows`, and puts those in `matches` on which some
+    /// are still to be tried.
+    fn find(&mut self, rows: &mut Vec<Row<N>>) -> bool {
         self.matches.clear();
         let index = &self.index;
         let tree = index.tree();
         let plan = |radius| plan_of(&index.meta, &index.design, radius, self.rows);
+        // Rows that were found a while ago on many leaves are looked up again one by one where it
+        // matters that they are still there: what VACUUM has taken away nobody can see.
+        let still_there = |row: &Row<N>| match row.fingerprint {
+            Some(fingerprint) if self.index_only => {
+                let key = index.design.tables()[0].permute(&fingerprint);
+                index.sound(tree.holds(&Position {
+                    table: 0,
+                    key,
+                    tid: row.tid,
+                }))
+            }
+            _ => true,
+        };
         let mut next = None;
         let more = match &mut self.source {
             Source::Nothing => false,
-            Source::All(scan) => index.sound(scan.step(&tree, tids)),
+            Source::All(scan) => index.sound(scan.step(&tree, rows)),
             Source::Near(scan) => index.sound(scan.step(&tree, &mut self.matches)),
             Source::Ordered {
                 nearest,
@@ -211,19 +256,30 @@ impl<const N: usize> IndexSearch<N> {
             } => {
                 let row = index.sound(nearest.next(&tree, plan));
                 match row {
-                    Some(row) => self.matches.push(row),
+                    Some(row) if still_there(&row.row()) => self.matches.push(row),
+                    Some(_) => (),
                     None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(&index.design, self.scope)));
+                        next = Some(Source::All(AllRows::nulls(
+                            index.design.clone(),
+                            self.scope,
+                        )));
                     }
                     None => next = Some(Source::Nothing),
                 }
                 true
             }
-            Source::Sorted { rows, then_nulls } => {
-                match rows.pop() {
-                    Some(row) => tids.push(row),
+            Source::Sorted {
+                rows: sorted,
+                then_nulls,
+            } => {
+                match sorted.pop() {
+                    Some(row) if still_there(&row) => rows.push(row),
+                    Some(_) => (),
                     None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(&index.design, self.scope)));
+                        next = Some(Source::All(AllRows::nulls(
+                            index.design.clone(),
+                            self.scope,
+                        )));
                     }
                     None => next = Some(Source::Nothing),
                 }
@@ -246,7 +302,7 @@ impl<const N: usize> IndexSearch<N> {
         self.also = near;
         match (narrowest, order) {
             (None, []) => {
-                self.source = Source::All(AllRows::new(&self.index.design, self.scope));
+                self.source = Source::All(AllRows::new(self.index.design.clone(), self.scope));
             }
             (Some(near), []) => self.search(near),
             (None, [query, then_by @ ..]) => self.search_in_order(*query, then_by, None),
@@ -314,7 +370,7 @@ impl<const N: usize> IndexSearch<N> {
     fn search_and_sort(&mut self, near: Condition<N>, order: &[Key<N>], then_nulls: bool) {
         let skipped = self.index.layout.scope_words();
         self.search(near);
-        let mut rows: Vec<(Vec<u32>, Tid)> = Vec::new();
+        let mut rows: Vec<(Vec<u32>, Row<N>)> = Vec::new();
         let mut none = Vec::new();
         while self.find(&mut none) {
             pgrx::check_for_interrupts!();
@@ -323,13 +379,13 @@ impl<const N: usize> IndexSearch<N> {
                     .filter(|found| all_hold(&self.also, &found.fingerprint, skipped))
                     .map(|found| {
                         let far = |key: &Key<N>| distance(key, &found.fingerprint, skipped);
-                        (order.iter().map(far).collect(), found.tid)
+                        (order.iter().map(far).collect(), found.row())
                     }),
             );
         }
         self.matches.clear();
-        rows.sort_unstable_by(|a, b| b.cmp(a));
-        let rows = rows.into_iter().map(|(_, tid)| tid).collect();
+        rows.sort_unstable_by(|(a, x), (b, y)| (b, y.tid).cmp(&(a, x.tid)));
+        let rows = rows.into_iter().map(|(_, row)| row).collect();
         self.source = Source::Sorted { rows, then_nulls };
     }
 }
@@ -358,6 +414,44 @@ impl State {
         }
         true
     }
+
+    /// Makes the index tuple of the row that is being given: the fingerprint, and NULL for columns
+    /// that the index does not keep and nobody has asked for.
+    unsafe fn give_tuple(&mut self, scan: &mut pg_sys::IndexScanDescData) {
+        // SAFETY: the descriptor is that of the index, with as many columns; the tuple before was
+        // made here, in this scan's context.
+        unsafe {
+            let columns = (*scan.xs_itupdesc).natts as usize;
+            let mut values = vec![pg_sys::Datum::from(0); columns];
+            let mut nulls = vec![true; columns];
+            if let Some(value) = self.search.value(self.given) {
+                values[columns - 1] = value;
+                nulls[columns - 1] = false;
+            }
+            if !scan.xs_itup.is_null() {
+                pg_sys::pfree(scan.xs_itup.cast());
+            }
+            let outer = pg_sys::MemoryContextSwitchTo(self.context);
+            scan.xs_itup =
+                pg_sys::index_form_tuple(scan.xs_itupdesc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::MemoryContextSwitchTo(outer);
+        }
+    }
+}
+
+/// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it can;
+/// of a scope only a hash is kept, and of a ball only the centre.
+///
+/// Not during recovery: a standby's replay does not wait for scans that stay on a leaf.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32) -> bool {
+    // SAFETY: the server passes an open index.
+    unsafe {
+        let layout = Layout::of(index);
+        column as usize == layout.scope_columns + 1
+            && !layout.balls
+            && !pg_sys::RecoveryInProgress()
+    }
 }
 
 /// `ambeginscan`.
@@ -381,6 +475,8 @@ pub unsafe extern "C-unwind" fn begin(
                 also: Vec::new(),
                 scope: None,
                 matches: Vec::new(),
+                rows_given: Vec::new(),
+                index_only: false,
             })
         });
         // A context of its own: constraints begin and end a scan for each row of a statement.
@@ -394,6 +490,7 @@ pub unsafe extern "C-unwind" fn begin(
         };
         let state = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(state);
         (*scan).opaque = state.cast();
+        (*scan).xs_itupdesc = (*relation).rd_att;
         scan
     }
 }
@@ -416,7 +513,7 @@ pub unsafe extern "C-unwind" fn restart(
         let state = &mut *scan.opaque.cast::<State>();
         state.tids.clear();
         state.given = 0;
-        state.recheck = state.search.restart(keys, order_bys);
+        state.recheck = state.search.restart(keys, order_bys, scan.xs_want_itup);
         compat::count_index_scan(scan.indexRelation);
     }
 }
@@ -453,6 +550,9 @@ pub unsafe extern "C-unwind" fn next_row(
             return false;
         }
         let tid = state.tids[state.given];
+        if scan.xs_want_itup {
+            state.give_tuple(scan);
+        }
         state.given += 1;
         pgrx::itemptr::item_pointer_set_all(&mut scan.xs_heaptid, tid.block, tid.offset);
         // The index has measured the distance itself. Under a snapshot without MVCC the row may
@@ -497,6 +597,7 @@ pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
     unsafe {
         let state = (*scan).opaque.cast::<State>();
         (*scan).opaque = core::ptr::null_mut();
+        (*state).search.end();
         pg_sys::MemoryContextDelete((*state).context);
     }
 }

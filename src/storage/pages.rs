@@ -1,4 +1,5 @@
 //! The pages of an index in the server's buffers, as the tree wants them.
+use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
@@ -24,6 +25,10 @@ pub struct IndexPages {
     strategy: pg_sys::BufferAccessStrategy,
     /// Whether to be held back between pages as `vacuum_cost_delay` asks.
     vacuuming: bool,
+    /// Whether to stay on the leaf whose rows are being used.
+    staying: Cell<bool>,
+    /// The buffer of that leaf, pinned but not locked; 0 for none.
+    stayed_on: Cell<pg_sys::Buffer>,
 }
 
 impl IndexPages {
@@ -39,6 +44,8 @@ impl IndexPages {
             logged,
             strategy: core::ptr::null_mut(),
             vacuuming: false,
+            staying: Cell::new(false),
+            stayed_on: Cell::new(0),
         }
     }
 
@@ -55,6 +62,23 @@ impl IndexPages {
             strategy,
             vacuuming: true,
             ..unsafe { IndexPages::new(relation) }
+        }
+    }
+
+    /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
+    /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
+    pub fn stay_on_leaves(&self, staying: bool) {
+        self.staying.set(staying);
+        self.move_on(0);
+    }
+
+    /// Lets go of the leaf stayed on and stays on another; 0 for none.
+    fn move_on(&self, buffer: pg_sys::Buffer) {
+        let left = self.stayed_on.replace(buffer);
+        if left != 0 && !std::thread::panicking() {
+            // SAFETY: pinned by us, and by nobody released since: an error that ends the statement
+            // drops the scan together with its pages.
+            unsafe { pg_sys::ReleaseBuffer(left) }
         }
     }
 
@@ -187,6 +211,17 @@ impl PageStore for IndexPages {
         // SAFETY: the buffer is pinned.
         unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))
+    }
+
+    fn leave(&self, page: ReadPage<'_>) {
+        if !self.staying.get() {
+            return;
+        }
+        let buffer = page.0.buffer;
+        core::mem::forget(page);
+        // SAFETY: the buffer is pinned and locked by us; the pin stays.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) };
+        self.move_on(buffer);
     }
 
     #[inline]

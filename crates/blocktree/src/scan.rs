@@ -22,6 +22,16 @@ pub struct Match<const N: usize> {
     pub distance: u32,
 }
 
+impl<const N: usize> Match<N> {
+    /// The row without its distance.
+    pub fn row(&self) -> Row<N> {
+        Row {
+            tid: self.tid,
+            fingerprint: Some(self.fingerprint),
+        }
+    }
+}
+
 /// Where to look next.
 #[derive(Clone, Copy, Debug)]
 enum Next<const N: usize> {
@@ -182,7 +192,7 @@ impl<const N: usize> Scan<N> {
         // The way on is read in the same look as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
-        drop(leaf);
+        tree.store.leave(leaf);
         self.advance(&position, high, block)?;
         Ok(true)
     }
@@ -326,10 +336,20 @@ impl<const N: usize> Walk<N> {
     }
 }
 
+/// A row of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<const N: usize> {
+    /// Its address.
+    pub tid: Tid,
+    /// Its fingerprint, behind its scope; `None` if it has none.
+    pub fingerprint: Option<Key<N>>,
+}
+
 /// All rows of an index, or of a scope, those without a fingerprint too: each stands once in the
 /// first table or in that of the nulls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AllRows<const N: usize> {
+    design: Rc<Design<N>>,
     walk: Walk<N>,
     scope: Option<u64>,
     /// The table of the nulls, while it is still to come.
@@ -338,21 +358,23 @@ pub struct AllRows<const N: usize> {
 
 impl<const N: usize> AllRows<N> {
     /// From the first row; with a scope, which needs keys that have one, of that scope only.
-    pub fn new(design: &Design<N>, scope: Option<u64>) -> Self {
+    pub fn new(design: Rc<Design<N>>, scope: Option<u64>) -> Self {
         debug_assert!(scope.is_none() || design.scope_words() > 0);
         AllRows {
             walk: Self::walk(0, scope),
             scope,
             null_table: Some(design.null_table()),
+            design,
         }
     }
 
     /// The rows without a fingerprint only.
-    pub fn nulls(design: &Design<N>, scope: Option<u64>) -> Self {
+    pub fn nulls(design: Rc<Design<N>>, scope: Option<u64>) -> Self {
         AllRows {
             walk: Self::walk(design.null_table(), scope),
             scope,
             null_table: None,
+            design,
         }
     }
 
@@ -366,7 +388,7 @@ impl<const N: usize> AllRows<N> {
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
-        rows: &mut Vec<Tid>,
+        rows: &mut Vec<Row<N>>,
     ) -> Result<bool> {
         let Some(block) = self.walk.next(tree)? else {
             let Some(table) = self.null_table.take() else {
@@ -380,18 +402,22 @@ impl<const N: usize> AllRows<N> {
         if !self.walk.pass(&leaf, leaf.block())? {
             return Ok(true);
         }
-        rows.extend(
-            (0..leaf::count::<N>(&leaf))
-                .filter(|&i| {
-                    self.scope
-                        .is_none_or(|scope| scope == leaf::key::<N>(&leaf, i)[0])
-                })
-                .map(|i| leaf::tid::<N>(&leaf, i)),
-        );
+        let table = self.design.tables().get(usize::from(page::table(&leaf)));
+        for i in 0..leaf::count::<N>(&leaf) {
+            let key = leaf::key::<N>(&leaf, i);
+            if self.scope.is_none_or(|scope| scope == key[0]) {
+                let fingerprint = table.map(|table| table.restore(&key));
+                rows.push(Row {
+                    tid: leaf::tid::<N>(&leaf, i),
+                    fingerprint,
+                });
+            }
+        }
         let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
         if self.scope.is_some_and(beyond) {
             self.walk.next = Next::Nowhere;
         }
+        tree.store.leave(leaf);
         Ok(true)
     }
 }

@@ -40,6 +40,12 @@ pub trait PageStore {
     /// Locks a page for reading.
     fn read(&self, block: Block) -> Self::Read<'_>;
 
+    /// Unlocks a leaf whose rows are about to be used. A store may keep
+    /// [`PageStore::write_alone`] off the page until the next such call.
+    fn leave(&self, page: Self::Read<'_>) {
+        drop(page);
+    }
+
     /// Locks a page for changing.
     fn write(&self, block: Block) -> Self::Write<'_>;
 

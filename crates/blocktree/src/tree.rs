@@ -3,6 +3,7 @@
 
 use crate::inner;
 use crate::key::{Block, Position};
+use crate::leaf;
 use crate::meta::{self, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
@@ -96,6 +97,25 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             }
             block = rightwards.next(&page, page.block())?;
             drop(page);
+            self.store.pause();
+        }
+    }
+
+    /// Whether an entry is there. Its leaf is left like one whose rows are about to be used.
+    pub fn holds(&self, position: &Position<N>) -> Result<bool> {
+        let mut block = self.descend(position, 0)?;
+        let mut rightwards = Rightwards::<N>::default();
+        loop {
+            let leaf = self.store.read(block);
+            self.expect(&leaf, 0)?;
+            if !page::is_left_of(&leaf, position) {
+                let holds =
+                    (0..leaf::count::<N>(&leaf)).any(|i| leaf::position(&leaf, i) == *position);
+                self.store.leave(leaf);
+                return Ok(holds);
+            }
+            block = rightwards.next(&leaf, block)?;
+            drop(leaf);
             self.store.pause();
         }
     }

@@ -102,11 +102,15 @@ impl<const N: usize> Index<N> {
             .collect()
     }
 
-    fn all_rows(&self) -> Vec<Tid> {
+    fn all_rows(&self) -> Vec<(Tid, Option<Key<N>>)> {
         let mut rows = Vec::new();
-        let mut scan = AllRows::new(&self.design, None);
+        let mut scan = AllRows::new(self.design.clone(), None);
         let tree = self.tree();
         while scan.step(&tree, &mut rows).unwrap() {}
+        let mut rows: Vec<_> = rows
+            .into_iter()
+            .map(|row| (row.tid, row.fingerprint))
+            .collect();
         rows.sort_unstable();
         rows
     }
@@ -123,7 +127,20 @@ impl<const N: usize> Index<N> {
             (stats.rows, stats.null_rows),
             (with, model.len() as u64 - with)
         );
-        assert_eq!(self.all_rows(), model.keys().copied().collect::<Vec<_>>());
+        let all: Vec<_> = model.iter().map(|(tid, key)| (*tid, *key)).collect();
+        assert_eq!(self.all_rows(), all);
+        for (tid, key) in model.iter().take(3) {
+            if let Some(key) = key {
+                let key = self.design.tables()[0].permute(key);
+                let position = |offset| Position {
+                    table: 0,
+                    key,
+                    tid: Tid { offset, ..*tid },
+                };
+                assert!(self.tree().holds(&position(tid.offset)).unwrap());
+                assert!(!self.tree().holds(&position(9_999)).unwrap());
+            }
+        }
         let fingerprints: Vec<Key<N>> = model.values().flatten().copied().collect();
         for _ in 0..searches {
             let query = some_key(rng, &fingerprints);
@@ -392,8 +409,9 @@ fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &m
         assert_eq!(found, within(true));
 
         let mut all = Vec::new();
-        let mut scan = AllRows::new(&index.design, Some(query[0]));
+        let mut scan = AllRows::new(index.design.clone(), Some(query[0]));
         while scan.step(&tree, &mut all).unwrap() {}
+        let mut all: Vec<Tid> = all.into_iter().map(|row| row.tid).collect();
         all.sort_unstable();
         // Rows without a fingerprint have scope 0 in this test.
         let expected: Vec<Tid> = (rows.iter())
