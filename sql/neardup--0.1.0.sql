@@ -72,11 +72,21 @@ CREATE OPERATOR CLASS fingerprint_hash_ops DEFAULT FOR TYPE fingerprint USING ha
 CREATE DOMAIN hamming AS integer;
 COMMENT ON DOMAIN hamming IS 'Hamming distance in bits: what <~> returns';
 
+CREATE FUNCTION neardup_distance_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_distance_support';
+CREATE FUNCTION neardup_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_within_support';
+CREATE FUNCTION neardup_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_lt_support';
+CREATE FUNCTION neardup_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_le_support';
+CREATE FUNCTION neardup_eq_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_eq_support';
+CREATE FUNCTION neardup_ne_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_ne_support';
+CREATE FUNCTION neardup_ge_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_ge_support';
+CREATE FUNCTION neardup_gt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_gt_support';
+CREATE FUNCTION neardup_sel(internal, oid, internal, integer) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_sel';
+CREATE FUNCTION neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_joinsel';
 
 CREATE FUNCTION neardup_hamming(fingerprint, fingerprint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_distance';
 CREATE FUNCTION neardup_hamming(bigint, bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_distance';
-CREATE FUNCTION neardup_distance(fingerprint, fingerprint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_distance';
-CREATE FUNCTION neardup_distance(bigint, bigint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_distance';
+CREATE FUNCTION neardup_distance(fingerprint, fingerprint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'fingerprint_distance';
+CREATE FUNCTION neardup_distance(bigint, bigint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'bigint_distance';
 COMMENT ON FUNCTION neardup_hamming(fingerprint, fingerprint) IS 'implementation of <#> operator';
 COMMENT ON FUNCTION neardup_hamming(bigint, bigint) IS 'implementation of <#> operator';
 COMMENT ON FUNCTION neardup_distance(fingerprint, fingerprint) IS 'implementation of <~> operator';
@@ -95,13 +105,13 @@ CREATE FUNCTION neardup_similar(fingerprint, fingerprint) RETURNS boolean LANGUA
 CREATE FUNCTION neardup_similar(bigint, bigint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_similar';
 COMMENT ON FUNCTION neardup_similar(fingerprint, fingerprint) IS 'implementation of ~= operator';
 COMMENT ON FUNCTION neardup_similar(bigint, bigint) IS 'implementation of ~= operator';
-CREATE OPERATOR ~= (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_similar, COMMUTATOR = ~=);
-CREATE OPERATOR ~= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_similar, COMMUTATOR = ~=);
+CREATE OPERATOR ~= (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 COMMENT ON OPERATOR ~= (fingerprint, fingerprint) IS 'near-duplicates: at most 3 bits differ';
 COMMENT ON OPERATOR ~= (bigint, bigint) IS 'near-duplicates: at most 3 bits differ';
 
-CREATE FUNCTION neardup_within(fingerprint, fingerprint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_within';
-CREATE FUNCTION neardup_within(bigint, bigint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_within';
+CREATE FUNCTION neardup_within(fingerprint, fingerprint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'fingerprint_within';
+CREATE FUNCTION neardup_within(bigint, bigint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'bigint_within';
 COMMENT ON FUNCTION neardup_within(fingerprint, fingerprint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
 COMMENT ON FUNCTION neardup_within(bigint, bigint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
 
@@ -154,12 +164,12 @@ COMMENT ON FUNCTION neardup_contains(bigint_ball, bigint) IS 'implementation of 
 COMMENT ON FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) IS 'implementation of ~= operator';
 COMMENT ON FUNCTION neardup_similar(bigint_ball, bigint_ball) IS 'implementation of ~= operator';
 
-CREATE OPERATOR <@ (LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>);
-CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = bigint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>);
-CREATE OPERATOR @> (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint, FUNCTION = neardup_contains, COMMUTATOR = <@);
-CREATE OPERATOR @> (LEFTARG = bigint_ball, RIGHTARG = bigint, FUNCTION = neardup_contains, COMMUTATOR = <@);
-CREATE OPERATOR ~= (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=);
-CREATE OPERATOR ~= (LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=);
+CREATE OPERATOR <@ (LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = bigint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR @> (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR @> (LEFTARG = bigint_ball, RIGHTARG = bigint, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 COMMENT ON OPERATOR <@ (fingerprint, fingerprint_ball) IS 'the fingerprint lies in the ball';
 COMMENT ON OPERATOR <@ (bigint, bigint_ball) IS 'the value lies in the ball';
 COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball holds the fingerprint';
@@ -174,48 +184,48 @@ COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within th
 -- They compute what the server's own integer comparisons compute, and exist for their support
 -- functions. One for each integer type: drivers send small numbers as int2, an untyped parameter
 -- becomes hamming, and a pair without an exact match would fall back to the server's operators.
-CREATE FUNCTION hamming_lt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4lt';
-CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int42lt';
-CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4lt';
-CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int48lt';
-CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int24lt';
-CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4lt';
-CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int84lt';
-CREATE FUNCTION hamming_le(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4le';
-CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int42le';
-CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4le';
-CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int48le';
-CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int24le';
-CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4le';
-CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int84le';
-CREATE FUNCTION hamming_eq(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4eq';
-CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int42eq';
-CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4eq';
-CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int48eq';
-CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int24eq';
-CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4eq';
-CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int84eq';
-CREATE FUNCTION hamming_ne(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4ne';
-CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int42ne';
-CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4ne';
-CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int48ne';
-CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int24ne';
-CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4ne';
-CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int84ne';
-CREATE FUNCTION hamming_ge(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4ge';
-CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int42ge';
-CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4ge';
-CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int48ge';
-CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int24ge';
-CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4ge';
-CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int84ge';
-CREATE FUNCTION hamming_gt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4gt';
-CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int42gt';
-CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4gt';
-CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int48gt';
-CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int24gt';
-CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int4gt';
-CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'int84gt';
+CREATE FUNCTION hamming_lt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int42lt';
+CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int48lt';
+CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int24lt';
+CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int84lt';
+CREATE FUNCTION hamming_le(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
+CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int42le';
+CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
+CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int48le';
+CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int24le';
+CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
+CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int84le';
+CREATE FUNCTION hamming_eq(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
+CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int42eq';
+CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
+CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int48eq';
+CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int24eq';
+CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
+CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int84eq';
+CREATE FUNCTION hamming_ne(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
+CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int42ne';
+CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
+CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int48ne';
+CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int24ne';
+CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
+CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int84ne';
+CREATE FUNCTION hamming_ge(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
+CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int42ge';
+CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
+CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int48ge';
+CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int24ge';
+CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
+CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int84ge';
+CREATE FUNCTION hamming_gt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
+CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int42gt';
+CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
+CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int48gt';
+CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int24gt';
+CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
+CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int84gt';
 
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
@@ -288,6 +298,15 @@ ALTER OPERATOR FAMILY hamming_ops USING hash ADD
     FUNCTION 1 (int8, int8) hashint8(int8), FUNCTION 2 (int8, int8) hashint8extended(int8, int8);
 
 -- ------------------------------------------------------------------------------------------------
+-- Text to fingerprints
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION simhash(body text) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
+CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
+COMMENT ON FUNCTION simhash(text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no word';
+COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes
 -- ------------------------------------------------------------------------------------------------
 
@@ -298,11 +317,13 @@ COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over bloc
 CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
     OPERATOR 1 <@ (fingerprint, fingerprint_ball),
     OPERATOR 2 ~= (fingerprint, fingerprint),
-    OPERATOR 3 = (fingerprint, fingerprint);
+    OPERATOR 3 = (fingerprint, fingerprint),
+    OPERATOR 4 <#> (fingerprint, fingerprint) FOR ORDER BY integer_ops;
 CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 1 <@ (bigint, bigint_ball),
     OPERATOR 2 ~= (bigint, bigint),
-    OPERATOR 3 = (bigint, bigint);
+    OPERATOR 3 = (bigint, bigint),
+    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
 
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
@@ -310,3 +331,33 @@ CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
 -- As amcheck's functions: it locks out writers and reads everything.
 REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;
+
+-- Constraints of any radius: EXCLUDE USING neardup (ball(fp, 8) WITH ~=).
+CREATE OPERATOR CLASS fingerprint_ball_ops DEFAULT FOR TYPE fingerprint_ball USING neardup AS
+    OPERATOR 2 ~= (fingerprint_ball, fingerprint_ball), STORAGE fingerprint;
+CREATE OPERATOR CLASS bigint_ball_ops DEFAULT FOR TYPE bigint_ball USING neardup AS
+    OPERATOR 2 ~= (bigint_ball, bigint_ball), STORAGE bigint;
+
+-- Columns in front of the fingerprint: a scope, within which rows are compared. Equality is that
+-- of the type's hash operator class, whose hash the index keeps.
+CREATE OPERATOR FAMILY integer_scope_ops USING neardup;
+CREATE OPERATOR CLASS int2_scope_ops DEFAULT FOR TYPE int2 USING neardup FAMILY integer_scope_ops AS OPERATOR 3 = (int2, int2);
+CREATE OPERATOR CLASS int4_scope_ops DEFAULT FOR TYPE int4 USING neardup FAMILY integer_scope_ops AS OPERATOR 3 = (int4, int4);
+CREATE OPERATOR CLASS int8_scope_ops DEFAULT FOR TYPE int8 USING neardup FAMILY integer_scope_ops AS OPERATOR 3 = (int8, int8);
+ALTER OPERATOR FAMILY integer_scope_ops USING neardup ADD
+    OPERATOR 3 = (int2, int4), OPERATOR 3 = (int2, int8), OPERATOR 3 = (int4, int2),
+    OPERATOR 3 = (int4, int8), OPERATOR 3 = (int8, int2), OPERATOR 3 = (int8, int4);
+CREATE OPERATOR CLASS bool_scope_ops DEFAULT FOR TYPE boolean USING neardup AS OPERATOR 3 = (boolean, boolean);
+CREATE OPERATOR CLASS text_scope_ops DEFAULT FOR TYPE text USING neardup AS OPERATOR 3 = (text, text);
+CREATE OPERATOR CLASS bpchar_scope_ops DEFAULT FOR TYPE bpchar USING neardup AS OPERATOR 3 = (bpchar, bpchar);
+CREATE OPERATOR CLASS name_scope_ops DEFAULT FOR TYPE name USING neardup AS OPERATOR 3 = (name, name);
+CREATE OPERATOR CLASS uuid_scope_ops DEFAULT FOR TYPE uuid USING neardup AS OPERATOR 3 = (uuid, uuid);
+CREATE OPERATOR CLASS bytea_scope_ops DEFAULT FOR TYPE bytea USING neardup AS OPERATOR 3 = (bytea, bytea);
+CREATE OPERATOR CLASS date_scope_ops DEFAULT FOR TYPE date USING neardup AS OPERATOR 3 = (date, date);
+CREATE OPERATOR CLASS timestamp_scope_ops DEFAULT FOR TYPE timestamp USING neardup AS OPERATOR 3 = (timestamp, timestamp);
+CREATE OPERATOR CLASS timestamptz_scope_ops DEFAULT FOR TYPE timestamptz USING neardup AS OPERATOR 3 = (timestamptz, timestamptz);
+CREATE OPERATOR CLASS numeric_scope_ops DEFAULT FOR TYPE numeric USING neardup AS OPERATOR 3 = (numeric, numeric);
+CREATE OPERATOR CLASS inet_scope_ops DEFAULT FOR TYPE inet USING neardup AS OPERATOR 3 = (inet, inet);
+CREATE OPERATOR CLASS oid_scope_ops DEFAULT FOR TYPE oid USING neardup AS OPERATOR 3 = (oid, oid);
+CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS OPERATOR 3 = (anyenum, anyenum);
+CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS OPERATOR 3 = (anyarray, anyarray);

@@ -4,6 +4,7 @@ use pgrx::prelude::*;
 mod am;
 mod functions;
 mod pg;
+mod planner;
 mod storage;
 mod types;
 

@@ -5,9 +5,9 @@ use neardup_blocktree::build::build as write_tree;
 use neardup_blocktree::sort::Rows;
 use pgrx::{pg_guard, pg_sys};
 
-use super::insert::{key_of, tid_of};
+use super::keys::{Layout, tid_of, with_words};
 use super::options::BuildOptions;
-use super::state::{WORDS, name};
+use super::state::name;
 use crate::storage::bulk::BulkWriter;
 
 /// Phases, as `pg_stat_progress_create_index` shows them. The server's own first is 1.
@@ -20,10 +20,11 @@ const NULL_MEMORY: usize = 1 << 20;
 type Writer = BulkWriter<fn(usize, usize)>;
 
 /// What the scan of the table fills.
-struct Collected {
+struct Collected<const N: usize> {
+    layout: Layout,
     writer: Writer,
-    rows: Rows<Writer, WORDS>,
-    nulls: Rows<Writer, WORDS>,
+    rows: Rows<Writer, N>,
+    nulls: Rows<Writer, N>,
 }
 
 /// Builds an index of the rows that its table has.
@@ -33,21 +34,51 @@ pub unsafe extern "C-unwind" fn build(
     index: pg_sys::Relation,
     index_info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
-    // SAFETY: the server passes open relations; nobody else sees the index before the build is
-    // committed. The collected rows outlive the scan that fills them.
+    // SAFETY: the server passes open relations, and a fresh result is all zero.
     unsafe {
         let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
             panic!("index \"{}\" already contains data", name(index));
         }
+        let layout = Layout::of(index);
+        let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {
+            build_of::<N>(layout, heap, index, index_info)
+        });
+        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
+            .cast::<pg_sys::IndexBuildResult>();
+        *result = pg_sys::IndexBuildResult {
+            heap_tuples,
+            index_tuples,
+        };
+        result
+    }
+}
+
+/// Builds an index with keys of `N` words and returns the rows seen and the rows indexed.
+unsafe fn build_of<const N: usize>(
+    layout: Layout,
+    heap: pg_sys::Relation,
+    index: pg_sys::Relation,
+    index_info: *mut pg_sys::IndexInfo,
+) -> (f64, f64) {
+    // SAFETY: open relations from the server; nobody else sees the index before the build is
+    // committed. The collected rows outlive the scan that fills them.
+    unsafe {
         let options = BuildOptions::of(index);
         // Impossible options are refused before the table is read.
-        options.design::<WORDS>(0.0);
+        options.design::<N>(&layout, 0.0);
         let memory = pg_sys::maintenance_work_mem as usize * 1024;
-        let mut collected = Collected {
-            writer: BulkWriter::new(index, fork, report_table),
-            rows: Rows::new(memory),
-            nulls: Rows::new(NULL_MEMORY),
+        let writer = BulkWriter::new(
+            index,
+            pg_sys::ForkNumber::MAIN_FORKNUM,
+            report_table as fn(usize, usize),
+        );
+        let (rows, nulls) = (Rows::new(memory), Rows::new(NULL_MEMORY));
+        let mut collected = Collected::<N> {
+            layout,
+            writer,
+            rows,
+            nulls,
         };
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
         let heap_tuples = pg_sys::table_index_build_scan(
@@ -56,42 +87,47 @@ pub unsafe extern "C-unwind" fn build(
             index_info,
             true,
             true,
-            Some(collect),
+            Some(collect::<N>),
             (&raw mut collected).cast(),
             core::ptr::null_mut(),
         );
-        let index_tuples = (collected.rows.len() + collected.nulls.len()) as f64;
+        let Collected {
+            mut writer,
+            mut rows,
+            mut nulls,
+            ..
+        } = collected;
+        let index_tuples = (rows.len() + nulls.len()) as f64;
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
-        let design = options.design(collected.rows.len() as f64);
+        let design = options.design(&layout, rows.len() as f64);
         report_table(0, design.tables().len());
-        let Collected { mut writer, mut rows, mut nulls } = collected;
         write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
         writer.finish();
-        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
-            .cast::<pg_sys::IndexBuildResult>();
-        *result = pg_sys::IndexBuildResult { heap_tuples, index_tuples };
-        result
+        (heap_tuples, index_tuples)
     }
 }
 
 /// Takes one row of the table.
 #[pg_guard]
-unsafe extern "C-unwind" fn collect(
-    _index: pg_sys::Relation,
+unsafe extern "C-unwind" fn collect<const N: usize>(
+    index: pg_sys::Relation,
     tid: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
     isnull: *mut bool,
     _tuple_is_alive: bool,
     state: *mut c_void,
 ) {
-    // SAFETY: the server passes a row and what `build` gave it.
+    // SAFETY: the server passes a row and what `build_of` gave it.
     unsafe {
-        let Collected { writer, rows, nulls } = &mut *state.cast::<Collected>();
-        let tid = tid_of(tid);
-        match *isnull {
-            true => nulls.push(writer, [0; WORDS], tid),
-            false => rows.push(writer, key_of(*values), tid),
-        }
+        let Collected {
+            layout,
+            writer,
+            rows,
+            nulls,
+        } = &mut *state.cast::<Collected<N>>();
+        let (key, has_fingerprint) = layout.key(index, values, isnull);
+        let rows = if has_fingerprint { rows } else { nulls };
+        rows.push(writer, key, tid_of(tid));
     }
 }
 
@@ -100,12 +136,15 @@ unsafe extern "C-unwind" fn collect(
 pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
     // SAFETY: the server passes an open index whose init fork it has just made.
     unsafe {
+        let layout = Layout::of(index);
         let options = BuildOptions::of(index);
         let mut writer: Writer =
             BulkWriter::new(index, pg_sys::ForkNumber::INIT_FORKNUM, report_table);
-        let design = options.design::<WORDS>(0.0);
-        let (mut rows, mut nulls) = (Rows::new(0), Rows::new(0));
-        write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
+        with_words!(layout.words(), N => {
+            let design = options.design::<N>(&layout, 0.0);
+            let (mut rows, mut nulls) = (Rows::new(0), Rows::new(0));
+            write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
+        });
         writer.finish();
     }
 }

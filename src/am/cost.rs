@@ -1,10 +1,12 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
 use neardup_blocktree::design::ENTRIES_PER_LEAF;
+use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
-use super::state::{Index, plan_of, rows_of};
+use super::keys::with_words;
+use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
-use crate::types::{Ball, Fingerprint64};
+use crate::pg::compat;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
@@ -15,6 +17,7 @@ const LEAF: f64 = 20.0;
 
 /// Estimates the cost of a scan.
 #[pg_guard]
+#[expect(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn estimate(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
@@ -33,83 +36,159 @@ pub unsafe extern "C-unwind" fn estimate(
         let with_predicate = pg_sys::add_predicate_to_index_quals((*path).indexinfo, quals);
         let rel = (*info.rel).relid as i32;
         let join = pg_sys::JoinType::JOIN_INNER;
-        let share = pg_sys::clauselist_selectivity(
-            root,
-            with_predicate,
-            rel,
-            join,
-            core::ptr::null_mut(),
-        );
+        let share =
+            pg_sys::clauselist_selectivity(root, with_predicate, rel, join, core::ptr::null_mut());
         let rows = (share * (*info.rel).tuples).max(1.0);
 
-        let work = Work::of(info, radius_of(quals, info));
-        // Leaves that follow each other are read in order; a descent jumps, and so does an index
-        // that is searched again and again, which then finds ever more of it in the cache.
-        let leaves = work.leaves.min(f64::from(info.pages.max(1)));
-        let mut spc_random = 0.0;
-        let mut spc_sequential = 0.0;
-        pg_sys::get_tablespace_page_costs(
-            info.reltablespace,
-            &raw mut spc_random,
-            &raw mut spc_sequential,
-        );
-        let io = if loop_count > 1.0 {
-            let fetched = pg_sys::index_pages_fetched(
-                leaves * loop_count,
-                info.pages,
-                f64::from(info.pages),
-                root,
-            );
-            fetched * spc_random / loop_count
-        } else {
-            let jumps = work.descents.min(leaves);
-            jumps * spc_random + (leaves - jumps) * spc_sequential
+        let loops = Loops {
+            root,
+            info,
+            count: loop_count,
         };
-        let descents = work.descents * DESCENT * pg_sys::cpu_operator_cost;
-        let cpu = work.leaves * LEAF * pg_sys::cpu_operator_cost
-            + rows * pg_sys::cpu_index_tuple_cost;
-        // The first row comes, on average, half way: the tables are probed one after the other.
-        *startup_cost = descents / work.descents.max(1.0);
-        *total_cost = io + descents + cpu;
+        let search = Search::of(root, path);
+        let work = Work::of(info, &search, !(*path).indexorderbys.is_null());
+        *startup_cost = loops.cost(&work.to_first);
+        if search.scope == Scope::All && !(*path).indexorderbys.is_null() {
+            *startup_cost += rows * rows.log2() * 2.0 * pg_sys::cpu_operator_cost;
+        }
+        *total_cost =
+            loops.cost(&work.to_all) + rows * pg_sys::cpu_index_tuple_cost + *startup_cost;
         *selectivity = share;
         *correlation = 0.0;
-        *pages = leaves;
+        *pages = work.to_all.leaves.min(f64::from(info.pages));
+    }
+}
+
+/// A part of a scan's way through the index.
+#[derive(Clone, Copy, Default)]
+struct Reads {
+    descents: f64,
+    leaves: f64,
+}
+
+impl Reads {
+    fn times(self, factor: f64) -> Self {
+        Reads {
+            descents: self.descents * factor,
+            leaves: self.leaves * factor,
+        }
+    }
+}
+
+/// How often the planner expects an index to be searched, one search after the other.
+struct Loops<'a> {
+    root: *mut pg_sys::PlannerInfo,
+    info: &'a pg_sys::IndexOptInfo,
+    count: f64,
+}
+
+impl Loops<'_> {
+    /// What one search's reads cost.
+    unsafe fn cost(&self, reads: &Reads) -> f64 {
+        let pages = f64::from(self.info.pages.max(1));
+        let leaves = reads.leaves.min(pages);
+        let (mut random, mut sequential) = (0.0, 0.0);
+        // SAFETY: the planner's state, from `estimate`.
+        let io = unsafe {
+            pg_sys::get_tablespace_page_costs(
+                self.info.reltablespace,
+                &raw mut random,
+                &raw mut sequential,
+            );
+            if self.count > 1.0 {
+                // Searched again and again, an index is found ever more in the cache.
+                let all = leaves * self.count;
+                pg_sys::index_pages_fetched(all, self.info.pages, pages, self.root) * random
+                    / self.count
+            } else {
+                // A descent jumps to a leaf; those beside it are read in order.
+                let jumps = reads.descents.min(leaves);
+                jumps * random + (leaves - jumps) * sequential
+            }
+        };
+        // SAFETY: a setting of the server.
+        let unit = unsafe { pg_sys::cpu_operator_cost };
+        io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
     }
 }
 
 /// What is to be done in the index.
 struct Work {
-    descents: f64,
-    leaves: f64,
+    /// Before the first row comes, as far as it is not part of `to_all`.
+    to_first: Reads,
+    /// Until the last has come.
+    to_all: Reads,
 }
 
 impl Work {
-    unsafe fn of(info: &pg_sys::IndexOptInfo, radius: Radius) -> Self {
-        let pages = f64::from(info.pages);
+    unsafe fn of(info: &pg_sys::IndexOptInfo, search: &Search, ordered: bool) -> Self {
+        let at_once = |to_all| Work {
+            to_first: Reads::default(),
+            to_all,
+        };
         if info.hypothetical {
             // There is nothing to look into: the default design, within its distance.
-            return Work { descents: 4.0, leaves: 4.0 };
+            return at_once(Reads {
+                descents: 4.0,
+                leaves: 4.0,
+            });
         }
         // SAFETY: the planner holds a lock on the index.
         unsafe {
-            let relation =
-                pg_sys::index_open(info.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE);
-            let index = Index::open(relation);
-            let rows = rows_of(&index.meta, pages);
-            let radius = match radius {
-                Radius::None => None,
-                Radius::Unknown => Some(index.design.distance()),
-                Radius::Known(radius) => Some(radius),
-            };
-            let work = match radius {
-                None => Work { descents: 2.0, leaves: (rows / ENTRIES_PER_LEAF).max(1.0) },
-                Some(radius) => {
+            let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+            let relation = pg_sys::index_open(info.indexoid, no_lock);
+            let work = with_words!(words_of(relation), N => {
+                let index = Index::<N>::open(relation);
+                let rows = rows_of(&index.meta, f64::from(info.pages));
+                let whole = Reads { descents: 1.0, leaves: (rows / ENTRIES_PER_LEAF).max(1.0) };
+                let bits = index.design.bits();
+                let within = |radius: u32| {
                     let plan = plan_of(&index.meta, &index.design, radius, rows);
-                    Work { descents: plan.descents, leaves: plan.leaves }
+                    Reads { descents: plan.descents, leaves: plan.leaves }
+                };
+                let work = match search.radius {
+                    // Scopes stand apart: without one, a table is read whole.
+                    // Ordered, its rows are sorted before the first is given.
+                    _ if search.scope == Scope::All && ordered => Work {
+                        to_first: whole.times(2.0),
+                        to_all: Reads::default(),
+                    },
+                    _ if search.scope == Scope::All => at_once(whole.times(2.0)),
+                    Radius::None if ordered => {
+                        // Ring after ring: those before the last cost a third of it, as each
+                        // costs a quarter of the next.
+                        let rings = within(expected_nearest(bits, rows)).times(4.0 / 3.0);
+                        Work { to_first: rings, to_all: whole.times(4.0) }
+                    }
+                    Radius::None => at_once(whole.times(2.0)),
+                    Radius::Unknown => at_once(within(index.design.distance())),
+                    Radius::Default => {
+                        at_once(within(validate::near_radius(index.layout.fingerprint_words)))
+                    }
+                    Radius::Known(radius) => at_once(within(radius)),
+                };
+                match search.scope {
+                    // Of all leaves only those of the scope, however they are searched.
+                    Scope::One(share) => work.within_share(share),
+                    _ => work,
                 }
-            };
-            pg_sys::index_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
-            work
+            });
+            pg_sys::index_close(relation, no_lock);
+            Work {
+                to_first: work.to_first.times(search.times),
+                to_all: work.to_all.times(search.times),
+            }
+        }
+    }
+
+    fn within_share(self, share: f64) -> Self {
+        let limit = |reads: Reads| Reads {
+            leaves: (reads.leaves * share).max(reads.descents),
+            ..reads
+        };
+        Work {
+            to_first: limit(self.to_first),
+            to_all: limit(self.to_all),
         }
     }
 }
@@ -121,40 +200,125 @@ enum Radius {
     None,
     /// Known only when the query runs.
     Unknown,
+    /// That of `~=`.
+    Default,
     Known(u32),
 }
 
-/// The narrowest radius among the conditions: the one that a scan follows.
-unsafe fn radius_of(quals: *mut pg_sys::List, info: &pg_sys::IndexOptInfo) -> Radius {
-    let mut narrowest = Radius::None;
-    // SAFETY: conditions of an index path are RestrictInfos around operators with the column on
-    // the left, whose constants are of the operators' types.
-    unsafe {
-        for i in 0..pg_sys::list_length(quals) {
-            let qual = pg_sys::list_nth(quals, i).cast::<pg_sys::RestrictInfo>();
-            let clause = (*qual).clause.cast::<pg_sys::OpExpr>();
-            if (*clause).xpr.type_ != pg_sys::NodeTag::T_OpExpr {
-                continue;
-            }
-            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Const>();
-            let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, *info.opfamily);
-            let radius = match strategy as u16 {
-                validate::NEAR => Radius::Known(validate::NEAR_RADIUS),
-                validate::EQUAL => Radius::Known(0),
-                _ if (*argument).xpr.type_ == pg_sys::NodeTag::T_Const
-                    && !(*argument).constisnull =>
-                {
-                    let ball = Ball::<Fingerprint64>::from_datum((*argument).constvalue);
-                    Radius::Known(u32::try_from(ball.radius).unwrap_or(0))
+/// The scope of a search.
+#[derive(Clone, Copy, PartialEq)]
+enum Scope {
+    /// The index has none.
+    Without,
+    /// Some columns of it are not given.
+    All,
+    /// One, which has this share of the rows.
+    One(f64),
+}
+
+/// What an index path's conditions ask of the index.
+struct Search {
+    /// The narrowest radius, which a scan follows.
+    radius: Radius,
+    scope: Scope,
+    /// How often the index is searched: once for each element of an array.
+    times: f64,
+}
+
+impl Search {
+    unsafe fn of(root: *mut pg_sys::PlannerInfo, path: *const pg_sys::IndexPath) -> Self {
+        // SAFETY: conditions of an index path are RestrictInfos around operators with the column
+        // on the left.
+        unsafe {
+            let info = &*(*path).indexinfo;
+            let last = info.nkeycolumns - 1;
+            let mut search = Search {
+                radius: Radius::None,
+                scope: Scope::Without,
+                times: 1.0,
+            };
+            let mut given = vec![false; last as usize];
+            let mut on_scope = core::ptr::null_mut();
+            for clause in list((*path).indexclauses) {
+                let clause = &*clause.cast::<pg_sys::IndexClause>();
+                let column = i32::from(clause.indexcol);
+                for qual in list(clause.indexquals) {
+                    if column < last {
+                        given[column as usize] = true;
+                        on_scope = pg_sys::lappend(on_scope, qual);
+                    } else {
+                        search.take(root, info, qual.cast());
+                    }
                 }
+            }
+            if last > 0 {
+                search.scope = Scope::All;
+                if given.iter().all(|&given| given) {
+                    let (rel, join) = ((*info.rel).relid as i32, pg_sys::JoinType::JOIN_INNER);
+                    let no_join = core::ptr::null_mut();
+                    let share = pg_sys::clauselist_selectivity(root, on_scope, rel, join, no_join);
+                    search.scope = Scope::One(share);
+                }
+            }
+            search
+        }
+    }
+
+    /// Takes in one more condition on the fingerprint.
+    unsafe fn take(
+        &mut self,
+        root: *mut pg_sys::PlannerInfo,
+        info: &pg_sys::IndexOptInfo,
+        qual: *mut pg_sys::RestrictInfo,
+    ) {
+        // SAFETY: as in `of`; constants are of the operators' types.
+        unsafe {
+            let clause = (*qual).clause;
+            if (*clause).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr {
+                let clause = clause.cast::<pg_sys::ScalarArrayOpExpr>();
+                let array = pg_sys::list_nth((*clause).args, 1).cast();
+                self.times *= compat::estimate_array_length(root, array).max(1.0);
+                self.radius = Radius::Known(0);
+                return;
+            }
+            if (*clause).type_ != pg_sys::NodeTag::T_OpExpr {
+                return;
+            }
+            let clause = clause.cast::<pg_sys::OpExpr>();
+            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Const>();
+            let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
+            let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
+            let is_constant =
+                (*argument).xpr.type_ == pg_sys::NodeTag::T_Const && !(*argument).constisnull;
+            // A ball is its centre and then its radius; for classes of balls ~= takes one too.
+            let is_ball = is_constant && (*argument).constlen > 8 && !(*argument).constbyval;
+            let radius = match strategy as u16 {
+                validate::EQUAL => Radius::Known(0),
+                validate::WITHIN if is_ball => {
+                    let at = (*argument).constlen as usize - 8;
+                    let ball = (*argument).constvalue.cast_mut_ptr::<u8>();
+                    let radius = ball.add(at).cast::<i32>().read();
+                    Radius::Known(u32::try_from(radius).unwrap_or(0))
+                }
+                validate::NEAR => Radius::Default,
                 _ => Radius::Unknown,
             };
-            narrowest = match (narrowest, radius) {
+            self.radius = match (self.radius, radius) {
                 (Radius::Known(a), Radius::Known(b)) => Radius::Known(a.min(b)),
                 (Radius::Known(a), _) => Radius::Known(a),
                 (_, radius) => radius,
             };
         }
     }
-    narrowest
+}
+
+/// The elements of a list of the server's.
+///
+/// # Safety
+/// The list is null or alive as long as the iterator.
+unsafe fn list(list: *mut pg_sys::List) -> impl Iterator<Item = *mut core::ffi::c_void> {
+    // SAFETY: the caller's promise.
+    let length = unsafe { pg_sys::list_length(list) };
+    // SAFETY: within the list.
+    (0..length).map(move |i| unsafe { pg_sys::list_nth(list, i) })
 }

@@ -22,6 +22,10 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
     am.amstrategies = validate::STRATEGIES;
     am.amsupport = 0;
+    am.amcanorderbyop = true;
+    am.amcanmulticol = true;
+    // Classes for balls store the centres only.
+    am.amstorage = true;
     // An index without a condition returns every row, those without a fingerprint included.
     am.amoptionalkey = true;
     am.amusemaintenanceworkmem = true;

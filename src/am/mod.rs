@@ -3,6 +3,7 @@ pub mod build;
 pub mod cost;
 pub mod handler;
 pub mod insert;
+pub mod keys;
 pub mod options;
 pub mod scan;
 pub mod state;

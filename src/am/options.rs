@@ -6,6 +6,7 @@ use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use super::keys::Layout;
 use crate::pg::errors::UserError;
 
 /// The radius that an index guarantees unless it is told otherwise: the conventional threshold
@@ -79,6 +80,8 @@ pub unsafe extern "C-unwind" fn parse(
         optname: name.as_ptr(),
         opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
         offset: offset as c_int,
+        #[cfg(feature = "pg18")]
+        isset_offset: 0,
     };
     let elements = [
         element(c"distance", core::mem::offset_of!(Options, distance)),
@@ -122,19 +125,28 @@ impl BuildOptions {
     pub unsafe fn of(index: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise; the server keeps what `parse` returned, or null.
         let options = unsafe { (*index).rd_options.cast::<Options>().as_ref() };
-        let (distance, blocks, leaf) = options
-            .map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| (o.distance, o.blocks, o.fillfactor));
-        let fill = Fill { leaf: leaf as u8, ..Fill::default() };
-        BuildOptions { distance: distance as u32, blocks: blocks as u32, fill }
+        let (distance, blocks, leaf) = options.map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| {
+            (o.distance, o.blocks, o.fillfactor)
+        });
+        let fill = Fill {
+            leaf: leaf as u8,
+            ..Fill::default()
+        };
+        BuildOptions {
+            distance: distance as u32,
+            blocks: blocks as u32,
+            fill,
+        }
     }
 
-    /// The design for so many rows.
-    pub fn design<const N: usize>(&self, rows: f64) -> Design<N> {
+    /// The design for so many rows, in an index of that layout.
+    pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> Design<N> {
+        let scope = layout.scope_words() > 0;
         let blocks = match self.blocks {
-            0 => Design::<N>::default_blocks(self.distance, rows),
+            0 => Design::<N>::default_blocks(scope, self.distance, rows),
             blocks => blocks,
         };
-        Design::new(self.distance, blocks)
+        Design::in_scope(scope, self.distance, blocks)
             .unwrap_or_else(|error| refuse(self.distance, blocks, error))
     }
 }

@@ -1,121 +1,372 @@
 //! Scans: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`, `amendscan`.
-use neardup_blocktree::key::{Tid, distance};
+use neardup_blocktree::key::{Key, Tid, distance};
+use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::scan::{AllRows, Match, Scan};
 use pgrx::{pg_guard, pg_sys};
 
-use super::insert::key_of;
-use super::state::{Index, Key, WORDS, plan_of};
+use super::keys::{self, Layout, with_words};
+use super::state::{Index, plan_of, words_of};
 use super::validate;
 use crate::pg::compat;
-use crate::types::{Ball, Fingerprint64};
 
-/// A condition on the column: a ball, of which an equality is the smallest.
+/// A condition on the fingerprint: a ball, of which an equality is the smallest.
 #[derive(Clone, Copy)]
-struct Condition {
-    center: Key,
+struct Condition<const N: usize> {
+    /// Without a scope.
+    center: Key<N>,
     radius: u32,
 }
 
-impl Condition {
-    fn holds(&self, fingerprint: &Key) -> bool {
-        distance(&self.center, fingerprint) <= self.radius
+/// What the conditions of a scan come to.
+struct Conditions<const N: usize> {
+    near: Vec<Condition<N>>,
+    /// The scope, if all of its columns are given.
+    scope: Option<u64>,
+    /// Whether the index cannot be sure that a row fulfils them.
+    recheck: bool,
+}
+
+impl<const N: usize> Conditions<N> {
+    /// The conditions that scan keys make; `None` if nothing fulfils them.
+    ///
+    /// # Safety
+    /// The keys are for operators of the operator classes of this index.
+    unsafe fn of(
+        index: pg_sys::Relation,
+        layout: &Layout,
+        keys: &[pg_sys::ScanKeyData],
+    ) -> Option<Self> {
+        let mut near = Vec::new();
+        let mut hashes = vec![None; layout.scope_columns];
+        // Another scope may have the same hash, and a ball's radius is not in the index.
+        let recheck = layout.balls || layout.scope_columns > 0;
+        for key in keys {
+            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
+                return None;
+            }
+            let column = key.sk_attno as usize - 1;
+            // SAFETY: the argument is of the type on the right side of the key's operator.
+            unsafe {
+                if column < layout.scope_columns {
+                    let value_type = match key.sk_subtype {
+                        pg_sys::InvalidOid => keys::attribute(index, column).atttypid,
+                        given => given,
+                    };
+                    let hash = keys::hash(index, column, value_type, key.sk_argument);
+                    // Two values that a column is to be equal to: at most one is its own, which
+                    // the recheck finds out.
+                    hashes[column] = Some(hash);
+                } else {
+                    near.push(near_condition(layout, key)?);
+                }
+            }
+        }
+        let scope = (layout.scope_columns > 0 && hashes.iter().all(Option::is_some))
+            .then(|| keys::scope(hashes.into_iter()));
+        Some(Conditions {
+            near,
+            scope,
+            recheck,
+        })
     }
 }
 
-/// How rows are found.
-enum Source {
-    /// `amrescan` has not been called yet.
-    Unset,
-    /// A condition that nothing fulfils.
-    Nothing,
-    /// No condition.
-    All(AllRows<WORDS>),
-    /// The narrowest condition.
-    Near(Scan<WORDS>),
+/// The condition that a key on the fingerprint makes; `None` if nothing fulfils it.
+unsafe fn near_condition<const N: usize>(
+    layout: &Layout,
+    key: &pg_sys::ScanKeyData,
+) -> Option<Condition<N>> {
+    let mut center = [0; N];
+    // SAFETY: the caller's promise; the operators of strategy 1, and all those of classes for
+    // balls, have a ball on their right side.
+    let radius = unsafe {
+        if layout.balls || key.sk_strategy == validate::WITHIN {
+            layout.ball(&mut center, key.sk_argument)?
+        } else {
+            layout.put_fingerprint(&mut center, key.sk_argument);
+            match key.sk_strategy {
+                validate::NEAR => validate::near_radius(layout.fingerprint_words),
+                _ => 0,
+            }
+        }
+    };
+    Some(Condition { center, radius })
 }
 
-/// A scan between its calls. It holds no lock and no pin: MVCC keeps rows that it may return from
-/// being replaced by others that its snapshot could see.
-struct State {
-    index: Index,
+/// How rows are found.
+enum Source<const N: usize> {
+    /// None, or no more.
+    Nothing,
+    /// All of them.
+    All(AllRows<N>),
+    /// Those near a query, in no order.
+    Near(Scan<N>),
+    /// By distance from a query, up to a radius if there is one, and then those without any.
+    Ordered {
+        nearest: Box<Nearest<N>>,
+        up_to: Option<u32>,
+        then_nulls: bool,
+    },
+    /// Those of a set that is sorted already, the next one last, and then those without a
+    /// fingerprint.
+    Sorted { rows: Vec<Tid>, then_nulls: bool },
+}
+
+/// A search between its calls, for whatever width of keys. It holds no lock and no pin: MVCC keeps
+/// rows that it may return from being replaced by others that its snapshot could see.
+trait Search {
+    /// Begins anew and says whether rows are to be rechecked.
+    ///
+    /// # Safety
+    /// The keys are for operators of the operator classes of the index.
+    unsafe fn restart(
+        &mut self,
+        keys: &[pg_sys::ScanKeyData],
+        order_bys: &[pg_sys::ScanKeyData],
+    ) -> bool;
+
+    /// Appends what comes next, perhaps nothing. False: there is no more.
+    fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
+
+    /// Lets go of its memory.
+    fn end(&mut self);
+}
+
+struct IndexSearch<const N: usize> {
+    index: Index<N>,
     /// Rows in the index when the scan began, for choosing plans.
     rows: f64,
-    source: Source,
-    /// The other conditions.
-    also: Vec<Condition>,
-    matches: Vec<Match<WORDS>>,
-    tids: Vec<Tid>,
-    given: usize,
+    source: Source<N>,
+    /// Conditions that the source does not see to.
+    also: Vec<Condition<N>>,
+    scope: Option<u64>,
+    matches: Vec<Match<N>>,
 }
 
-impl State {
-    /// Fills `tids` with what the next leaf has. False: there is no other leaf.
-    fn step(&mut self) -> bool {
-        self.tids.clear();
-        self.given = 0;
-        let tree = self.index.tree();
+impl<const N: usize> Search for IndexSearch<N> {
+    unsafe fn restart(
+        &mut self,
+        keys: &[pg_sys::ScanKeyData],
+        order_bys: &[pg_sys::ScanKeyData],
+    ) -> bool {
+        let layout = self.index.layout;
+        // SAFETY: the caller's promise.
+        let conditions = unsafe { Conditions::of(self.index.relation(), &layout, keys) };
+        let order: Vec<Key<N>> = (order_bys.iter())
+            // The distance to NULL is NULL for all rows: it orders nothing.
+            .filter(|key| key.sk_flags as u32 & pg_sys::SK_ISNULL == 0)
+            .map(|key| {
+                let mut center = [0; N];
+                // SAFETY: the operator has a fingerprint on its right side.
+                unsafe { layout.put_fingerprint(&mut center, key.sk_argument) };
+                center
+            })
+            .collect();
+        match conditions {
+            None => {
+                self.source = Source::Nothing;
+                false
+            }
+            Some(Conditions {
+                near,
+                scope,
+                recheck,
+            }) => {
+                self.scope = scope;
+                self.begin(near, &order);
+                recheck
+            }
+        }
+    }
+
+    fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
+        let more = self.find(tids);
+        let skipped = self.index.layout.scope_words();
+        let also = &self.also;
+        tids.extend(
+            (self.matches.iter())
+                .filter(|found| all_hold(also, &found.fingerprint, skipped))
+                .map(|found| found.tid),
+        );
+        more
+    }
+
+    fn end(&mut self) {
+        self.source = Source::Nothing;
+        self.also = Vec::new();
+        self.matches = Vec::new();
+    }
+}
+
+fn all_hold<const N: usize>(also: &[Condition<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
+    also.iter()
+        .all(|other| distance(&other.center, fingerprint, skipped) <= other.radius)
+}
+
+impl<const N: usize> IndexSearch<N> {
+    /// Appends rows of which nothing more is to be known to `tids`, and puts others in `matches`.
+    fn find(&mut self, tids: &mut Vec<Tid>) -> bool {
+        self.matches.clear();
+        let index = &self.index;
+        let tree = index.tree();
+        let plan = |radius| plan_of(&index.meta, &index.design, radius, self.rows);
+        let mut next = None;
         let more = match &mut self.source {
-            Source::Unset | Source::Nothing => false,
-            Source::All(scan) => self.index.sound(scan.step(&tree, &mut self.tids)),
-            Source::Near(scan) => {
-                self.matches.clear();
-                let more = self.index.sound(scan.step(&tree, &mut self.matches));
-                let also = &self.also;
-                self.tids.extend(
-                    (self.matches.iter())
-                        .filter(|found| also.iter().all(|c| c.holds(&found.fingerprint)))
-                        .map(|found| found.tid),
-                );
-                more
+            Source::Nothing => false,
+            Source::All(scan) => index.sound(scan.step(&tree, tids)),
+            Source::Near(scan) => index.sound(scan.step(&tree, &mut self.matches)),
+            Source::Ordered {
+                nearest,
+                up_to,
+                then_nulls,
+            } => {
+                let row = index.sound(nearest.next(&tree, plan));
+                let row = row.filter(|row| up_to.is_none_or(|up_to| row.distance <= up_to));
+                match row {
+                    Some(row) => self.matches.push(row),
+                    None if *then_nulls => {
+                        next = Some(Source::All(AllRows::nulls(&index.design, self.scope)));
+                    }
+                    None => next = Some(Source::Nothing),
+                }
+                true
+            }
+            Source::Sorted { rows, then_nulls } => {
+                match rows.pop() {
+                    Some(row) => tids.push(row),
+                    None if *then_nulls => {
+                        next = Some(Source::All(AllRows::nulls(&index.design, self.scope)));
+                    }
+                    None => next = Some(Source::Nothing),
+                }
+                true
             }
         };
         let root = tree.root();
         self.index.remember(root);
+        if let Some(next) = next {
+            self.source = next;
+        }
         more
     }
 
-    /// Begins anew with these conditions; `None` is one that nothing fulfils.
-    fn restart(&mut self, conditions: Option<Vec<Condition>>) {
-        self.tids.clear();
-        self.given = 0;
-        let Some(mut conditions) = conditions else {
-            self.source = Source::Nothing;
-            return;
-        };
-        let narrowest = (0..conditions.len()).min_by_key(|&i| conditions[i].radius);
-        let Some(narrowest) = narrowest.map(|i| conditions.swap_remove(i)) else {
-            self.source = Source::All(AllRows::new(&self.index.design));
-            return;
-        };
-        let plan = plan_of(&self.index.meta, &self.index.design, narrowest.radius, self.rows);
-        match &mut self.source {
-            Source::Near(scan) => scan.restart(plan, narrowest.center),
-            source => {
-                let design = self.index.design.clone();
-                *source = Source::Near(Scan::new(design, plan, narrowest.center));
+    /// Begins anew with these conditions, in the order of the distance to the first of some keys,
+    /// then to the next.
+    fn begin(&mut self, mut near: Vec<Condition<N>>, order: &[Key<N>]) {
+        let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
+        let narrowest = narrowest.map(|i| near.swap_remove(i));
+        self.also = near;
+        match (narrowest, order) {
+            (None, []) => {
+                self.source = Source::All(AllRows::new(&self.index.design, self.scope));
             }
+            (Some(near), []) => self.search(near),
+            (None, [query, then_by @ ..]) => self.search_in_order(*query, then_by, None),
+            (Some(near), [query, then_by @ ..]) if near.center == *query => {
+                self.search_in_order(*query, then_by, Some(near.radius));
+            }
+            (Some(near), order) => self.search_and_sort(near, order, false),
         }
-        self.also = conditions;
+    }
+
+    /// Whether rows of all scopes are looked at.
+    fn in_all_scopes(&self) -> bool {
+        self.scope.is_none() && self.index.layout.scope_columns > 0
+    }
+
+    fn scan_from(&self, center: Key<N>, radius: u32) -> Scan<N> {
+        let mut query = center;
+        if let Some(scope) = self.scope {
+            query[0] = scope;
+        }
+        let Index { design, meta, .. } = &self.index;
+        if !self.in_all_scopes() {
+            let plan = plan_of(meta, design, radius, self.rows);
+            return Scan::new(design.clone(), plan, query);
+        }
+        // Scopes stand apart, so that a table can only be read whole, as for all distances.
+        let plan = plan_of(meta, design, u32::MAX, 1.0);
+        let mut scan = Scan::new(design.clone(), plan, query).in_all_scopes();
+        scan.narrow(radius.min(design.bits()));
+        scan
+    }
+
+    fn search(&mut self, near: Condition<N>) {
+        if let Source::Near(scan) = &mut self.source
+            && self.index.layout.scope_columns == 0
+        {
+            // The usual case of a nested loop, which begins anew for each outer row.
+            let plan = plan_of(&self.index.meta, &self.index.design, near.radius, self.rows);
+            scan.restart(plan, near.center);
+            return;
+        }
+        self.source = Source::Near(self.scan_from(near.center, near.radius));
+    }
+
+    fn search_in_order(&mut self, query: Key<N>, then_by: &[Key<N>], up_to: Option<u32>) {
+        if self.in_all_scopes() {
+            let everything = Condition {
+                center: query,
+                radius: up_to.unwrap_or(u32::MAX),
+            };
+            let order: Vec<Key<N>> = [&[query], then_by].concat();
+            return self.search_and_sort(everything, &order, up_to.is_none());
+        }
+        let first = self.index.design.distance().min(up_to.unwrap_or(u32::MAX));
+        let scan = self.scan_from(query, first);
+        let nearest = Box::new(Nearest::new(scan, then_by.to_vec()));
+        self.source = Source::Ordered {
+            nearest,
+            up_to,
+            then_nulls: up_to.is_none(),
+        };
+    }
+
+    /// Rows near one thing in the order of their distance to another.
+    fn search_and_sort(&mut self, near: Condition<N>, order: &[Key<N>], then_nulls: bool) {
+        let skipped = self.index.layout.scope_words();
+        self.search(near);
+        let mut rows: Vec<(Vec<u32>, Tid)> = Vec::new();
+        let mut none = Vec::new();
+        while self.find(&mut none) {
+            pgrx::check_for_interrupts!();
+            rows.extend(
+                (self.matches.iter())
+                    .filter(|found| all_hold(&self.also, &found.fingerprint, skipped))
+                    .map(|found| {
+                        let far = |key: &Key<N>| distance(key, &found.fingerprint, skipped);
+                        (order.iter().map(far).collect(), found.tid)
+                    }),
+            );
+        }
+        self.matches.clear();
+        rows.sort_unstable_by(|a, b| b.cmp(a));
+        let rows = rows.into_iter().map(|(_, tid)| tid).collect();
+        self.source = Source::Sorted { rows, then_nulls };
     }
 }
 
-/// The condition that a scan key makes; `None` if nothing fulfils it.
-unsafe fn condition(key: &pg_sys::ScanKeyData) -> Option<Condition> {
-    if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
-        return None;
-    }
-    match key.sk_strategy {
-        validate::WITHIN => {
-            // SAFETY: this strategy's operators have a ball on their right side, and the balls of
-            // all types of 64 bits are laid out alike.
-            let ball = unsafe { Ball::<Fingerprint64>::from_datum(key.sk_argument) };
-            let radius = u32::try_from(ball.radius).ok()?;
-            Some(Condition { center: [ball.center.0], radius })
+/// What a scan's descriptor points to.
+struct State {
+    search: Box<dyn Search>,
+    /// Rows found and not yet given.
+    tids: Vec<Tid>,
+    given: usize,
+    recheck: bool,
+}
+
+impl State {
+    /// Whether there are rows to give, after looking for more if need be.
+    fn fill(&mut self) -> bool {
+        while self.given == self.tids.len() {
+            self.tids.clear();
+            self.given = 0;
+            if !self.search.step(&mut self.tids) {
+                return false;
+            }
+            pgrx::check_for_interrupts!();
         }
-        validate::NEAR => {
-            Some(Condition { center: key_of(key.sk_argument), radius: validate::NEAR_RADIUS })
-        }
-        _ => Some(Condition { center: key_of(key.sk_argument), radius: 0 }),
+        true
     }
 }
 
@@ -130,16 +381,23 @@ pub unsafe extern "C-unwind" fn begin(
     // dropped with the memory context, that is also when an error ends the scan.
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(relation, keys, order_bys);
-        let index = Index::open(relation);
-        let rows = index.rows();
+        let search: Box<dyn Search> = with_words!(words_of(relation), N => {
+            let index = Index::<N>::open(relation);
+            let rows = index.rows();
+            Box::new(IndexSearch {
+                index,
+                rows,
+                source: Source::Nothing,
+                also: Vec::new(),
+                scope: None,
+                matches: Vec::new(),
+            })
+        });
         let state = State {
-            index,
-            rows,
-            source: Source::Unset,
-            also: Vec::new(),
-            matches: Vec::new(),
+            search,
             tids: Vec::new(),
             given: 0,
+            recheck: false,
         };
         let state = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state);
         (*scan).opaque = state.cast();
@@ -152,28 +410,43 @@ pub unsafe extern "C-unwind" fn begin(
 pub unsafe extern "C-unwind" fn restart(
     scan: pg_sys::IndexScanDesc,
     keys: pg_sys::ScanKey,
-    key_count: i32,
-    _order_bys: pg_sys::ScanKey,
+    _key_count: i32,
+    order_bys: pg_sys::ScanKey,
     _order_by_count: i32,
 ) {
-    // SAFETY: the server passes a scan that `begin` made, and as many keys as it says.
+    // SAFETY: the server passes a scan that `begin` made, with as many keys as it was begun with,
+    // or null for those of last time.
     unsafe {
         let scan = &mut *scan;
-        if key_count > 0 && scan.numberOfKeys > 0 {
-            core::ptr::copy(keys, scan.keyData, scan.numberOfKeys as usize);
-        }
-        let keys = if scan.numberOfKeys > 0 {
-            core::slice::from_raw_parts(scan.keyData, scan.numberOfKeys as usize)
-        } else {
-            &[]
-        };
-        let conditions = keys.iter().map(|key| condition(key)).collect();
-        (*scan.opaque.cast::<State>()).restart(conditions);
+        let keys = copy_keys(keys, scan.keyData, scan.numberOfKeys);
+        let order_bys = copy_keys(order_bys, scan.orderByData, scan.numberOfOrderBys);
+        let state = &mut *scan.opaque.cast::<State>();
+        state.tids.clear();
+        state.given = 0;
+        state.recheck = state.search.restart(keys, order_bys);
         compat::count_index_scan(scan.indexRelation);
     }
 }
 
-/// `amgettuple`: the next row, in no particular order.
+/// Copies scan keys to where the scan keeps them, unless they are null, and returns those.
+unsafe fn copy_keys<'a>(
+    from: pg_sys::ScanKey,
+    to: pg_sys::ScanKey,
+    count: i32,
+) -> &'a [pg_sys::ScanKeyData] {
+    if count <= 0 {
+        return &[];
+    }
+    // SAFETY: the caller passes two arrays of that length, the first of which may be null.
+    unsafe {
+        if !from.is_null() {
+            core::ptr::copy(from, to, count as usize);
+        }
+        core::slice::from_raw_parts(to, count as usize)
+    }
+}
+
+/// `amgettuple`: the next row.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn next_row(
     scan: pg_sys::IndexScanDesc,
@@ -183,21 +456,17 @@ pub unsafe extern "C-unwind" fn next_row(
     unsafe {
         let scan = &mut *scan;
         let state = &mut *scan.opaque.cast::<State>();
-        loop {
-            if let Some(tid) = state.tids.get(state.given) {
-                state.given += 1;
-                let pointer = &mut scan.xs_heaptid;
-                pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
-                // The index has measured the distance itself. Under a snapshot without MVCC the
-                // row may have been replaced since.
-                scan.xs_recheck = !compat::is_mvcc_snapshot(scan.xs_snapshot);
-                return true;
-            }
-            if !state.step() {
-                return false;
-            }
-            pgrx::check_for_interrupts!();
+        if !state.fill() {
+            return false;
         }
+        let tid = state.tids[state.given];
+        state.given += 1;
+        pgrx::itemptr::item_pointer_set_all(&mut scan.xs_heaptid, tid.block, tid.offset);
+        // The index has measured the distance itself. Under a snapshot without MVCC the row may
+        // have been replaced since.
+        scan.xs_recheck = state.recheck || !compat::is_mvcc_snapshot(scan.xs_snapshot);
+        scan.xs_recheckorderby = false;
+        true
     }
 }
 
@@ -212,19 +481,17 @@ pub unsafe extern "C-unwind" fn all_rows(
         let state = &mut *(*scan).opaque.cast::<State>();
         let mut pointers: Vec<pg_sys::ItemPointerData> = Vec::new();
         let mut count = 0;
-        while state.step() {
-            pgrx::check_for_interrupts!();
+        while state.fill() {
             pointers.clear();
-            pointers.extend(state.tids.iter().map(|tid| {
+            pointers.extend(state.tids[state.given..].iter().map(|tid| {
                 let mut pointer = pg_sys::ItemPointerData::default();
                 pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
                 pointer
             }));
-            if !pointers.is_empty() {
-                let (start, length) = (pointers.as_mut_ptr(), pointers.len());
-                pg_sys::tbm_add_tuples(bitmap, start, length as i32, false);
-                count += length as i64;
-            }
+            state.given = state.tids.len();
+            let (start, length) = (pointers.as_mut_ptr(), pointers.len());
+            pg_sys::tbm_add_tuples(bitmap, start, length as i32, state.recheck);
+            count += length as i64;
         }
         count
     }
@@ -237,9 +504,8 @@ pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
     // state goes with its memory context.
     unsafe {
         let state = &mut *(*scan).opaque.cast::<State>();
-        state.source = Source::Unset;
-        state.also = Vec::new();
-        state.matches = Vec::new();
+        state.search.end();
         state.tids = Vec::new();
+        state.given = 0;
     }
 }

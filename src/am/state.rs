@@ -1,42 +1,57 @@
 //! What a backend knows of an index: its meta page, and the designs and plans made from it.
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use neardup_blocktree::design::Design;
+use neardup_blocktree::design::{Design, ENTRIES_PER_LEAF};
 use neardup_blocktree::meta::{self, Meta, MetaError, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::PageStore;
+use neardup_blocktree::tree::Tree;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::keys::Layout;
 use crate::pg::errors::UserError;
 use crate::storage::pages::IndexPages;
 
-/// Words of a key: those of a 64-bit fingerprint.
-pub const WORDS: usize = 1;
-
-/// An index's fingerprint, as keys are made of.
-pub type Key = neardup_blocktree::key::Key<WORDS>;
-
-type Tree<'a> = neardup_blocktree::tree::Tree<'a, IndexPages, WORDS>;
-
-/// An open index with what its meta page says.
-pub struct Index {
-    relation: pg_sys::Relation,
+/// What the relation cache remembers of an index, in one piece of plain memory.
+#[derive(Clone, Copy)]
+struct Cached {
     /// The meta page, as it was when this backend read it first. Only the root changes later.
+    meta: Meta,
+    layout: Layout,
+}
+
+/// An open index with what its meta page says. Keys have `N` words.
+pub struct Index<const N: usize> {
+    relation: pg_sys::Relation,
+    /// What its columns make of keys.
+    pub layout: Layout,
+    /// The meta page.
     pub meta: Meta,
     /// The design that it names.
-    pub design: Rc<Design<WORDS>>,
+    pub design: Rc<Design<N>>,
     /// Its pages.
     pub pages: IndexPages,
 }
 
-impl Index {
+/// The words of an open index's keys.
+///
+/// # Safety
+/// The relation is an index of this access method.
+pub unsafe fn words_of(relation: pg_sys::Relation) -> usize {
+    // SAFETY: the caller's promise.
+    usize::from(unsafe { cached(relation) }.meta.words)
+}
+
+impl<const N: usize> Index<N> {
     /// Reads the meta page, or what the relation cache remembers of it.
     ///
     /// # Safety
-    /// The relation is an index of this access method and stays open as long as the result lives.
+    /// The relation is an index of this access method, with keys of `N` words, and stays open as
+    /// long as the result lives.
     pub unsafe fn open(relation: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Self::with_pages(relation, IndexPages::new(relation)) }
@@ -47,27 +62,25 @@ impl Index {
     /// # Safety
     /// As for [`Index::open`]; the pages are this relation's.
     pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
-        // SAFETY: `rd_amcache` is null or what was put there below. It is plain memory, which the
-        // server frees in one piece whenever the index may have been rebuilt.
-        let meta = unsafe {
-            let cached = (*relation).rd_amcache.cast::<Meta>();
-            if cached.is_null() {
-                let meta = read_meta(relation, &pages);
-                let place =
-                    pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Meta>());
-                place.cast::<Meta>().write(meta);
-                (*relation).rd_amcache = place;
-                meta
-            } else {
-                *cached
-            }
-        };
+        // SAFETY: the caller's promise.
+        let Cached { meta, layout } = unsafe { cached(relation) };
         let design = design_of(relation, &meta);
-        Index { relation, meta, design, pages }
+        Index {
+            relation,
+            layout,
+            meta,
+            design,
+            pages,
+        }
+    }
+
+    /// The relation.
+    pub fn relation(&self) -> pg_sys::Relation {
+        self.relation
     }
 
     /// The tree, from the newest root that this backend knows.
-    pub fn tree(&self) -> Tree<'_> {
+    pub fn tree(&self) -> Tree<'_, IndexPages, N> {
         Tree::new(&self.pages, self.meta.root)
     }
 
@@ -75,10 +88,10 @@ impl Index {
     pub fn remember(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
-            // SAFETY: as in `with_pages`; null if the server has dropped it since.
+            // SAFETY: as in `cached`; null if the server has dropped it since.
             unsafe {
-                if let Some(cached) = (*self.relation).rd_amcache.cast::<Meta>().as_mut() {
-                    cached.root = root;
+                if let Some(cached) = (*self.relation).rd_amcache.cast::<Cached>().as_mut() {
+                    cached.meta.root = root;
                 }
             }
         }
@@ -98,7 +111,7 @@ impl Index {
 
 /// The number of rows in an index of so many blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
-    neardup_blocktree::design::ENTRIES_PER_LEAF * blocks / f64::from(meta.tables.max(1))
+    ENTRIES_PER_LEAF * blocks / f64::from(meta.tables.max(1))
 }
 
 /// The name of an open relation.
@@ -109,16 +122,43 @@ pub unsafe fn name(relation: pg_sys::Relation) -> String {
     // SAFETY: the caller's promise; a name is a C string in a fixed array.
     unsafe {
         let name = (*(*relation).rd_rel).relname.data.as_ptr();
-        core::ffi::CStr::from_ptr(name).to_string_lossy().into_owned()
+        core::ffi::CStr::from_ptr(name)
+            .to_string_lossy()
+            .into_owned()
     }
 }
 
-unsafe fn read_meta(relation: pg_sys::Relation, pages: &IndexPages) -> Meta {
+unsafe fn cached(relation: pg_sys::Relation) -> Cached {
+    // SAFETY: `rd_amcache` is null or what was put there below. It is plain memory, which the
+    // server frees in one piece whenever the index may have been rebuilt.
+    unsafe {
+        let place = (*relation).rd_amcache.cast::<Cached>();
+        if let Some(cached) = place.as_ref() {
+            return *cached;
+        }
+        let layout = Layout::of(relation);
+        let meta = read_meta(relation, &layout);
+        let cached = Cached { meta, layout };
+        let place = pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Cached>());
+        place.cast::<Cached>().write(cached);
+        (*relation).rd_amcache = place;
+        cached
+    }
+}
+
+unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
+    // SAFETY: the caller's relation is open.
+    let pages = unsafe { IndexPages::new(relation) };
     let meta = meta::read(&pages.read(0));
     match meta {
-        Ok(meta) if usize::from(meta.words) == WORDS && meta.scope_words == 0 => meta,
+        Ok(meta)
+            if usize::from(meta.words) == layout.words()
+                && usize::from(meta.scope_words) == layout.scope_words() =>
+        {
+            meta
+        }
         Ok(_) => {
-            let what = "keys of a width that its type does not have";
+            let what = "keys of another layout than its columns make";
             // SAFETY: the caller's relation is open.
             unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
         }
@@ -129,9 +169,15 @@ unsafe fn read_meta(relation: pg_sys::Relation, pages: &IndexPages) -> Meta {
             let name = unsafe { name(relation) };
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("index \"{name}\" has layout version {version}, which this version of neardup does not know"),
+                format!(
+                    "index \"{name}\" has layout version {version}, \
+                     which this version of neardup does not know"
+                ),
             )
-            .detail(format!("It reads and writes layout version {}.", meta::VERSION))
+            .detail(format!(
+                "It reads and writes layout version {}.",
+                meta::VERSION
+            ))
             .hint(format!("REINDEX INDEX {name};"))
             .raise()
         }
@@ -152,40 +198,65 @@ unsafe fn raise_corruption(relation: pg_sys::Relation, corruption: &Corruption) 
     .raise()
 }
 
-thread_local! {
-    /// Designs by distance and blocks. There are few, and each is small.
-    static DESIGNS: RefCell<HashMap<(u8, u8), Rc<Design<WORDS>>>> = RefCell::default();
-    /// Plans by distance, blocks, radius, and the number of rows as a power of two.
-    static PLANS: RefCell<HashMap<(u8, u8, u32, i32), Rc<Plan<WORDS>>>> = RefCell::default();
+/// What a design is made from: words, words of the scope, distance, blocks.
+type Known = (u8, u8, u8, u8);
+
+fn known(meta: &Meta) -> Known {
+    (meta.words, meta.scope_words, meta.distance, meta.blocks)
 }
 
-fn design_of(relation: pg_sys::Relation, meta: &Meta) -> Rc<Design<WORDS>> {
-    let known = (meta.distance, meta.blocks);
-    if let Some(design) = DESIGNS.with_borrow(|designs| designs.get(&known).cloned()) {
-        return design;
+/// What a backend makes once, of whatever width.
+type Cache<K> = RefCell<HashMap<K, Rc<dyn Any>>>;
+
+thread_local! {
+    /// Designs. There are few, and each is small. The words say of what type each is.
+    static DESIGNS: Cache<Known> = RefCell::default();
+    /// Plans by design, radius, and the number of rows as a power of two.
+    static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
+}
+
+/// What a cache has for a key, or what is made for it now.
+fn remembered<K: std::hash::Hash + Eq, T: 'static>(
+    cache: &'static std::thread::LocalKey<Cache<K>>,
+    key: K,
+    make: impl FnOnce() -> T,
+) -> Rc<T> {
+    let found = cache.with_borrow(|cache| cache.get(&key).cloned());
+    if let Some(Ok(value)) = found.map(Rc::downcast::<T>) {
+        return value;
     }
-    let design = Design::new(u32::from(meta.distance), u32::from(meta.blocks))
-        .ok()
-        .filter(|design| design.tables().len() == usize::from(meta.tables));
-    let Some(design) = design else {
-        let what = "meta page with an impossible design";
-        // SAFETY: the caller's relation is open.
-        unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
-    };
-    let design = Rc::new(design);
-    DESIGNS.with_borrow_mut(|designs| designs.insert(known, design.clone()));
-    design
+    let value = Rc::new(make());
+    cache.with_borrow_mut(|cache| cache.insert(key, value.clone()));
+    value
+}
+
+fn design_of<const N: usize>(relation: pg_sys::Relation, meta: &Meta) -> Rc<Design<N>> {
+    remembered(&DESIGNS, known(meta), || {
+        let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
+        let design = Design::in_scope(meta.scope_words > 0, distance, blocks).ok();
+        match design.filter(|design| design.tables().len() == usize::from(meta.tables)) {
+            Some(design) => design,
+            None => {
+                let what = "meta page with an impossible design";
+                // SAFETY: the caller's relation is open.
+                unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
+            }
+        }
+    })
 }
 
 /// The plan for searches of a radius among so many rows.
-pub fn plan_of(meta: &Meta, design: &Design<WORDS>, radius: u32, rows: f64) -> Rc<Plan<WORDS>> {
-    // Rows to a power of two are as good as their exact number, and keep the plans few.
+pub fn plan_of<const N: usize>(
+    meta: &Meta,
+    design: &Design<N>,
+    radius: u32,
+    rows: f64,
+) -> Rc<Plan<N>> {
+    // A radius beyond the width holds everything; rows to a power of two are as good as their
+    // exact number. Both keep the plans few.
+    let radius = radius.min(design.bits());
     let magnitude = rows.max(1.0).log2().round();
-    let known = (meta.distance, meta.blocks, radius, magnitude as i32);
-    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(&known).cloned()) {
-        return plan;
-    }
-    let plan = Rc::new(Plan::new(design, radius, magnitude.exp2()));
-    PLANS.with_borrow_mut(|plans| plans.insert(known, plan.clone()));
-    plan
+    remembered(&PLANS, (known(meta), radius, magnitude as i32), || {
+        Plan::new(design, radius, magnitude.exp2())
+    })
 }

@@ -4,7 +4,8 @@ use core::ffi::c_void;
 use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
-use super::state::Index;
+use super::keys::with_words;
+use super::state::{Index, words_of};
 use crate::storage::pages::IndexPages;
 
 /// Takes away the entries of the rows that the callback calls dead.
@@ -19,7 +20,6 @@ pub unsafe extern "C-unwind" fn bulk_delete(
     unsafe {
         let relation = (*info).index;
         let pages = IndexPages::for_vacuum(relation, (*info).strategy);
-        let index = Index::with_pages(relation, pages);
         let is_dead = |tid: Tid| {
             let mut pointer = pg_sys::ItemPointerData::default();
             pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
@@ -29,9 +29,13 @@ pub unsafe extern "C-unwind" fn bulk_delete(
                 })
             })
         };
-        let found = index.sound(index.tree().vacuum(index.design.null_table(), is_dead));
+        let (found, blocks) = with_words!(words_of(relation), N => {
+            let index = Index::<N>::with_pages(relation, pages);
+            let found = index.tree().vacuum(index.design.null_table(), is_dead);
+            (index.sound(found), index.pages.blocks())
+        });
         let stats = or_new(stats);
-        (*stats).num_pages = index.pages.blocks();
+        (*stats).num_pages = blocks;
         (*stats).num_index_tuples = found.rows as f64;
         (*stats).estimated_count = false;
         // Rows, not entries: each row stood in all tables.

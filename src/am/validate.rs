@@ -1,103 +1,162 @@
 //! The operators that an operator class may have, and `amvalidate`, which checks them.
-use core::ffi::CStr;
-
+//!
+//! There are three kinds of classes: for fingerprints, for balls (whose centres are stored, for
+//! constraints of any radius), and for the columns of a scope, which are compared for equality.
 use pgrx::{pg_guard, pg_sys};
-
-use crate::types::{Ball, Fingerprint64};
 
 /// The highest strategy number.
 pub const STRATEGIES: u16 = 4;
 /// `fp <@ ball`.
 pub const WITHIN: u16 = 1;
-/// `a ~= b`: within [`NEAR_RADIUS`].
+/// `a ~= b`: within [`near_radius`] or, for balls, within each other's.
 pub const NEAR: u16 = 2;
 /// `a = b`.
 pub const EQUAL: u16 = 3;
+/// `ORDER BY a <#> b`: the distance as an integer.
+pub const DISTANCE: u16 = 4;
 
-/// The conventional threshold for fingerprints of 64 bits (Manku, Jain, Das Sarma, WWW 2007).
-pub const NEAR_RADIUS: u32 = 3;
+/// The conventional threshold of `~=` for fingerprints of so many 64-bit words: 3 of 64 bits
+/// (Manku, Jain, Das Sarma, WWW 2007), the same share of 128, and 31 of 256 (as is usual for PDQ,
+/// Facebook, 2019).
+pub fn near_radius(words: usize) -> u32 {
+    match words {
+        1 => 3,
+        2 => 6,
+        _ => 31,
+    }
+}
 
-/// Bytes of a ball around a fingerprint of 64 bits.
-const BALL_SIZE: i16 = size_of::<Ball<Fingerprint64>>() as i16;
-
-/// Checks an operator class: its type, and each operator's strategy and types.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
-    // SAFETY: the server calls within a transaction; the cache entries are released below.
+/// The operators of a family.
+unsafe fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
+    // SAFETY: a look-up in the catalogue cache, whose entries are copied before it is released.
     unsafe {
-        let tuple = pg_sys::SearchSysCache1(
-            pg_sys::SysCacheIdentifier::CLAOID as i32,
-            pg_sys::Datum::from(opclass),
-        );
-        if tuple.is_null() {
-            panic!("cache lookup failed for operator class {}", opclass.to_u32());
-        }
-        let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_opclass>();
-        let (family, input) = ((*form).opcfamily, (*form).opcintype);
-        pg_sys::ReleaseSysCache(tuple);
-
-        let mut sound = true;
-        if pg_sys::get_typlen(input) != 8 {
-            complain("operator class is for a type that has not 64 bits", opclass);
-            sound = false;
-        }
-        let members = pg_sys::SearchSysCacheList(
+        let list = pg_sys::SearchSysCacheList(
             pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32,
             1,
             pg_sys::Datum::from(family),
             pg_sys::Datum::from(0),
             pg_sys::Datum::from(0),
         );
-        let mut found = [false; STRATEGIES as usize + 1];
-        for i in 0..(*members).n_members {
-            let member = *(*members).members.as_ptr().add(i as usize);
-            let form = pg_sys::GETSTRUCT(&raw mut (*member).tuple)
-                .cast::<pg_sys::FormData_pg_amop>();
-            match problem(&*form, input) {
-                None => found[(*form).amopstrategy as usize] = true,
-                Some(problem) => {
-                    complain(problem, (*form).amopopr);
-                    sound = false;
-                }
-            }
-        }
-        pg_sys::ReleaseCatCacheList(members);
-        if !found[usize::from(WITHIN)] {
-            complain("operator class lacks the operator <@ (strategy 1)", opclass);
-            sound = false;
-        }
-        sound
+        let forms = (0..(*list).n_members)
+            .map(|i| {
+                let member = *(*list).members.as_ptr().add(i as usize);
+                *pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_amop>()
+            })
+            .collect();
+        pg_sys::ReleaseCatCacheList(list);
+        forms
     }
 }
 
-/// What is wrong with an operator of a family for `input`.
-unsafe fn problem(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> Option<&'static str> {
-    if form.amoppurpose as u8 != pg_sys::AMOP_SEARCH {
-        return Some("operator class has an ordering operator, which this version does not know");
-    }
-    if form.amoplefttype != input {
-        return Some("operator's left side is not the class's type");
-    }
-    let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
-    let right_is_sound = match strategy {
-        WITHIN => {
-            // SAFETY: looks up a catalogue.
-            let length = unsafe { pg_sys::get_typlen(form.amoprighttype) };
-            length == BALL_SIZE
+/// The operator `<@` of a family with a type on its left; InvalidOid if it has none.
+///
+/// # Safety
+/// Within a transaction.
+pub unsafe fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: the caller's promise.
+    unsafe { members(family) }
+        .iter()
+        .find(|form| form.amopstrategy == WITHIN as i16 && form.amoplefttype == input)
+        .map_or(pg_sys::InvalidOid, |form| form.amopopr)
+}
+
+/// What a class is for.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Values of so many bytes.
+    Fingerprint(i16),
+    /// Balls around values of so many bytes.
+    Ball(i16),
+    Scope,
+}
+
+/// Checks an operator class: its type, and each operator's strategy and types.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
+    // SAFETY: the server calls within a transaction; the cache entry is released when it is read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::CLAOID as i32,
+            pg_sys::Datum::from(opclass),
+        );
+        if tuple.is_null() {
+            panic!(
+                "cache lookup failed for operator class {}",
+                opclass.to_u32()
+            );
         }
-        NEAR | EQUAL => form.amoprighttype == input,
+        let form = *pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_opclass>();
+        pg_sys::ReleaseSysCache(tuple);
+
+        let (input, stored) = (form.opcintype, form.opckeytype);
+        let members = members(form.opcfamily);
+        let has = |strategy: u16| {
+            let fits = |form: &&pg_sys::FormData_pg_amop| form.amoplefttype == input;
+            members
+                .iter()
+                .filter(fits)
+                .any(|form| form.amopstrategy == strategy as i16)
+        };
+        let kind = if stored != pg_sys::InvalidOid {
+            Kind::Ball(pg_sys::get_typlen(stored))
+        } else if has(WITHIN) {
+            Kind::Fingerprint(pg_sys::get_typlen(input))
+        } else {
+            Kind::Scope
+        };
+        let mut problems: Vec<(&str, pg_sys::Oid)> = members
+            .iter()
+            .filter_map(|form| Some((problem(form, kind)?, form.amopopr)))
+            .collect();
+        match kind {
+            Kind::Fingerprint(size) if !matches!(size, 8 | 16 | 32) => {
+                problems.push(("operator class is for a type of an unknown width", opclass));
+            }
+            Kind::Ball(size) if pg_sys::get_typlen(input) != size + 8 => {
+                problems.push((
+                    "operator class stores what is not its balls' centre",
+                    opclass,
+                ));
+            }
+            Kind::Ball(_) if !has(NEAR) => {
+                problems.push(("operator class lacks the operator ~= (strategy 2)", opclass));
+            }
+            Kind::Scope if !has(EQUAL) => {
+                problems.push(("operator class lacks the operator = (strategy 3)", opclass));
+            }
+            _ => (),
+        }
+        for (what, object) in &problems {
+            // As INFO, as the server's own access methods tell it.
+            pgrx::info!("neardup: {what} (object {})", object.to_u32());
+        }
+        problems.is_empty()
+    }
+}
+
+/// What is wrong with an operator of a class of some kind.
+unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: Kind) -> Option<&'static str> {
+    let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
+    let same = form.amoprighttype == form.amoplefttype;
+    let sound = match (kind, strategy) {
+        (Kind::Fingerprint(size), WITHIN) => {
+            // SAFETY: looks up a catalogue.
+            let ball = unsafe { pg_sys::get_typlen(form.amoprighttype) };
+            ball == size + 8
+        }
+        (Kind::Fingerprint(_), NEAR | EQUAL | DISTANCE) | (Kind::Ball(_), NEAR) => same,
+        // Integers of all widths hash alike.
+        (Kind::Scope, EQUAL) => true,
         _ => return Some("operator class has an operator with an unknown strategy number"),
+    };
+    let (purpose, expected) = match strategy {
+        DISTANCE => (pg_sys::AMOP_ORDER, pg_sys::INT4OID),
+        _ => (pg_sys::AMOP_SEARCH, pg_sys::BOOLOID),
     };
     // SAFETY: looks up a catalogue.
     let result = unsafe { pg_sys::get_op_rettype(form.amopopr) };
-    if !right_is_sound || result != pg_sys::BOOLOID {
-        return Some("operator has other types than its strategy asks for");
+    if !sound || result != expected || form.amoppurpose as u8 != purpose {
+        return Some("operator has other types, or another purpose, than its strategy asks for");
     }
     None
-}
-
-/// Tells as INFO, as the server's own access methods do, what is wrong with which object.
-fn complain(what: &str, object: pg_sys::Oid) {
-    const ACCESS_METHOD: &CStr = c"neardup";
-    pgrx::info!("{}: {what} (object {})", ACCESS_METHOD.to_string_lossy(), object.to_u32());
 }

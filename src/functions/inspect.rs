@@ -1,11 +1,12 @@
 //! Looking inside an index, for anyone who has doubts: `neardup_index_check`.
 use core::ffi::c_void;
 
-use neardup_blocktree::key::Tid;
+use neardup_blocktree::check::CheckStats;
+use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
-use crate::am::insert::{key_of, tid_of};
-use crate::am::state::{Index, name};
+use crate::am::keys::{Layout, tid_of, with_words};
+use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::relation::LockedIndex;
@@ -14,11 +15,9 @@ export! {
     guarded "neardup_index_check" => index_check;
 }
 
-/// A row as the index has it: its address, packed, and its fingerprint.
-type IndexedRow = (u64, Option<u64>);
-
 /// `neardup_index_check(index, heap)`: every invariant of the tree and, with `heap`, that each
-/// visible row of the table stands in it once. Takes 24 bytes of memory a row for the latter.
+/// visible row of the table stands in it once. For the latter it takes memory for each row: 16
+/// bytes and the words of the index's keys.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let with_heap = call.arg(1).value() != 0;
     // As amcheck's bt_index_parent_check: nobody writes meanwhile.
@@ -27,48 +26,65 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     // the end of this function.
     unsafe {
         let relations = LockedIndex::open(pg_sys::Oid::from(call.arg(0).value() as u32), lock);
-        let index = Index::open(relations.index());
-        let mut rows: Vec<IndexedRow> = Vec::new();
-        let null_table = index.design.null_table();
-        let stats = index.sound(index.tree().check(&index.design, |table, tid, key| {
-            if with_heap && (table == 0 || table == null_table) {
-                rows.push((tid.packed(), (table == 0).then_some(key[0])));
-            }
-        }));
-        if with_heap {
-            rows.sort_unstable();
-            if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                damaged(&relations, pair[0].0, "stands in the index twice");
-            }
-            check_heap(&relations, rows);
-        }
-        let counts =
-            [stats.rows, stats.null_rows, stats.entries, stats.leaves, stats.inner_pages];
+        let stats = with_words!(words_of(relations.index()), N => {
+            check_index::<N>(&relations, with_heap)
+        });
+        let counts = [
+            stats.rows,
+            stats.null_rows,
+            stats.entries,
+            stats.leaves,
+            stats.inner_pages,
+        ];
         call.return_record(&counts.map(|count| pg_sys::Datum::from(count as i64)))
     }
 }
 
+/// A row as the index has it: its address, packed, and its key, if it has a fingerprint.
+type IndexedRow<const N: usize> = (u64, Option<Key<N>>);
+
+unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
+    // SAFETY: the relation is open, and keys have `N` words.
+    let index = unsafe { Index::<N>::open(relations.index()) };
+    let mut rows: Vec<IndexedRow<N>> = Vec::new();
+    let null_table = index.design.null_table();
+    let stats = index.sound(index.tree().check(&index.design, |table, tid, key| {
+        if with_heap && (table == 0 || table == null_table) {
+            rows.push((tid.packed(), (table == 0).then_some(*key)));
+        }
+    }));
+    if with_heap {
+        rows.sort_unstable();
+        if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            damaged(relations, pair[0].0, "stands in the index twice");
+        }
+        // SAFETY: as above.
+        unsafe { check_heap(&index, relations, rows) };
+    }
+    stats
+}
+
 /// What the scan of the table compares with.
-struct Comparison<'a> {
+struct Comparison<'a, const N: usize> {
     relations: &'a LockedIndex,
-    rows: Vec<IndexedRow>,
+    layout: Layout,
+    rows: Vec<IndexedRow<N>>,
 }
 
 /// Checks that each row of the table that a new snapshot sees is among those of the index.
-unsafe fn check_heap(relations: &LockedIndex, rows: Vec<IndexedRow>) {
+unsafe fn check_heap<const N: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    rows: Vec<IndexedRow<N>>,
+) {
     // SAFETY: both relations are open and locked; the scan ends within this function, and so does
     // the snapshot's registration.
     unsafe {
+        let layout = index.layout;
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
-        let scan = pg_sys::table_beginscan_strat(
-            heap,
-            snapshot,
-            0,
-            core::ptr::null_mut(),
-            true,
-            true,
-        );
+        let scan =
+            pg_sys::table_beginscan_strat(heap, snapshot, 0, core::ptr::null_mut(), true, true);
         // As amcheck does it: with a snapshot of our own, and no constraint to check.
         let info = pg_sys::BuildIndexInfo(index);
         (*info).ii_Concurrent = true;
@@ -76,14 +92,18 @@ unsafe fn check_heap(relations: &LockedIndex, rows: Vec<IndexedRow>) {
         (*info).ii_ExclusionOps = core::ptr::null_mut();
         (*info).ii_ExclusionProcs = core::ptr::null_mut();
         (*info).ii_ExclusionStrats = core::ptr::null_mut();
-        let mut comparison = Comparison { relations, rows };
+        let mut comparison = Comparison {
+            relations,
+            layout,
+            rows,
+        };
         pg_sys::table_index_build_scan(
             heap,
             index,
             info,
             true,
             false,
-            Some(compare_row),
+            Some(compare_row::<N>),
             (&raw mut comparison).cast(),
             scan,
         );
@@ -92,8 +112,8 @@ unsafe fn check_heap(relations: &LockedIndex, rows: Vec<IndexedRow>) {
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn compare_row(
-    _index: pg_sys::Relation,
+unsafe extern "C-unwind" fn compare_row<const N: usize>(
+    index: pg_sys::Relation,
     tid: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
     isnull: *mut bool,
@@ -102,12 +122,17 @@ unsafe extern "C-unwind" fn compare_row(
 ) {
     // SAFETY: the server passes a row and what `check_heap` gave it.
     unsafe {
-        let comparison = &*state.cast::<Comparison>();
-        let row = (tid_of(tid).packed(), (!*isnull).then(|| key_of(*values)[0]));
+        let comparison = &*state.cast::<Comparison<N>>();
+        let (key, has_fingerprint) = comparison.layout.key::<N>(index, values, isnull);
+        let row = (tid_of(tid).packed(), has_fingerprint.then_some(key));
         match comparison.rows.binary_search_by_key(&row.0, |row| row.0) {
             Err(_) => damaged(comparison.relations, row.0, "is missing in the index"),
             Ok(i) if comparison.rows[i] != row => {
-                damaged(comparison.relations, row.0, "has another fingerprint in the index");
+                damaged(
+                    comparison.relations,
+                    row.0,
+                    "has another fingerprint in the index",
+                );
             }
             Ok(_) => (),
         }
@@ -123,6 +148,8 @@ fn damaged(relations: &LockedIndex, packed: u64, what: &str) -> ! {
         format!("index \"{name}\" does not agree with its table"),
     )
     .detail(format!("The row ({block},{offset}) {what}."))
-    .hint(format!("REINDEX INDEX {name} makes it anew from the table."))
+    .hint(format!(
+        "REINDEX INDEX {name} makes it anew from the table."
+    ))
     .raise()
 }

@@ -1,2 +1,3 @@
 //! The SQL functions, a file for each family.
-pub mod inspect;
+mod inspect;
+mod simhash;

@@ -49,7 +49,11 @@ impl Call {
             let mut descriptor = core::ptr::null_mut();
             pg_sys::get_call_result_type(self.0, core::ptr::null_mut(), &raw mut descriptor);
             let descriptor = pg_sys::BlessTupleDesc(descriptor);
-            assert_eq!((*descriptor).natts as usize, columns.len(), "declared in the SQL script");
+            assert_eq!(
+                (*descriptor).natts as usize,
+                columns.len(),
+                "declared in the SQL script"
+            );
             let nulls = vec![false; columns.len()];
             let (values, nulls) = (columns.as_ptr().cast_mut(), nulls.as_ptr().cast_mut());
             let tuple = pg_sys::heap_form_tuple(descriptor, values, nulls);

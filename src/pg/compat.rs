@@ -63,7 +63,7 @@ pub fn save_soft_error(
         (*save).error_occurred = true;
         if (*save).details_wanted {
             let data = pg_sys::palloc0(size_of::<pg_sys::ErrorData>()).cast::<pg_sys::ErrorData>();
-            (*data).elevel = pg_sys::ERROR as core::ffi::c_int;
+            (*data).elevel = pgrx::PgLogLevel::ERROR as core::ffi::c_int;
             (*data).sqlerrcode = code as core::ffi::c_int;
             (*data).message = copy(message);
             (*data).detail = detail.map_or(core::ptr::null_mut(), |text| copy(text));
@@ -93,7 +93,8 @@ pub unsafe fn relation_needs_wal(relation: pg_sys::Relation) -> bool {
     // SAFETY: the caller's promise. What a C macro tests is tested here: a permanent relation,
     // unless its file is new in this transaction and `wal_level` is `minimal`.
     unsafe {
-        let permanent = (*(*relation).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
+        let permanent =
+            (*(*relation).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
         // 0 is InvalidSubTransactionId.
         let new_file = (*relation).rd_createSubid != 0 || first_locator_subid(relation) != 0;
         permanent && (pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32 || !new_file)
@@ -144,7 +145,10 @@ pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
 /// The relation is open.
 #[cfg(not(any(feature = "pg14", feature = "pg15")))]
 pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
-    let target = pg_sys::BufferManagerRelation { rel: relation, ..Default::default() };
+    let target = pg_sys::BufferManagerRelation {
+        rel: relation,
+        ..Default::default()
+    };
     // SAFETY: the caller's promise.
     unsafe {
         pg_sys::ExtendBufferedRel(
@@ -176,7 +180,9 @@ pub unsafe fn vacuum_delay_point() {
 /// Between `XLogBeginInsert` and `XLogInsert`; the data lives until then.
 pub unsafe fn xlog_register_buffer_data(block_id: u8, data: &[u8]) {
     // SAFETY: the caller's promise; the server only reads.
-    unsafe { pg_sys::XLogRegisterBufData(block_id, data.as_ptr().cast_mut().cast(), data.len() as _) }
+    unsafe {
+        pg_sys::XLogRegisterBufData(block_id, data.as_ptr().cast_mut().cast(), data.len() as _)
+    }
 }
 
 /// Notes the log position that a page's last change has (`PageSetLSN`): two halves, the upper first.
@@ -196,7 +202,10 @@ pub unsafe fn log_new_pages(
     blocks: &[pg_sys::BlockNumber],
     pages: &mut [[u8; pg_sys::BLCKSZ as usize]],
 ) {
-    let mut starts: Vec<_> = pages.iter_mut().map(|page| page.as_mut_ptr().cast()).collect();
+    let mut starts: Vec<_> = pages
+        .iter_mut()
+        .map(|page| page.as_mut_ptr().cast())
+        .collect();
     // SAFETY: the caller's promise; the server does not change the block numbers.
     unsafe {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -204,7 +213,14 @@ pub unsafe fn log_new_pages(
         #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         let file = &raw mut (*relation).rd_locator;
         let count = blocks.len() as core::ffi::c_int;
-        pg_sys::log_newpages(file, fork, count, blocks.as_ptr().cast_mut(), starts.as_mut_ptr(), true);
+        pg_sys::log_newpages(
+            file,
+            fork,
+            count,
+            blocks.as_ptr().cast_mut(),
+            starts.as_mut_ptr(),
+            true,
+        );
     }
 }
 
@@ -266,4 +282,41 @@ pub unsafe fn is_mvcc_snapshot(snapshot: pg_sys::Snapshot) -> bool {
         snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
             || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
     })
+}
+
+/// A column of a row's description, counted from 0 (`TupleDescAttr`).
+///
+/// # Safety
+/// The descriptor has such a column; the result lives as long as it.
+pub unsafe fn attribute(
+    descriptor: pg_sys::TupleDesc,
+    column: usize,
+) -> *const pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return (*descriptor).attrs.as_ptr().add(column);
+        #[cfg(feature = "pg18")]
+        return pg_sys::TupleDescAttr(descriptor, column as i32);
+    }
+}
+
+/// The number of elements that an array expression is expected to have.
+///
+/// # Safety
+/// The planner's state and an expression of it.
+pub unsafe fn estimate_array_length(
+    root: *mut pg_sys::PlannerInfo,
+    array: *mut pg_sys::Node,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        return pg_sys::estimate_array_length(root, array);
+        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        {
+            let _ = root;
+            f64::from(pg_sys::estimate_array_length(array))
+        }
+    }
 }

@@ -48,15 +48,6 @@ impl UserError {
         .detail(expected)
     }
 
-    /// 22P03: a binary message that is no value of the type.
-    pub fn invalid_binary(type_name: &str, expected: impl Into<String>) -> Self {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
-            format!("invalid binary input for type {type_name}"),
-        )
-        .detail(expected)
-    }
-
     /// 22023: an argument whose value the function cannot take.
     pub fn invalid_parameter(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)

@@ -3,4 +3,5 @@ pub mod call;
 pub mod compat;
 pub mod errors;
 pub mod relation;
+pub mod text;
 pub mod varlena;

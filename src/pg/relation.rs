@@ -73,7 +73,9 @@ fn relation_name(oid: pg_sys::Oid) -> String {
         if name.is_null() {
             return oid.to_u32().to_string();
         }
-        core::ffi::CStr::from_ptr(name).to_string_lossy().into_owned()
+        core::ffi::CStr::from_ptr(name)
+            .to_string_lossy()
+            .into_owned()
     }
 }
 

@@ -47,7 +47,15 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
         let logged = needs_wal || fork == pg_sys::ForkNumber::INIT_FORKNUM;
         let pages = Box::new(Pages([[0; PAGE_SIZE]; BATCH]));
         // Block 0 comes last; until then it holds the place.
-        BulkWriter { relation, fork, logged, pages, waiting: 1, first: 0, table_done }
+        BulkWriter {
+            relation,
+            fork,
+            logged,
+            pages,
+            waiting: 1,
+            first: 0,
+            table_done,
+        }
     }
 
     /// Makes everything durable.
@@ -102,7 +110,13 @@ impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<F> {
                 self.pages.0[0] = *page;
                 let aligned = self.pages.0[0].as_mut_ptr();
                 pg_sys::PageSetChecksumInplace(aligned.cast(), 0);
-                pg_sys::smgrwrite(compat::smgr(self.relation), self.fork, 0, aligned.cast(), true);
+                pg_sys::smgrwrite(
+                    compat::smgr(self.relation),
+                    self.fork,
+                    0,
+                    aligned.cast(),
+                    true,
+                );
             }
             return;
         }

@@ -10,7 +10,10 @@ use pgrx::pg_sys;
 use super::wal;
 use crate::pg::compat;
 
-const _: () = assert!(pg_sys::BLCKSZ as usize == PAGE_SIZE, "neardup needs pages of 8 kB");
+const _: () = assert!(
+    pg_sys::BLCKSZ as usize == PAGE_SIZE,
+    "neardup needs pages of 8 kB"
+);
 
 /// The main fork of an index.
 pub struct IndexPages {
@@ -31,7 +34,12 @@ impl IndexPages {
     pub unsafe fn new(relation: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
         let logged = unsafe { compat::relation_needs_wal(relation) };
-        IndexPages { relation, logged, strategy: core::ptr::null_mut(), vacuuming: false }
+        IndexPages {
+            relation,
+            logged,
+            strategy: core::ptr::null_mut(),
+            vacuuming: false,
+        }
     }
 
     /// The same for a vacuum, with its ring of buffers and its delays.
@@ -43,7 +51,11 @@ impl IndexPages {
         strategy: pg_sys::BufferAccessStrategy,
     ) -> Self {
         // SAFETY: the caller's promise.
-        IndexPages { strategy, vacuuming: true, ..unsafe { IndexPages::new(relation) } }
+        IndexPages {
+            strategy,
+            vacuuming: true,
+            ..unsafe { IndexPages::new(relation) }
+        }
     }
 
     /// Blocks in the index now.
@@ -57,8 +69,10 @@ impl IndexPages {
     fn pin(&self, block: Block) -> pg_sys::Buffer {
         // SAFETY: the relation is open; a block that does not exist is an error of the server.
         unsafe {
-            let (fork, mode) =
-                (pg_sys::ForkNumber::MAIN_FORKNUM, pg_sys::ReadBufferMode::RBM_NORMAL);
+            let (fork, mode) = (
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                pg_sys::ReadBufferMode::RBM_NORMAL,
+            );
             pg_sys::ReadBufferExtended(self.relation, fork, block, mode, self.strategy)
         }
     }
@@ -77,7 +91,12 @@ impl Locked<'_> {
     fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
         // SAFETY: the buffer is pinned, so its page stays where it is.
         let page = unsafe { pg_sys::BufferGetPage(buffer) }.cast::<Page>();
-        Locked { buffer, page, block, _pages: PhantomData }
+        Locked {
+            buffer,
+            page,
+            block,
+            _pages: PhantomData,
+        }
     }
 }
 
@@ -175,14 +194,20 @@ impl PageStore for IndexPages {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned.
         unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) };
-        WritePage { locked: Locked::new(buffer, block), new: false }
+        WritePage {
+            locked: Locked::new(buffer, block),
+            new: false,
+        }
     }
 
     fn write_alone(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned, once.
         unsafe { pg_sys::LockBufferForCleanup(buffer) };
-        WritePage { locked: Locked::new(buffer, block), new: false }
+        WritePage {
+            locked: Locked::new(buffer, block),
+            new: false,
+        }
     }
 
     fn allocate(&self) -> WritePage<'_> {
@@ -190,7 +215,10 @@ impl PageStore for IndexPages {
         let buffer = unsafe { compat::extend_relation(self.relation) };
         // SAFETY: the buffer is pinned.
         let block = unsafe { pg_sys::BufferGetBlockNumber(buffer) };
-        WritePage { locked: Locked::new(buffer, block), new: true }
+        WritePage {
+            locked: Locked::new(buffer, block),
+            new: true,
+        }
     }
 
     fn patch(&self, page: &mut WritePage<'_>, patches: &[Patch<'_>]) {

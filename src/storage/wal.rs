@@ -67,7 +67,11 @@ pub fn change<const P: usize>(
     unsafe {
         let state = pg_sys::GenericXLogStart(relation);
         let images = pages.each_ref().map(|page| {
-            let flags = if page.is_new() { pg_sys::GENERIC_XLOG_FULL_IMAGE as i32 } else { 0 };
+            let flags = if page.is_new() {
+                pg_sys::GENERIC_XLOG_FULL_IMAGE as i32
+            } else {
+                0
+            };
             &mut *pg_sys::GenericXLogRegisterBuffer(state, page.buffer(), flags).cast::<Page>()
         });
         edit(images);

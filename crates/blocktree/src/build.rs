@@ -54,13 +54,13 @@ pub fn build<H: BuildHost, const N: usize>(
     }
     writer.begin_table(host, design.null_table());
     nulls.in_order(host, None, |host, entry| {
-        writer.push(host, [0; N], Tid::from_packed(entry.tid));
+        writer.push(host, entry.key, Tid::from_packed(entry.tid));
     });
     let root = writer.finish(host);
     let meta = Meta {
-        bits: Design::<N>::BITS as u16,
+        bits: design.bits() as u16,
         words: N as u8,
-        scope_words: 0,
+        scope_words: design.scope_words() as u8,
         distance: design.distance() as u8,
         blocks: design.blocks().len() as u8,
         tables: tables as u16,

@@ -39,6 +39,8 @@ struct Segment {
 /// The permutation of one table.
 #[derive(Clone, Debug)]
 pub struct Table<const N: usize> {
+    /// Words in front of the fingerprint.
+    scope_words: usize,
     segments: Vec<Segment>,
     /// The blocks in front, in their order.
     leading: Vec<usize>,
@@ -70,10 +72,10 @@ impl<const N: usize> Table<N> {
         &self.leading
     }
 
-    /// The bits of the fingerprint that the first `bits` bits of the key hold.
+    /// The bits of the fingerprint that the first `bits` bits of the key, behind a scope, hold.
     pub fn leading_mask(&self, bits: u32) -> Key<N> {
         let mut key = [0; N];
-        for (word, slot) in key.iter_mut().enumerate() {
+        for (word, slot) in key[self.scope_words..].iter_mut().enumerate() {
             let within = bits.saturating_sub(64 * word as u32).min(64);
             *slot = if within == 0 {
                 0
@@ -88,6 +90,8 @@ impl<const N: usize> Table<N> {
 /// The blocks and tables of one index.
 #[derive(Clone, Debug)]
 pub struct Design<const N: usize> {
+    /// Words of a key, in front, that hold a scope: 0 or 1.
+    scope_words: usize,
     distance: u32,
     /// Bits of each block, first block first.
     blocks: Vec<u32>,
@@ -100,15 +104,20 @@ fn choose(n: u64, k: u64) -> u64 {
 }
 
 impl<const N: usize> Design<N> {
-    /// Bits of a fingerprint.
-    pub const BITS: u32 = 64 * N as u32;
-
     /// The design for a guaranteed radius and a number of blocks.
     pub fn new(distance: u32, blocks: u32) -> Result<Self, DesignError> {
+        Self::in_scope(false, distance, blocks)
+    }
+
+    /// The same; the first word of each key is a scope if `scope` says so. Entries of one scope
+    /// stand together in each table, and no permutation moves its word.
+    pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, DesignError> {
+        let scope_words = usize::from(scope);
+        let bits = 64 * (N - scope_words) as u32;
         if distance > MAX_DISTANCE {
             return Err(DesignError::DistanceTooLarge);
         }
-        if blocks <= distance || blocks > Self::BITS {
+        if blocks <= distance || blocks > bits {
             return Err(DesignError::BlocksOutOfRange);
         }
         let count = choose(u64::from(blocks), u64::from(distance));
@@ -116,7 +125,7 @@ impl<const N: usize> Design<N> {
             return Err(DesignError::TooManyTables(count));
         }
         let sizes: Vec<u32> = (0..blocks)
-            .map(|i| Self::BITS / blocks + u32::from(i < Self::BITS % blocks))
+            .map(|i| bits / blocks + u32::from(i < bits % blocks))
             .collect();
         let mut led = vec![0; blocks as usize];
         let tables = combinations(blocks as usize, (blocks - distance) as usize)
@@ -129,10 +138,11 @@ impl<const N: usize> Design<N> {
                     .unwrap_or(0);
                 leading.rotate_left(first);
                 led[leading[0]] += 1;
-                table(&sizes, leading)
+                table(scope_words, &sizes, leading)
             })
             .collect();
         Ok(Design {
+            scope_words,
             distance,
             blocks: sizes,
             tables,
@@ -143,15 +153,26 @@ impl<const N: usize> Design<N> {
     /// of the guaranteed radius reads at most two leaves of a table on average. Fewer blocks make
     /// fewer tables, hence a smaller index and cheaper inserts; more blocks make longer leading
     /// parts, hence fewer candidates.
-    pub fn default_blocks(distance: u32, rows: f64) -> u32 {
+    pub fn default_blocks(scope: bool, distance: u32, rows: f64) -> u32 {
+        let bits = 64 * (N - usize::from(scope)) as u32;
         let fewest = distance + 1;
-        (fewest..=Self::BITS)
-            .take_while(|&blocks| Self::new(distance, blocks).is_ok())
+        (fewest..=bits)
+            .take_while(|&blocks| Self::in_scope(scope, distance, blocks).is_ok())
             .find(|&blocks| {
-                let leading = f64::from((blocks - distance) * (Self::BITS / blocks));
+                let leading = f64::from((blocks - distance) * (bits / blocks));
                 rows / leading.exp2() <= 2.0 * ENTRIES_PER_LEAF
             })
             .unwrap_or(fewest)
+    }
+
+    /// Words of a key, in front, that hold a scope: 0 or 1.
+    pub fn scope_words(&self) -> usize {
+        self.scope_words
+    }
+
+    /// Bits of a fingerprint.
+    pub fn bits(&self) -> u32 {
+        self.blocks.iter().sum()
     }
 
     /// The guaranteed radius.
@@ -201,11 +222,19 @@ pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
 }
 
 /// The permutation that puts the leading blocks in front and keeps the others in their order.
-fn table<const N: usize>(sizes: &[u32], leading: Vec<usize>) -> Table<N> {
-    let start = |block: usize| sizes[..block].iter().sum::<u32>();
+fn table<const N: usize>(scope_words: usize, sizes: &[u32], leading: Vec<usize>) -> Table<N> {
+    let scope_bits = 64 * scope_words as u32;
+    let start = |block: usize| scope_bits + sizes[..block].iter().sum::<u32>();
     let rest = (0..sizes.len()).filter(|block| !leading.contains(block));
-    let mut segments: Vec<Segment> = Vec::new();
-    let mut to = 0;
+    let mut segments: Vec<Segment> = (0..scope_words)
+        .map(|word| Segment {
+            from: word,
+            to: word,
+            mask: u64::MAX,
+            turn: 0,
+        })
+        .collect();
+    let mut to = scope_bits;
     for block in leading.iter().copied().chain(rest) {
         let mut from = start(block);
         let end = from + sizes[block];
@@ -233,7 +262,11 @@ fn table<const N: usize>(sizes: &[u32], leading: Vec<usize>) -> Table<N> {
             to += length;
         }
     }
-    Table { segments, leading }
+    Table {
+        scope_words,
+        segments,
+        leading,
+    }
 }
 
 #[cfg(test)]
@@ -286,12 +319,13 @@ mod tests {
             }
             for rows in [0.0, 1e6, 1e8, 1e10] {
                 assert!(
-                    Design::<1>::new(distance, Design::<1>::default_blocks(distance, rows)).is_ok()
+                    Design::<1>::new(distance, Design::<1>::default_blocks(false, distance, rows))
+                        .is_ok()
                 );
             }
         }
-        assert_eq!(Design::<1>::default_blocks(3, 1e7), 4);
-        assert_eq!(Design::<1>::default_blocks(3, 1e9), 5);
+        assert_eq!(Design::<1>::default_blocks(false, 3, 1e7), 4);
+        assert_eq!(Design::<1>::default_blocks(false, 3, 1e9), 5);
     }
 
     fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
@@ -309,16 +343,34 @@ mod tests {
             for table in design.tables() {
                 prop_assert_eq!(table.restore(&table.permute(&a)), a);
                 prop_assert_eq!(
-                    crate::key::distance(&table.permute(&a), &table.permute(&b)),
-                    crate::key::distance(&a, &b)
+                    crate::key::distance(&table.permute(&a), &table.permute(&b), 0),
+                    crate::key::distance(&a, &b, 0)
                 );
             }
             for table in wide.tables() {
                 prop_assert_eq!(table.restore(&table.permute(&c)), c);
                 prop_assert_eq!(
-                    crate::key::distance(&table.permute(&c), &table.permute(&d)),
-                    crate::key::distance(&c, &d)
+                    crate::key::distance(&table.permute(&c), &table.permute(&d), 0),
+                    crate::key::distance(&c, &d, 0)
                 );
+            }
+        }
+
+        #[test]
+        fn a_scope_stays_in_front_and_takes_no_part(
+            distance in 0..=4u32, more in 1..=2u32, a: [u64; 3], b: [u64; 2],
+        ) {
+            let scoped = Design::<3>::in_scope(true, distance, distance + more).unwrap();
+            let plain = Design::<2>::new(distance, distance + more).unwrap();
+            prop_assert_eq!(scoped.bits(), 128);
+            for (i, (table, same)) in scoped.tables().iter().zip(plain.tables()).enumerate() {
+                let key = table.permute(&[a[0], b[0], b[1]]);
+                prop_assert_eq!(key[0], a[0]);
+                prop_assert_eq!([key[1], key[2]], same.permute(&b));
+                prop_assert_eq!(table.restore(&table.permute(&a)), a);
+                let mask = same.leading_mask(plain.leading_bits(i));
+                let expected = [0, mask[0], mask[1]];
+                prop_assert_eq!(table.leading_mask(scoped.leading_bits(i)), expected);
             }
         }
 

@@ -5,9 +5,17 @@
 use crate::key::{Key, key_at};
 
 /// Appends to `found` the places of the keys within `radius` of the query, in ascending order.
-/// `keys` holds whole keys of `N` words in the machine's byte order.
+/// `keys` holds whole keys of `N` words in the machine's byte order, of which the first `skipped`
+/// words are not looked at.
 #[inline]
-pub fn within<const N: usize>(keys: &[u8], query: &Key<N>, radius: u32, found: &mut Vec<u16>) {
+pub fn within<const N: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    debug_assert!(skipped < N);
     #[cfg(target_arch = "x86_64")]
     {
         if N == 1 && x86::has_avx512() {
@@ -20,10 +28,10 @@ pub fn within<const N: usize>(keys: &[u8], query: &Key<N>, radius: u32, found: &
         }
         if is_x86_feature_detected!("popcnt") {
             // SAFETY: as above.
-            return unsafe { x86::within_popcnt(keys, query, radius, found) };
+            return unsafe { x86::within_popcnt(keys, query, skipped, radius, found) };
         }
     }
-    within_portable(keys, query, radius, found);
+    within_portable(keys, query, skipped, radius, found);
 }
 
 /// The kernel for any machine. On 64-bit ARM the compiler makes NEON instructions of it.
@@ -31,11 +39,17 @@ pub fn within<const N: usize>(keys: &[u8], query: &Key<N>, radius: u32, found: &
 pub fn within_portable<const N: usize>(
     keys: &[u8],
     query: &Key<N>,
+    skipped: usize,
     radius: u32,
     found: &mut Vec<u16>,
 ) {
     for i in 0..keys.len() / (8 * N) {
-        if crate::key::distance(&key_at(keys, 8 * N * i), query) <= radius {
+        let key = key_at::<N>(keys, 8 * N * i);
+        let mut distance = 0;
+        for word in skipped..N {
+            distance += (key[word] ^ query[word]).count_ones();
+        }
+        if distance <= radius {
             found.push(i as u16);
         }
     }
@@ -59,10 +73,11 @@ mod x86 {
     pub(super) fn within_popcnt<const N: usize>(
         keys: &[u8],
         query: &Key<N>,
+        skipped: usize,
         radius: u32,
         found: &mut Vec<u16>,
     ) {
-        within_portable(keys, query, radius, found);
+        within_portable(keys, query, skipped, radius, found);
     }
 
     #[inline]
@@ -154,9 +169,9 @@ mod tests {
                 })
                 .collect();
             let mut expected = Vec::new();
-            within_portable(&bytes, &[query], radius, &mut expected);
+            within_portable(&bytes, &[query], 0, radius, &mut expected);
             let mut found = Vec::new();
-            within(&bytes, &[query], radius, &mut found);
+            within(&bytes, &[query], 0, radius, &mut found);
             prop_assert_eq!(&found, &expected);
             #[cfg(target_arch = "x86_64")]
             {
@@ -169,7 +184,7 @@ mod tests {
                 if is_x86_feature_detected!("popcnt") {
                     found.clear();
                     // SAFETY: as above.
-                    unsafe { x86::within_popcnt(&bytes, &[query], radius, &mut found) };
+                    unsafe { x86::within_popcnt(&bytes, &[query], 0, radius, &mut found) };
                     prop_assert_eq!(&found, &expected);
                 }
             }

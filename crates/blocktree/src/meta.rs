@@ -27,7 +27,7 @@ pub struct Meta {
     pub bits: u16,
     /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
     pub words: u8,
-    /// Words of the key that hold a scope, in front of the fingerprint's. None as yet.
+    /// Words of the key that hold a scope, in front of the fingerprint's: 0 or 1.
     pub scope_words: u8,
     /// The guaranteed radius.
     pub distance: u8,

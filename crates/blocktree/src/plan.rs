@@ -108,6 +108,11 @@ impl<const N: usize> Plan<N> {
         self.leaves + DESCENT * self.descents
     }
 
+    /// Whether one table is read whole.
+    pub fn is_whole(&self) -> bool {
+        self.probes.iter().any(|probe| probe.bits == 0)
+    }
+
     fn of_parts(design: &Design<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
         let mut plan = Plan {
             radius,
@@ -169,6 +174,15 @@ fn ball(bits: f64, radius: u32) -> f64 {
         sum += term;
     }
     sum.min(bits.exp2())
+}
+
+/// The distance, in bits, at which a query's nearest row is to be expected among so many whose
+/// `bits` bits are random: an upper bound for data with near-duplicates.
+pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
+    let all = f64::from(bits).exp2();
+    (0..bits)
+        .find(|&radius| rows * ball(f64::from(bits), radius) >= all)
+        .unwrap_or(bits)
 }
 
 /// Few tables that together find everything within a radius by leading bits that agree in full:
@@ -254,6 +268,9 @@ fn spread(mut parts: Vec<Part>, radius: u32, leaves: f64) -> Vec<Part> {
 #[inline]
 pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<u64> {
     debug_assert!(bits <= 64);
+    if threshold == 0 {
+        return (from <= center).then_some(center);
+    }
     if (from ^ center).count_ones() <= threshold {
         return Some(from);
     }
@@ -324,6 +341,13 @@ mod tests {
         assert_eq!(next_within(0, 64, 0, 1), None);
         assert_eq!(next_within(0, 64, 1, (1 << 63) | 1), None);
         assert_eq!(next_within(0, 64, 64, u64::MAX), Some(u64::MAX));
+    }
+
+    #[test]
+    fn the_nearest_of_a_million_random_rows() {
+        // 1e6 rows times the share of all words within 13 bits is 0.94, within 14 bits 3.5.
+        assert_eq!(expected_nearest(64, 1e6), 14);
+        assert_eq!(expected_nearest(64, 0.0), 64);
     }
 
     #[test]

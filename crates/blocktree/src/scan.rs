@@ -8,6 +8,7 @@ use crate::page::{self, Corruption, Page, Result};
 use crate::plan::{Plan, next_within};
 use crate::store::{Held, PageStore};
 use crate::tree::{Tree, next_right};
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// A row within the radius.
@@ -38,6 +39,12 @@ pub struct Scan<const N: usize> {
     design: Rc<Design<N>>,
     plan: Rc<Plan<N>>,
     query: Key<N>,
+    /// Distances that are looked for: above the first, if any, and up to the second, which is the
+    /// plan's radius or less.
+    beyond: Option<u32>,
+    radius: u32,
+    /// Whether to look in the query's scope only, where keys have one.
+    in_scope: bool,
     /// The probe under way, and the query as its table has it.
     probe: usize,
     permuted: Key<N>,
@@ -52,12 +59,16 @@ fn prefix(word: u64, bits: u32) -> u64 {
 }
 
 impl<const N: usize> Scan<N> {
-    /// A search for what lies within the plan's radius of a query.
+    /// A search for what lies within the plan's radius of a query, and in its scope where keys
+    /// have one.
     pub fn new(design: Rc<Design<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
         let mut scan = Scan {
             design,
+            radius: plan.radius,
             plan,
             query,
+            beyond: None,
+            in_scope: true,
             probe: 0,
             permuted: query,
             next: Next::Nowhere,
@@ -69,9 +80,36 @@ impl<const N: usize> Scan<N> {
 
     /// Begins anew with another query, with the memory that it has.
     pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
+        self.radius = plan.radius;
         self.plan = plan;
         self.query = query;
+        self.beyond = None;
         self.start(0);
+    }
+
+    /// Looks in all scopes. The plan must be one that reads a table whole.
+    pub fn in_all_scopes(mut self) -> Self {
+        debug_assert!(self.plan.is_whole());
+        self.in_scope = false;
+        self.start(0);
+        self
+    }
+
+    /// Begins anew with the same query, for what lies beyond a distance.
+    pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: u32) {
+        self.restart(plan, self.query);
+        self.beyond = Some(beyond);
+    }
+
+    /// Looks no further than a radius from here on, which must not exceed the plan's.
+    pub fn narrow(&mut self, radius: u32) {
+        debug_assert!(radius <= self.plan.radius);
+        self.radius = radius;
+    }
+
+    /// The design of the index.
+    pub fn design(&self) -> &Design<N> {
+        &self.design
     }
 
     /// The plan followed.
@@ -90,14 +128,23 @@ impl<const N: usize> Scan<N> {
         }
     }
 
+    /// The scope that is looked in; `None` if there are none, or all of them are.
+    fn scope(&self) -> Option<u64> {
+        (self.in_scope && self.design.scope_words() > 0).then_some(self.query[0])
+    }
+
     /// The lowest key whose prefix the current probe looks for, from a prefix on.
     fn first_key(&self, from: u64) -> Option<Key<N>> {
         let probe = &self.plan.probes[self.probe];
-        let center = prefix(self.permuted[0], probe.bits);
+        let word = self.design.scope_words();
+        let center = prefix(self.permuted[word], probe.bits);
         let found = next_within(center, probe.bits, probe.threshold, from)?;
         let mut key = [0; N];
         if probe.bits > 0 {
-            key[0] = found << (64 - probe.bits);
+            key[word] = found << (64 - probe.bits);
+        }
+        if let Some(scope) = self.scope() {
+            key[0] = scope;
         }
         Some(key)
     }
@@ -143,22 +190,30 @@ impl<const N: usize> Scan<N> {
         let (earlier, from) = self.plan.probes.split_at(self.probe);
         let probe = &from[0];
         let table = &self.design.tables()[usize::from(probe.table)];
+        let skipped = self.design.scope_words();
         self.found.clear();
         filter::within(
             leaf::keys::<N>(leaf),
             &self.permuted,
-            self.plan.radius,
+            skipped,
+            self.radius,
             &mut self.found,
         );
         for &i in &self.found {
             let fingerprint = table.restore(&leaf::key(leaf, usize::from(i)));
+            if self.scope().is_some_and(|scope| scope != fingerprint[0]) {
+                continue;
+            }
             let mut difference = [0; N];
             let mut distance = 0;
-            for (word, bits) in difference.iter_mut().enumerate() {
-                *bits = fingerprint[word] ^ self.query[word];
-                distance += bits.count_ones();
+            for word in skipped..N {
+                difference[word] = fingerprint[word] ^ self.query[word];
+                distance += difference[word].count_ones();
             }
-            if probe.finds(&difference) && !earlier.iter().any(|probe| probe.finds(&difference)) {
+            if self.beyond.is_none_or(|beyond| distance > beyond)
+                && probe.finds(&difference)
+                && !earlier.iter().any(|probe| probe.finds(&difference))
+            {
                 matches.push(Match {
                     tid: leaf::tid::<N>(leaf, usize::from(i)),
                     fingerprint,
@@ -175,13 +230,20 @@ impl<const N: usize> Scan<N> {
         block: Block,
     ) -> Result<()> {
         let bits = self.plan.probes[self.probe].bits;
-        let on = high
-            .filter(|(high, _)| high.table == seen.table)
-            .and_then(|(high, right)| {
-                let from = prefix(high.key[0], bits);
-                let first = Position::before_key(seen.table, self.first_key(from)?);
-                Some((high, right, first))
-            });
+        let word = self.design.scope_words();
+        let on = (high.filter(|(high, _)| high.table == seen.table)).and_then(|(high, right)| {
+            let from = match self
+                .scope()
+                .map_or(Ordering::Equal, |scope| high.key[0].cmp(&scope))
+            {
+                Ordering::Less => 0,
+                Ordering::Equal if self.in_scope => prefix(high.key[word], bits),
+                Ordering::Equal => 0,
+                Ordering::Greater => return None,
+            };
+            let first = Position::before_key(seen.table, self.first_key(from)?);
+            Some((high, right, first))
+        });
         let Some((high, right, first)) = on else {
             self.start(self.probe + 1);
             return Ok(());
@@ -194,7 +256,7 @@ impl<const N: usize> Scan<N> {
         }
         self.next = if first <= high {
             Next::At(right, high)
-        } else if ((first.key[0] - high.key[0]) as f64) * self.plan.table_leaves
+        } else if (first.key[word].wrapping_sub(high.key[word]) as f64) * self.plan.table_leaves
             < 2.0 * 2f64.powi(64)
         {
             // A leaf or two on: nearer by right links than from the root.
@@ -260,20 +322,41 @@ impl<const N: usize> Walk<N> {
     }
 }
 
-/// All rows of an index, those without a fingerprint too: each stands once in the first table or
-/// in that of the nulls.
+/// All rows of an index, or of a scope, those without a fingerprint too: each stands once in the
+/// first table or in that of the nulls.
 #[derive(Clone, Copy, Debug)]
 pub struct AllRows<const N: usize> {
     walk: Walk<N>,
+    scope: Option<u64>,
+    /// The table of the nulls, while it is still to come.
     null_table: Option<u16>,
 }
 
 impl<const N: usize> AllRows<N> {
-    /// From the first row.
-    pub fn new(design: &Design<N>) -> Self {
+    /// From the first row; with a scope, which needs keys that have one, of that scope only.
+    pub fn new(design: &Design<N>, scope: Option<u64>) -> Self {
+        debug_assert!(scope.is_none() || design.scope_words() > 0);
         AllRows {
-            walk: Walk::new(0),
+            walk: Self::walk(0, scope),
+            scope,
             null_table: Some(design.null_table()),
+        }
+    }
+
+    /// The rows without a fingerprint only.
+    pub fn nulls(design: &Design<N>, scope: Option<u64>) -> Self {
+        AllRows {
+            walk: Self::walk(design.null_table(), scope),
+            scope,
+            null_table: None,
+        }
+    }
+
+    fn walk(table: u16, scope: Option<u64>) -> Walk<N> {
+        let mut key = [0; N];
+        key[0] = scope.unwrap_or(0);
+        Walk {
+            next: Next::Descend(Position::before_key(table, key)),
         }
     }
 
@@ -287,13 +370,25 @@ impl<const N: usize> AllRows<N> {
             let Some(table) = self.null_table.take() else {
                 return Ok(false);
             };
-            self.walk = Walk::new(table);
+            self.walk = Self::walk(table, self.scope);
             return Ok(true);
         };
         let leaf = tree.store.read(block);
         tree.expect(&leaf, 0)?;
-        if self.walk.pass(&leaf, leaf.block())? {
-            rows.extend((0..leaf::count::<N>(&leaf)).map(|i| leaf::tid::<N>(&leaf, i)));
+        if !self.walk.pass(&leaf, leaf.block())? {
+            return Ok(true);
+        }
+        rows.extend(
+            (0..leaf::count::<N>(&leaf))
+                .filter(|&i| {
+                    self.scope
+                        .is_none_or(|scope| scope == leaf::key::<N>(&leaf, i)[0])
+                })
+                .map(|i| leaf::tid::<N>(&leaf, i)),
+        );
+        let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
+        if self.scope.is_some_and(beyond) {
+            self.walk.next = Next::Nowhere;
         }
         Ok(true)
     }

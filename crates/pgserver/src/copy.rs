@@ -106,15 +106,19 @@ impl PrivateCopy {
     /// When a file cannot be read or written.
     pub fn install(&self, artifacts: &Artifacts) -> Result<()> {
         let name = &artifacts.name;
-        for old in entries(&self.extension_dir)? {
-            let text = old.to_string_lossy();
-            if text == format!("{name}.control") || text.starts_with(&format!("{name}--")) {
-                fs::remove_file(self.extension_dir.join(&old))?;
-            }
-        }
+        let mut installed = HashSet::new();
         for file in &artifacts.share {
             let target = file.file_name().context("a script without a name")?;
             replace_file(file, &self.extension_dir.join(target), 0o644)?;
+            installed.insert(target.to_owned());
+        }
+        // Last, so that a server that runs meanwhile finds every file at any time.
+        for old in entries(&self.extension_dir)? {
+            let text = old.to_string_lossy();
+            let ours = text == format!("{name}.control") || text.starts_with(&format!("{name}--"));
+            if ours && !installed.contains(&old) {
+                fs::remove_file(self.extension_dir.join(&old))?;
+            }
         }
         let library = self.pkglibdir.join(format!("{name}.so"));
         replace_file(&artifacts.library, &library, 0o755)

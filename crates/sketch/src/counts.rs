@@ -20,13 +20,18 @@ const KEPT_SLOTS: usize = 1 << 16;
 /// Slots of the table when the partitions take over.
 const MAX_SLOTS: usize = 1 << 21;
 /// log2 of the number of partitions.
-const PARTITION_BITS: u32 = 8;
+const PARTITION_BITS: u32 = 10;
 /// Hashes in a chunk of a partition.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 1024;
 
 /// Linear probing, at most half full, a power of two of slots.
 struct Table {
+    /// The first `mask + 1` are the table; what is beyond waits, empty, for a larger text.
     slots: Vec<Slot>,
+    mask: usize,
+    /// Which slots are in use, so that neither reading nor emptying the table looks at the others.
+    /// The first `len` count; half as many as slots, and one to write into.
+    used: Vec<u32>,
     len: usize,
     key: [u64; 2],
 }
@@ -41,25 +46,43 @@ impl Table {
         (product as u64) ^ (product >> 64) as u64
     }
 
+    /// Empties the table, which then has `slots` slots, a power of two. No large one is kept.
     fn reset(&mut self, slots: usize) {
-        self.slots.clear();
-        self.slots.resize(slots, Slot::default());
-        self.len = 0;
+        if slots > self.slots.len() || self.slots.len() > KEPT_SLOTS.max(slots) {
+            *self = Self::new(slots, self.key);
+        } else {
+            for &at in &self.used[..self.len] {
+                self.slots[at as usize] = Slot::default();
+            }
+            self.len = 0;
+            self.mask = slots - 1;
+        }
     }
 
-    #[inline]
+    fn new(slots: usize, key: [u64; 2]) -> Self {
+        Self {
+            slots: vec![Slot::default(); slots],
+            mask: slots - 1,
+            used: vec![0; slots / 2 + 1],
+            len: 0,
+            key,
+        }
+    }
+
+    #[inline(always)]
     fn add(&mut self, hash: u64, count: u64) {
-        let mask = self.slots.len() - 1;
+        let mask = self.mask;
         let mut at = self.mix(hash) as usize & mask;
         loop {
             let slot = &mut self.slots[at];
-            if slot.count == 0 {
-                *slot = Slot { hash, count };
-                self.len += 1;
-                return;
-            }
-            if slot.hash == hash {
+            // A new feature and a known one take the same way: which of them comes next is hard to
+            // predict, for a processor too.
+            let new = slot.count == 0;
+            if new | (slot.hash == hash) {
+                slot.hash = hash;
                 slot.count += count;
+                self.used[self.len] = at as u32;
+                self.len += usize::from(new);
                 return;
             }
             at = (at + 1) & mask;
@@ -67,20 +90,21 @@ impl Table {
     }
 
     fn is_full(&self) -> bool {
-        2 * self.len >= self.slots.len()
+        2 * self.len > self.mask
     }
 
+    #[cold]
     fn grow(&mut self) {
-        let slots = 4 * self.slots.len();
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
-        self.len = 0;
-        for slot in old.into_iter().filter(|slot| slot.count > 0) {
+        let larger = Self::new(4 * (self.mask + 1), self.key);
+        for slot in std::mem::replace(self, larger).iter() {
             self.add(slot.hash, slot.count);
         }
     }
 
     fn iter(&self) -> impl Iterator<Item = Slot> {
-        self.slots.iter().copied().filter(|slot| slot.count > 0)
+        self.used[..self.len]
+            .iter()
+            .map(|&at| self.slots[at as usize])
     }
 }
 
@@ -111,11 +135,7 @@ impl FeatureCounts {
         let random = RandomState::new();
         let key = [random.hash_one(0), random.hash_one(1)];
         Self {
-            table: Table {
-                slots: Vec::new(),
-                len: 0,
-                key,
-            },
+            table: Table::new(MIN_SLOTS, key),
             partitions: Vec::new(),
             max_slots,
         }
@@ -127,7 +147,6 @@ impl FeatureCounts {
         let slots = (2 * expected)
             .next_power_of_two()
             .clamp(MIN_SLOTS, KEPT_SLOTS);
-        self.table.slots.shrink_to(KEPT_SLOTS);
         self.table.reset(slots.min(self.max_slots));
     }
 
@@ -138,7 +157,7 @@ impl FeatureCounts {
             for &hash in hashes.by_ref() {
                 self.table.add(hash, 1);
                 if self.table.is_full() {
-                    if self.table.slots.len() < self.max_slots {
+                    if self.table.mask < self.max_slots - 1 {
                         self.table.grow();
                     } else {
                         self.partition();
@@ -179,7 +198,14 @@ impl FeatureCounts {
             .for_each(|slot| each(slot.hash, slot.count));
         self.table.reset(MIN_SLOTS);
         for partition in std::mem::take(&mut self.partitions) {
-            self.table.reset(1 << 16);
+            // Room for all at once if they are distinct, as most are when there are so many; but not
+            // for what may be one feature many millions of times.
+            let most = partition.counted.len() + CHUNK * partition.single.len();
+            self.table.reset(
+                (2 * most)
+                    .next_power_of_two()
+                    .clamp(MIN_SLOTS, MAX_SLOTS / 2),
+            );
             for slot in partition.counted {
                 self.add_growing(slot.hash, slot.count);
             }
@@ -194,7 +220,6 @@ impl FeatureCounts {
                 .for_each(|slot| each(slot.hash, slot.count));
         }
         self.table.reset(MIN_SLOTS);
-        self.table.slots.shrink_to(KEPT_SLOTS);
     }
 
     fn add_growing(&mut self, hash: u64, count: u64) {

@@ -25,16 +25,17 @@ thread_local! {
 
 /// 64-bit simhash of a text; `None` if it has no word.
 ///
-/// Features are pairs of consecutive words ([`crate::tokens::word`], joined by one space), or the
+/// Features are pairs of consecutive words ([`crate::tokens`], joined by one space), or the
 /// text's one word if it has no second. A feature weighs the square root of its number of
 /// occurrences ([`sqrt_weight`]); its hash is [`crate::hash::feature_hash`].
 ///
 /// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
 ///
-/// Time is linear in the length of the text. Memory beyond the text is some 100 kB, plus up to
-/// 64 MB for the counts of up to a million distinct features, plus beyond a million of them 8 bytes
-/// for each word, plus twice the longest two words (normalised, which at worst makes a text of
-/// squared Katakana six times as long).
+/// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB for
+/// the counts of up to a million distinct features; beyond that many, 8 bytes for each word (for
+/// Chinese text that is 2.7 times the text, for English 1.4 times); and room for the two longest
+/// words (normalised, at worst six times as long) twice. A single word that is not ASCII is found in
+/// one go: if it is hundreds of megabytes long, seconds pass without a call of `check`.
 pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
     let mut scratch = SCRATCH.take().unwrap_or_else(|| {
         Box::new(Scratch {
@@ -50,7 +51,8 @@ pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
     } = &mut *scratch;
     shingles.reset();
     // English has a word in six bytes, Chinese one in three.
-    counts.reset(text.len() / 6);
+    let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
+    counts.reset(text.len() / if spaced { 6 } else { 3 });
     words.tokenize(text, shingles, counts, check);
     shingles.finish(counts);
     let mut sums = GroupedSums::new(sqrt_weight);

@@ -50,8 +50,7 @@ pub fn command(pg_config: Option<&Path>, filters: &[String]) -> Result<ExitCode>
 }
 
 fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
-    let mut counts = packages::pure(filters)?;
-    counts += packages::integration(private, server, filters)?;
+    let mut counts = packages::run(private, server, filters)?;
     counts += golden::regress(private, server, filters)?;
     counts += golden::isolation(private, server, filters)?;
     Ok(counts)

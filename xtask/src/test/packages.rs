@@ -6,44 +6,30 @@ use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::Server;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-/// Packages whose tests need no server.
-const PURE: [&str; 4] = [
+/// All packages with tests in Rust; only the last needs the server.
+const PACKAGES: [&str; 5] = [
     "neardup-sketch",
     "neardup-blocktree",
     "neardup-pgserver",
     "xtask",
+    "neardup-tests",
 ];
-const INTEGRATION: &str = "neardup-tests";
 
-/// Runs the tests that need no server.
-pub fn pure(filters: &[String]) -> Result<Counts> {
+/// Runs the tests that `filters` select: all of a package that is named, else those named.
+pub fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     let (whole, rest): (Vec<&str>, Vec<&str>) =
-        PURE.iter().partition(|name| is_selected(name, filters));
+        PACKAGES.iter().partition(|name| is_selected(name, filters));
     let mut counts = Counts::default();
+    // Together, as packages that are built apart have dependencies with other features, built anew.
     if !whole.is_empty() {
-        counts += run(&whole, &[], |_| {})?;
+        counts += cargo_test(private, server, &whole, &[])?;
     }
     if !rest.is_empty() {
-        counts += run(&rest, filters, |_| {})?;
+        counts += cargo_test(private, server, &rest, filters)?;
     }
     Ok(counts)
-}
-
-/// Runs the tests over a connection to `server`.
-pub fn integration(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
-    let whole = is_selected(INTEGRATION, filters);
-    let filters = if whole { &[] } else { filters };
-    run(&[INTEGRATION], filters, |command| {
-        let instance = &private.instance;
-        command
-            .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"))
-            .env("NEARDUP_TEST_BINDIR", &instance.bindir)
-            .env("NEARDUP_TEST_DATA_ROOT", &instance.data_root)
-            .env("NEARDUP_TEST_OS_USER", instance.user.name())
-            .env("NEARDUP_TEST_SERVERS", PURPOSE);
-    })
 }
 
 /// Whether the filters (none: everything) select all tests of a package.
@@ -55,15 +41,27 @@ fn is_selected(package: &str, filters: &[String]) -> bool {
 }
 
 /// Runs `cargo test` for `packages`, passes its output on and counts.
-fn run(packages: &[&str], filters: &[String], adjust: impl FnOnce(&mut Command)) -> Result<Counts> {
+fn cargo_test(
+    private: &Private,
+    server: &Server,
+    packages: &[&str],
+    filters: &[String],
+) -> Result<Counts> {
     ui::heading(format!("cargo test: {}", packages.join(", ")));
+    let instance = &private.instance;
     let mut command = cargo();
     command.args(["test", "--no-fail-fast"]);
     for name in packages {
         command.args(["--package", name]);
     }
-    command.arg("--").args(filters);
-    adjust(&mut command);
+    command
+        .arg("--")
+        .args(filters)
+        .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"))
+        .env("NEARDUP_TEST_BINDIR", &instance.bindir)
+        .env("NEARDUP_TEST_DATA_ROOT", &instance.data_root)
+        .env("NEARDUP_TEST_OS_USER", instance.user.name())
+        .env("NEARDUP_TEST_SERVERS", PURPOSE);
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

@@ -8,6 +8,7 @@ use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::meta::Meta;
+use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan};
@@ -85,9 +86,21 @@ impl<const N: usize> Index<N> {
         found
     }
 
+    /// The `limit` nearest rows, by (distance, tid).
+    fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
+        let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
+        let first = plan_of(self.design.distance());
+        let mut nearest = Nearest::new(Scan::new(self.design.clone(), first, *query), vec![]);
+        let tree = self.tree();
+        (0..limit)
+            .map_while(|_| nearest.next(&tree, plan_of).unwrap())
+            .map(|row| (row.distance, row.tid))
+            .collect()
+    }
+
     fn all_rows(&self) -> Vec<Tid> {
         let mut rows = Vec::new();
-        let mut scan = AllRows::new(&self.design);
+        let mut scan = AllRows::new(&self.design, None);
         let tree = self.tree();
         while scan.step(&tree, &mut rows).unwrap() {}
         rows.sort_unstable();
@@ -119,7 +132,7 @@ impl<const N: usize> Index<N> {
             let rows = [1.0, 1e5, 1e7, 1e10][rng.random_range(0..4)];
             let expected: Vec<(Tid, Key<N>, u32)> = (model.iter())
                 .filter_map(|(tid, fingerprint)| Some((*tid, (*fingerprint)?)))
-                .map(|(tid, fingerprint)| (tid, fingerprint, distance(&fingerprint, &query)))
+                .map(|(tid, fingerprint)| (tid, fingerprint, distance(&fingerprint, &query, 0)))
                 .filter(|&(_, _, distance)| distance <= radius)
                 .collect();
             assert_eq!(
@@ -172,7 +185,11 @@ fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
 fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, steps: u32) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut model = random_rows::<N>(&mut rng, start);
-    let index = Index::build(design, &model, if seed.is_multiple_of(2) { 0 } else { 1 << 24 });
+    let index = Index::build(
+        design,
+        &model,
+        if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
+    );
     index.assert_equals(&model, &mut rng, 4);
     let tree = index.tree();
     let mut next = 1_000_000;
@@ -270,6 +287,117 @@ fn little_memory_builds_the_same_pages() {
         assert!(page == *large.store.read(block), "block {block}");
     }
     small.assert_equals(&model, &mut rng, 50);
+}
+
+#[test]
+fn the_nearest_of_many_come_in_order_and_all_of_them() {
+    let mut rng = StdRng::seed_from_u64(8);
+    let mut model = random_rows::<1>(&mut rng, 20_000);
+    for i in 0..12_000 {
+        // More at one distance than a ring keeps.
+        model.insert(
+            Tid {
+                block: 9_000_000 + i,
+                offset: 1,
+            },
+            Some([0x5555]),
+        );
+    }
+    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    for query in [[0u64], [0x5555], [rng.random()]] {
+        let mut expected: Vec<(u32, Tid)> = (model.iter())
+            .filter_map(|(tid, key)| Some((distance(key.as_ref()?, &query, 0), *tid)))
+            .collect();
+        expected.sort_unstable();
+        for rows in [1.0, 3e4, 1e8] {
+            let found = index.nearest(&query, rows, usize::MAX);
+            let differing = found
+                .iter()
+                .zip(&expected)
+                .position(|(found, row)| found != row);
+            assert_eq!(
+                (differing, found.len()),
+                (None, expected.len()),
+                "rows {rows}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_scope_keeps_its_rows_to_itself() {
+    let mut rng = StdRng::seed_from_u64(9);
+    // One scope of half the rows, some of several leaves, many of a few rows, at both ends.
+    let scopes = [0, 1, 77, u64::MAX - 1, u64::MAX];
+    let scope_of = |i: u32| match i % 4 {
+        0 | 1 => 77,
+        2 => scopes[i as usize / 4 % 5],
+        _ => u64::from(i) << 32,
+    };
+    let model: Model<3> = random_rows::<3>(&mut rng, 8_000)
+        .into_iter()
+        .enumerate()
+        .map(|(i, (tid, key))| (tid, key.map(|key| [scope_of(i as u32), key[1], key[2]])))
+        .collect();
+    let design = || Design::in_scope(true, 2, 4).unwrap();
+    let built: Model<3> = model
+        .iter()
+        .take(3_000)
+        .map(|(tid, key)| (*tid, *key))
+        .collect();
+    let index = Index::build(design(), &built, 1 << 20);
+    assert_scopes_hold(&index, &built, &scopes, &mut rng);
+    let tree = index.tree();
+    (model.iter().skip(3_000)).for_each(|(tid, key)| index.insert(&tree, *tid, *key));
+    assert_scopes_hold(&index, &model, &scopes, &mut rng);
+}
+
+/// Searches in one scope, in all of them, and for all rows of one.
+fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &mut StdRng) {
+    index.check();
+    let tree = index.tree();
+    let known: Vec<Key<3>> = rows.values().flatten().copied().collect();
+    for _ in 0..300 {
+        let mut query = some_key(rng, &known);
+        query[0] = match rng.random_range(0..3) {
+            0 => scopes[rng.random_range(0..scopes.len())],
+            1 => known[rng.random_range(0..known.len())][0],
+            _ => rng.random(),
+        };
+        let radius = [0, 2, rng.random_range(0..40)][rng.random_range(0..3)];
+        let within = |any_scope: bool| -> Vec<(Tid, Key<3>, u32)> {
+            (rows.iter())
+                .filter_map(|(tid, key)| Some((*tid, (*key)?)))
+                .filter(|(_, key)| any_scope || key[0] == query[0])
+                .map(|(tid, key)| (tid, key, distance(&key, &query, 1)))
+                .filter(|&(_, _, distance)| distance <= radius)
+                .collect()
+        };
+        let estimate = [1.0, 1e5, 1e9][rng.random_range(0..3)];
+        assert_eq!(index.search(&query, radius, estimate), within(false));
+
+        let whole = Rc::new(Plan::new(&index.design, index.design.bits(), 1.0));
+        let mut scan = Scan::new(index.design.clone(), whole, query).in_all_scopes();
+        scan.narrow(radius);
+        let mut found = Vec::new();
+        while scan.step(&tree, &mut found).unwrap() {}
+        let mut found: Vec<_> = (found.into_iter())
+            .map(|row| (row.tid, row.fingerprint, row.distance))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, within(true));
+
+        let mut all = Vec::new();
+        let mut scan = AllRows::new(&index.design, Some(query[0]));
+        while scan.step(&tree, &mut all).unwrap() {}
+        all.sort_unstable();
+        // Rows without a fingerprint have scope 0 in this test.
+        let expected: Vec<Tid> = (rows.iter())
+            .filter(|(_, key)| key.map_or(0, |key| key[0]) == query[0])
+            .map(|(tid, _)| *tid)
+            .collect();
+        assert_eq!(all, expected);
+    }
 }
 
 #[test]

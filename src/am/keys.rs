@@ -1,0 +1,247 @@
+//! From the columns of an index to the keys of its tree.
+//!
+//! The last column is the fingerprint, or a ball around one. Columns before it are a scope: their
+//! values are hashed into the first word of the key, so that rows of one tenant, site or language
+//! stand together. Two scopes may share a hash; rows found through one are checked again.
+use neardup_blocktree::key::{Key, Tid};
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::errors::UserError;
+
+/// Runs a block with a constant that is the number of words of an index's keys: 1, 2 or 4 for the
+/// fingerprint, and one for the scope.
+macro_rules! with_words {
+    ($words:expr, $n:ident => $body:expr) => {
+        match $words {
+            1 => {
+                const $n: usize = 1;
+                $body
+            }
+            2 => {
+                const $n: usize = 2;
+                $body
+            }
+            3 => {
+                const $n: usize = 3;
+                $body
+            }
+            4 => {
+                const $n: usize = 4;
+                $body
+            }
+            5 => {
+                const $n: usize = 5;
+                $body
+            }
+            words => unreachable!("keys of {words} words are refused when an index is opened"),
+        }
+    };
+}
+pub(crate) use with_words;
+
+/// What an index's columns make of its keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Columns in front of the fingerprint's.
+    pub scope_columns: usize,
+    /// 64-bit words of the fingerprint.
+    pub fingerprint_words: usize,
+    /// Whether the last column's values are balls, whose centres are indexed.
+    pub balls: bool,
+}
+
+impl Layout {
+    /// The layout of an open index; raises an error if its columns make none.
+    ///
+    /// # Safety
+    /// The relation is an open index of this access method.
+    pub unsafe fn of(index: pg_sys::Relation) -> Layout {
+        // SAFETY: the caller's promise. An index has at least one column, and as many operator
+        // classes as columns.
+        unsafe {
+            let columns = (*(*index).rd_att).natts as usize;
+            let last = columns - 1;
+            let stored = attribute(index, last);
+            let input = *(*index).rd_opcintype.add(last);
+            let fingerprint_words = match stored.attlen {
+                8 => 1,
+                16 => 2,
+                32 => 4,
+                _ => refuse(),
+            };
+            let balls = pg_sys::get_typlen(input) == stored.attlen + 8;
+            let family = *(*index).rd_opfamily.add(last);
+            if !balls && !is_fingerprint_family(family, input) {
+                refuse();
+            }
+            for column in 0..last {
+                if is_fingerprint_family(
+                    *(*index).rd_opfamily.add(column),
+                    *(*index).rd_opcintype.add(column),
+                ) {
+                    refuse();
+                }
+            }
+            Layout {
+                scope_columns: last,
+                fingerprint_words,
+                balls,
+            }
+        }
+    }
+
+    /// Words of a key in front of the fingerprint's.
+    pub fn scope_words(&self) -> usize {
+        usize::from(self.scope_columns > 0)
+    }
+
+    /// Words of a key.
+    pub fn words(&self) -> usize {
+        self.scope_words() + self.fingerprint_words
+    }
+
+    /// The key of a row, before any table's permutation, and whether it has a fingerprint.
+    ///
+    /// # Safety
+    /// The relation has this layout and `N` words; values and flags are one for each column.
+    pub unsafe fn key<const N: usize>(
+        &self,
+        index: pg_sys::Relation,
+        values: *const pg_sys::Datum,
+        isnull: *const bool,
+    ) -> (Key<N>, bool) {
+        let mut key = [0; N];
+        // SAFETY: the caller's promise.
+        unsafe {
+            let last = self.scope_columns;
+            let has_fingerprint = !*isnull.add(last);
+            if has_fingerprint {
+                self.put_fingerprint(&mut key, *values.add(last));
+            }
+            if last > 0 {
+                let hashes = (0..last).map(|column| {
+                    let null = *isnull.add(column);
+                    let value_type = attribute(index, column).atttypid;
+                    (!null).then(|| hash(index, column, value_type, *values.add(column)))
+                });
+                key[0] = scope(hashes);
+            }
+            (key, has_fingerprint)
+        }
+    }
+
+    /// Writes a fingerprint, or a ball's centre, behind the scope of a key.
+    ///
+    /// # Safety
+    /// The datum is of a type of as many words, or of a ball around such a one.
+    pub unsafe fn put_fingerprint<const N: usize>(&self, key: &mut Key<N>, datum: pg_sys::Datum) {
+        let words = &mut key[self.scope_words()..];
+        if self.fingerprint_words == 1 && !self.balls {
+            words[0] = datum.value() as u64;
+        } else {
+            // SAFETY: passed by reference; a ball begins with its centre.
+            let from = unsafe {
+                core::slice::from_raw_parts(datum.cast_mut_ptr::<u64>(), self.fingerprint_words)
+            };
+            words.copy_from_slice(from);
+        }
+    }
+
+    /// Reads a ball: its centre into a key, and its radius; `None` for the empty ball.
+    ///
+    /// # Safety
+    /// The datum is a ball around a fingerprint of as many words.
+    pub unsafe fn ball<const N: usize>(
+        &self,
+        key: &mut Key<N>,
+        datum: pg_sys::Datum,
+    ) -> Option<u32> {
+        // SAFETY: a ball is its centre's words, and then its radius.
+        let radius = unsafe {
+            let words = datum.cast_mut_ptr::<u64>();
+            let center = core::slice::from_raw_parts(words, self.fingerprint_words);
+            key[self.scope_words()..].copy_from_slice(center);
+            words.add(self.fingerprint_words).cast::<i32>().read()
+        };
+        u32::try_from(radius).ok()
+    }
+}
+
+/// The hash of a scope column's value.
+///
+/// # Safety
+/// The relation has such a column, and the value is of that type, which hashes like the column's.
+pub unsafe fn hash(
+    index: pg_sys::Relation,
+    column: usize,
+    value_type: pg_sys::Oid,
+    value: pg_sys::Datum,
+) -> u64 {
+    // SAFETY: the caller's promise. The type cache's entries stay for the backend's life.
+    unsafe {
+        let entry = pg_sys::lookup_type_cache(
+            value_type,
+            pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO as i32,
+        );
+        let function = &raw mut (*entry).hash_extended_proc_finfo;
+        if (*function).fn_oid == pg_sys::InvalidOid {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                "could not identify an extended hash function for a column of a neardup index",
+            )
+            .hint("Columns before the fingerprint need a type with a default hash operator class.")
+            .raise();
+        }
+        let collation = *(*index).rd_indcollation.add(column);
+        let seed = pg_sys::Datum::from(0_i64);
+        pg_sys::FunctionCall2Coll(function, collation, value, seed).value() as u64
+    }
+}
+
+/// The word of a key that stands for the values, or NULLs, of all scope columns.
+pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
+    hashes.fold(0, |scope: u64, hash| {
+        let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
+        mixed.wrapping_mul(0xff51_afd7_ed55_8ccd)
+    })
+}
+
+/// The address that the server passes, as the tree keeps it.
+///
+/// # Safety
+/// The pointer is to a valid address.
+pub unsafe fn tid_of(pointer: pg_sys::ItemPointer) -> Tid {
+    // SAFETY: the caller's promise.
+    let (block, offset) = pgrx::itemptr::item_pointer_get_both(unsafe { *pointer });
+    Tid { block, offset }
+}
+
+/// A column of an index, as its tuples would hold it.
+///
+/// # Safety
+/// The relation is open and has such a column.
+pub unsafe fn attribute(
+    index: pg_sys::Relation,
+    column: usize,
+) -> &'static pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller's promise; the descriptor lives as long as the relation is open.
+    unsafe { &*crate::pg::compat::attribute((*index).rd_att, column) }
+}
+
+/// Whether an operator family has `<@` with a ball, for a type.
+fn is_fingerprint_family(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
+    // SAFETY: a catalogue look-up.
+    unsafe { super::validate::ball_operator(family, input) != pg_sys::InvalidOid }
+}
+
+fn refuse() -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+        "a neardup index needs one fingerprint, as its last column",
+    )
+    .detail("Columns before it are compared for equality and keep near-duplicates apart.")
+    .hint(
+        "For 64-bit hashes in a bigint column name the operator class: (hash bigint_hamming_ops).",
+    )
+    .raise()
+}

@@ -1,0 +1,160 @@
+//! `simhash(text)` and `simhash(text[], real[])`.
+use neardup_sketch::{FeatureError, simhash64_features, simhash64_text};
+use pgrx::pg_sys::{self, Datum};
+
+use crate::pg::call::{Call, export};
+use crate::pg::errors::UserError;
+use crate::pg::text;
+use crate::types::{Fingerprint, Fingerprint64};
+
+/// Features between two looks for a request to cancel.
+const CHECK_EVERY: usize = 4096;
+
+fn returned(call: &mut Call, fingerprint: Option<u64>) -> Datum {
+    match fingerprint {
+        Some(bits) => Fingerprint64(bits).into_datum(),
+        None => call.return_null(),
+    }
+}
+
+/// The fingerprint of a text; NULL if it has no word.
+fn of_text(call: &mut Call) -> Datum {
+    // SAFETY: declared to take text.
+    let text = unsafe { text::utf8(call.arg(0)) };
+    let fingerprint = simhash64_text(&text, &mut || {
+        pgrx::check_for_interrupts!();
+    });
+    returned(call, fingerprint)
+}
+
+/// The fingerprint of features with weights; NULL if there is no feature of a weight above zero.
+fn of_features(call: &mut Call) -> Datum {
+    if call.is_null(0) {
+        return call.return_null();
+    }
+    // SAFETY: declared to take text[] and real[].
+    let features = unsafe { elements(call.arg(0), "features", &TEXT) };
+    let weights = if call.is_null(1) {
+        None
+    } else {
+        // SAFETY: as above.
+        Some(unsafe { elements(call.arg(1), "weights", &FLOAT4) })
+    };
+    if let Some(weights) = weights
+        && weights.len() != features.len()
+    {
+        refuse(FeatureError::LengthMismatch {
+            features: features.len(),
+            weights: weights.len(),
+        });
+    }
+    let weighted = features.iter().enumerate().map(|(n, feature)| {
+        if n % CHECK_EVERY == 0 {
+            pgrx::check_for_interrupts!();
+        }
+        // SAFETY: the elements of text[] are texts, which live as long as the array.
+        let feature = unsafe { text::utf8(*feature) };
+        (
+            Bytes(feature),
+            weights.map_or(1.0, |weights| f32::from_bits(weights[n].value() as u32)),
+        )
+    });
+    match simhash64_features(weighted) {
+        Ok(fingerprint) => returned(call, fingerprint),
+        Err(error) => refuse(error),
+    }
+}
+
+struct Bytes<'a>(std::borrow::Cow<'a, str>);
+
+impl AsRef<[u8]> for Bytes<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+fn refuse(error: FeatureError) -> ! {
+    match error {
+        FeatureError::LengthMismatch { features, weights } => {
+            UserError::invalid_parameter("features and weights differ in number")
+                .detail(format!(
+                    "There are {features} features and {weights} weights."
+                ))
+                .hint("Give one weight for each feature, or no weights at all.")
+        }
+        FeatureError::NotANumber { index } => bad_weight(index, "NaN"),
+        FeatureError::Infinite { index } => bad_weight(index, "infinite"),
+        FeatureError::Negative { index, weight } => bad_weight(index, &weight.to_string()),
+    }
+    .raise()
+}
+
+fn bad_weight(index: usize, value: &str) -> UserError {
+    UserError::invalid_parameter("a weight is not a finite number of zero or more")
+        .detail(format!("Weight {} is {value}.", index + 1))
+        .hint("A feature that should count against others has no meaning here; leave it out, or give it the weight 0.")
+}
+
+/// How the server stores the elements of an array.
+struct Element {
+    oid: pg_sys::Oid,
+    length: i32,
+    by_value: bool,
+    alignment: u8,
+}
+
+const TEXT: Element = Element {
+    oid: pg_sys::TEXTOID,
+    length: -1,
+    by_value: false,
+    alignment: b'i',
+};
+const FLOAT4: Element = Element {
+    oid: pg_sys::FLOAT4OID,
+    length: 4,
+    by_value: true,
+    alignment: b'i',
+};
+
+/// All elements of an array, of any number of dimensions. A NULL among them is error 22004: what
+/// it should weigh or hash to is for the caller to say.
+///
+/// # Safety
+/// `array` is an array of `element`; the result lives as long as it and as the current memory context.
+unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [Datum] {
+    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
+    // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
+    let (values, nulls): (&[Datum], &[bool]) = unsafe {
+        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let alignment = element.alignment as core::ffi::c_char;
+        pg_sys::deconstruct_array(
+            array,
+            element.oid,
+            element.length,
+            element.by_value,
+            alignment,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        if count == 0 {
+            return &[];
+        }
+        (
+            core::slice::from_raw_parts(values, count as usize),
+            core::slice::from_raw_parts(nulls, count as usize),
+        )
+    };
+    if let Some(position) = nulls.iter().position(|null| *null) {
+        UserError::null_not_allowed(format!("{name} must not contain NULL"))
+            .detail(format!("Element {} is NULL.", position + 1))
+            .hint("Remove NULLs first: array_remove(x, NULL).")
+            .raise();
+    }
+    values
+}
+
+export! {
+    guarded "simhash_text" => of_text;
+    guarded "simhash_features" => of_features;
+}

@@ -1,0 +1,243 @@
+//! The extension's own objects by OID, found through the schema that the extension lives in.
+//!
+//! Nothing is looked up by search_path: the schema is that of the support function that the
+//! server has just called. The result is kept for the backend and dropped whenever a function or
+//! an operator changes in the catalogue.
+use core::cell::{Cell, RefCell};
+use core::ffi::{CStr, c_int};
+use std::rc::Rc;
+
+use pgrx::pg_sys::{self, Datum, Oid, SysCacheIdentifier};
+
+use crate::types::distance::Threshold;
+use crate::types::{Ball, Bigint, Fingerprint, Fingerprint64};
+
+/// The objects of the extension that the planner support builds expressions from.
+pub struct Catalog {
+    /// The domain `hamming`.
+    pub hamming: Oid,
+    /// `neardup_radius(bigint)`.
+    pub radius: Oid,
+    /// `neardup_radius_below(bigint)`.
+    pub radius_below: Oid,
+    /// One for each fingerprint type.
+    pub kinds: Vec<Kind>,
+}
+
+/// The objects that belong to one fingerprint type, and what estimates must know about it.
+pub struct Kind {
+    /// The fingerprint type.
+    pub fingerprint: Oid,
+    /// Its ball type.
+    pub ball: Oid,
+    /// `<#>`, the distance as int4.
+    pub distance_operator: Oid,
+    /// `<@`, which indexes know.
+    pub contained_operator: Oid,
+    /// `ball(fingerprint, int4)`.
+    pub ball_function: Oid,
+    /// `neardup_within(fingerprint, fingerprint, int4)`.
+    pub within_function: Oid,
+    /// What Rust knows about the type.
+    pub traits: &'static Traits,
+}
+
+/// What Rust knows about a fingerprint type.
+pub struct Traits {
+    /// The name of the type; `None` for bigint, which is the server's.
+    name: Option<&'static CStr>,
+    ball_name: &'static CStr,
+    /// The width in bits.
+    pub bits: u32,
+    /// The greatest distance for which `~=` holds.
+    pub near_duplicate: u32,
+    /// The distance of two values.
+    ///
+    /// Both datums must be values of the type.
+    pub distance: unsafe fn(Datum, Datum) -> u32,
+    /// Centre and radius of a ball.
+    ///
+    /// The datum must be a value of the ball type.
+    pub ball_parts: unsafe fn(Datum) -> (Datum, i32),
+}
+
+impl Traits {
+    const fn of<T: Threshold>(name: Option<&'static CStr>, ball_name: &'static CStr) -> Self {
+        Traits {
+            name,
+            ball_name,
+            bits: T::BITS,
+            near_duplicate: T::NEAR_DUPLICATE,
+            distance: distance::<T>,
+            ball_parts: ball_parts::<T>,
+        }
+    }
+}
+
+/// # Safety
+/// Both datums are values of the type `T`.
+unsafe fn distance<T: Fingerprint>(a: Datum, b: Datum) -> u32 {
+    // SAFETY: as the caller promises.
+    unsafe { T::from_datum(a).distance(T::from_datum(b)) }
+}
+
+/// # Safety
+/// The datum is a value of the ball type of `T`.
+unsafe fn ball_parts<T: Fingerprint>(ball: Datum) -> (Datum, i32) {
+    // SAFETY: as the caller promises.
+    let ball = unsafe { Ball::<T>::from_datum(ball) };
+    (ball.center.into_datum(), ball.radius)
+}
+
+static KINDS: [Traits; 2] = [
+    Traits::of::<Fingerprint64>(Some(c"fingerprint"), c"fingerprint_ball"),
+    Traits::of::<Bigint>(None, c"bigint_ball"),
+];
+
+thread_local! {
+    static KNOWN: RefCell<Option<(Oid, Rc<Catalog>)>> = const { RefCell::new(None) };
+    static STALE: Cell<bool> = const { Cell::new(false) };
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The objects in the schema of `function`, a function of the extension. `None` if objects are
+/// missing, as in the middle of the extension's own script: then nothing is to be rewritten.
+pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
+    watch();
+    // SAFETY: a lookup in the catalogue; InvalidOid comes back if there is no such function.
+    let schema = unsafe { pg_sys::get_func_namespace(function) };
+    if STALE.take() {
+        KNOWN.set(None);
+    }
+    let known = KNOWN.with_borrow(|known| {
+        known
+            .as_ref()
+            .filter(|(of, _)| *of == schema)
+            .map(|(_, catalog)| catalog.clone())
+    });
+    if known.is_some() {
+        return known;
+    }
+    let catalog = Rc::new(Catalog::find(schema)?);
+    // A change that arrives during the look-up has set STALE again, so that the next call repeats it.
+    KNOWN.set(Some((schema, catalog.clone())));
+    Some(catalog)
+}
+
+impl Catalog {
+    /// The kind whose fingerprint type this is.
+    pub fn by_fingerprint(&self, oid: Oid) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| kind.fingerprint == oid)
+    }
+
+    /// The kind whose ball type this is.
+    pub fn by_ball(&self, oid: Oid) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| kind.ball == oid)
+    }
+
+    fn find(schema: Oid) -> Option<Self> {
+        let int8 = pg_sys::INT8OID;
+        Some(Catalog {
+            hamming: find_type(schema, c"hamming")?,
+            radius: find_function(schema, c"neardup_radius", &[int8])?,
+            radius_below: find_function(schema, c"neardup_radius_below", &[int8])?,
+            // A type that this schema lacks belongs to a later version of the SQL script than is
+            // installed; the others work without it.
+            kinds: KINDS
+                .iter()
+                .filter_map(|traits| Kind::find(schema, traits))
+                .collect(),
+        })
+    }
+}
+
+impl Kind {
+    fn find(schema: Oid, traits: &'static Traits) -> Option<Self> {
+        let fingerprint = match traits.name {
+            Some(name) => find_type(schema, name)?,
+            None => pg_sys::INT8OID,
+        };
+        let ball = find_type(schema, traits.ball_name)?;
+        let int4 = pg_sys::INT4OID;
+        Some(Kind {
+            fingerprint,
+            ball,
+            distance_operator: find_operator(schema, c"<#>", fingerprint, fingerprint)?,
+            contained_operator: find_operator(schema, c"<@", fingerprint, ball)?,
+            ball_function: find_function(schema, c"ball", &[fingerprint, int4])?,
+            within_function: find_function(
+                schema,
+                c"neardup_within",
+                &[fingerprint, fingerprint, int4],
+            )?,
+            traits,
+        })
+    }
+}
+
+fn find_type(schema: Oid, name: &CStr) -> Option<Oid> {
+    let keys = [
+        Datum::from(name.as_ptr()),
+        schema.into(),
+        Datum::null(),
+        Datum::null(),
+    ];
+    find(
+        SysCacheIdentifier::TYPENAMENSP as c_int,
+        pg_sys::Anum_pg_type_oid,
+        keys,
+    )
+}
+
+fn find_operator(schema: Oid, name: &CStr, left: Oid, right: Oid) -> Option<Oid> {
+    let keys = [
+        Datum::from(name.as_ptr()),
+        left.into(),
+        right.into(),
+        schema.into(),
+    ];
+    find(
+        SysCacheIdentifier::OPERNAMENSP as c_int,
+        pg_sys::Anum_pg_operator_oid,
+        keys,
+    )
+}
+
+fn find_function(schema: Oid, name: &CStr, arguments: &[Oid]) -> Option<Oid> {
+    // SAFETY: the pointer and the length are those of one slice.
+    let arguments = unsafe { pg_sys::buildoidvector(arguments.as_ptr(), arguments.len() as c_int) };
+    let keys = [
+        Datum::from(name.as_ptr()),
+        Datum::from(arguments),
+        schema.into(),
+        Datum::null(),
+    ];
+    find(
+        SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
+        pg_sys::Anum_pg_proc_oid,
+        keys,
+    )
+}
+
+fn find(cache: c_int, column: u32, [a, b, c, d]: [Datum; 4]) -> Option<Oid> {
+    // SAFETY: the keys have the number and types that the callers' caches are keyed by.
+    let oid = unsafe { pg_sys::GetSysCacheOid(cache, column as pg_sys::AttrNumber, a, b, c, d) };
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// Asks the server, once for each backend, to be told of changes.
+fn watch() {
+    if !WATCHING.replace(true) {
+        for cache in [SysCacheIdentifier::PROCOID, SysCacheIdentifier::OPEROID] {
+            // SAFETY: the callback stays valid: libraries are never unloaded.
+            unsafe {
+                pg_sys::CacheRegisterSyscacheCallback(cache as c_int, Some(forget), Datum::null())
+            };
+        }
+    }
+}
+
+/// Called by the server when a function or an operator has changed. It must not fail.
+unsafe extern "C-unwind" fn forget(_argument: Datum, _cache: c_int, _hash: u32) {
+    STALE.set(true);
+}

@@ -1,0 +1,8 @@
+//! How comparisons of distances reach an index, and how many rows they are expected to yield.
+mod catalog;
+mod estimate;
+mod nodes;
+mod rewrite;
+mod selectivity;
+mod statistics;
+mod within;

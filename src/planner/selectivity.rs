@@ -1,0 +1,316 @@
+//! How many rows `<@`, `~=` and `neardup_within` are expected to yield.
+//!
+//! This file reads the questions that the planner asks; `estimate` answers them.
+use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
+
+use super::catalog::{Catalog, Kind, catalog};
+use super::estimate::{join, restriction};
+use super::nodes;
+use super::statistics::{self, Column};
+use crate::pg::call::{Call, export};
+
+/// What is assumed where nothing is known: the server's own default for pattern matches.
+const UNKNOWN: f64 = 0.005;
+
+/// The radius assumed where it is a parameter: the conventional one (see `types::distance`).
+const USUAL_RADIUS: i32 = 3;
+
+/// `near(a, b)` at a radius, whichever operator or function was written.
+struct Question<'a> {
+    kind: &'a Kind,
+    /// The fingerprints; `b` is null if it cannot be told apart from its ball.
+    a: *mut Node,
+    b: *mut Node,
+    radius: i32,
+}
+
+impl<'a> Question<'a> {
+    /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=`
+    /// on fingerprints.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, the others are expressions.
+    unsafe fn of_operator(
+        catalog: &'a Catalog,
+        root: *mut PlannerInfo,
+        left: *mut Node,
+        right: *mut Node,
+    ) -> Option<Self> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let (left_type, right_type) = (nodes::types(left).1, nodes::types(right).1);
+            if let Some(kind) = catalog.by_ball(right_type) {
+                return (left_type == kind.fingerprint)
+                    .then(|| Self::of_ball(kind, root, left, right));
+            }
+            if let Some(kind) = catalog.by_ball(left_type) {
+                return (right_type == kind.fingerprint)
+                    .then(|| Self::of_ball(kind, root, right, left));
+            }
+            let kind = catalog.by_fingerprint(left_type)?;
+            Some(Question {
+                kind,
+                a: left,
+                b: right,
+                radius: kind.traits.near_duplicate as i32,
+            })
+        }
+    }
+
+    /// Reads `fingerprint <@ ball`, also where the ball is a call or a constant.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, the others are expressions.
+    unsafe fn of_ball(
+        kind: &'a Kind,
+        root: *mut PlannerInfo,
+        fingerprint: *mut Node,
+        ball: *mut Node,
+    ) -> Self {
+        // SAFETY: tags and functions are checked before arguments are read; a constant of the
+        // ball type is a ball.
+        unsafe {
+            if let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr)
+                && (*call).funcid == kind.ball_function
+                && let Some([center, radius]) = nodes::elements((*call).args)
+            {
+                return Question {
+                    kind,
+                    a: fingerprint,
+                    b: center,
+                    radius: estimated_radius(root, radius),
+                };
+            }
+            if let Some(ball) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
+                let (center, radius) = (kind.traits.ball_parts)(ball);
+                let (mut length, mut by_value) = (0, false);
+                pg_sys::get_typlenbyval(kind.fingerprint, &mut length, &mut by_value);
+                let none = pg_sys::InvalidOid;
+                let center = pg_sys::makeConst(
+                    kind.fingerprint,
+                    -1,
+                    none,
+                    length.into(),
+                    center,
+                    false,
+                    by_value,
+                );
+                return Question {
+                    kind,
+                    a: fingerprint,
+                    b: center.cast(),
+                    radius,
+                };
+            }
+            Question {
+                kind,
+                a: fingerprint,
+                b: core::ptr::null_mut(),
+                radius: USUAL_RADIUS,
+            }
+        }
+    }
+
+    /// The estimate for a condition on one relation.
+    ///
+    /// # Safety
+    /// `root` is the planner's state; `relation` is 0 or the one relation whose columns vary;
+    /// `function` is the one behind the condition.
+    unsafe fn restriction(&self, root: *mut PlannerInfo, relation: i32, function: Oid) -> f64 {
+        let mut variable = VariableStatData::default();
+        let (mut other, mut on_left) = (core::ptr::null_mut(), false);
+        // SAFETY: the list has the two expressions that the server's function asks for; what it
+        // fills in is released at the end.
+        unsafe {
+            // A ball that cannot be read is a value not known yet.
+            let b = if self.b.is_null() {
+                self.unknown()
+            } else {
+                self.b
+            };
+            if !pg_sys::get_restriction_variable(
+                root,
+                nodes::list([self.a, b]),
+                relation,
+                &mut variable,
+                &mut other,
+                &mut on_left,
+            ) {
+                return UNKNOWN;
+            }
+            let column = Column::read(&mut variable, function);
+            let is_null = nodes::downcast::<pg_sys::Const>(other, NodeTag::T_Const)
+                .is_some_and(|value| (*value).constisnull);
+            let share = if is_null && !self.b.is_null() {
+                0.0
+            } else {
+                restriction(self.kind, &column, nodes::constant(other), self.radius)
+            };
+            column.release();
+            statistics::release(&variable);
+            share
+        }
+    }
+
+    /// The estimate for a condition that joins two relations.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, `special` what it knows of the join, `function` the one
+    /// behind the condition.
+    unsafe fn join(
+        &self,
+        root: *mut PlannerInfo,
+        kind_of_join: pg_sys::JoinType::Type,
+        special: *mut pg_sys::SpecialJoinInfo,
+        function: Oid,
+    ) -> f64 {
+        if self.b.is_null() {
+            return UNKNOWN;
+        }
+        let (mut left, mut right) = (VariableStatData::default(), VariableStatData::default());
+        let mut reversed = false;
+        // SAFETY: the list has the two expressions that the server's function asks for; what it
+        // fills in is released at the end.
+        unsafe {
+            pg_sys::get_join_variables(
+                root,
+                nodes::list([self.a, self.b]),
+                special,
+                &mut left,
+                &mut right,
+                &mut reversed,
+            );
+            let (a, b) = (
+                Column::read(&mut left, function),
+                Column::read(&mut right, function),
+            );
+            let share = join(self.kind, &a, &b, self.radius);
+            let inner = if reversed { a.rows } else { b.rows };
+            let share = match (kind_of_join, inner) {
+                // The share of outer rows with at least one match, were the matches independent.
+                (pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI, Some(inner)) => {
+                    -(-inner * share).exp_m1()
+                }
+                _ => share,
+            };
+            a.release();
+            b.release();
+            statistics::release(&left);
+            statistics::release(&right);
+            share
+        }
+    }
+
+    /// An expression without columns whose value nobody knows: NULL of the fingerprint type.
+    unsafe fn unknown(&self) -> *mut Node {
+        // SAFETY: a NULL has no value that would have to fit the type.
+        unsafe { pg_sys::makeNullConst(self.kind.fingerprint, -1, pg_sys::InvalidOid).cast() }
+    }
+}
+
+/// The radius if the planner can know it, and the usual one if not.
+///
+/// # Safety
+/// `root` is the planner's state, `radius` an expression.
+unsafe fn estimated_radius(root: *mut PlannerInfo, radius: *mut Node) -> i32 {
+    // SAFETY: as the caller promises.
+    let known = unsafe { nodes::constant_integer(pg_sys::estimate_expression_value(root, radius)) };
+    known.map_or(USUAL_RADIUS, |radius| {
+        radius.clamp(-1, i32::MAX.into()) as i32
+    })
+}
+
+fn share(share: f64) -> Datum {
+    Datum::from(share.clamp(0.0, 1.0).to_bits())
+}
+
+/// The restriction estimator of `<@`, `@>` and `~=`.
+fn operator_restriction(call: &mut Call) -> Datum {
+    let (root, operator, arguments) = operator_arguments(call);
+    let relation = call.arg(3).value() as i32;
+    // SAFETY: restriction estimators are declared to take these arguments.
+    unsafe {
+        let Some([left, right]) = nodes::elements(arguments) else {
+            return share(UNKNOWN);
+        };
+        let Some(catalog) = catalog(call.function_oid()) else {
+            return share(UNKNOWN);
+        };
+        match Question::of_operator(&catalog, root, left, right) {
+            Some(question) => {
+                share(question.restriction(root, relation, pg_sys::get_opcode(operator)))
+            }
+            None => share(UNKNOWN),
+        }
+    }
+}
+
+/// The join estimator of `<@`, `@>` and `~=`.
+fn operator_join(call: &mut Call) -> Datum {
+    let (root, operator, arguments) = operator_arguments(call);
+    let kind_of_join = call.arg(3).value() as i16 as pg_sys::JoinType::Type;
+    // SAFETY: join estimators are declared to take these arguments.
+    unsafe {
+        let Some([left, right]) = nodes::elements(arguments) else {
+            return share(UNKNOWN);
+        };
+        let Some(catalog) = catalog(call.function_oid()) else {
+            return share(UNKNOWN);
+        };
+        match Question::of_operator(&catalog, root, left, right) {
+            Some(question) => {
+                let special = call.arg(4).cast_mut_ptr();
+                share(question.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
+            }
+            None => share(UNKNOWN),
+        }
+    }
+}
+
+fn operator_arguments(call: &Call) -> (*mut PlannerInfo, Oid, *mut pg_sys::List) {
+    (
+        call.arg(0).cast_mut_ptr(),
+        Oid::from_u32(call.arg(1).value() as u32),
+        call.arg(2).cast_mut_ptr(),
+    )
+}
+
+/// Answers a request about `neardup_within(a, b, radius)`; false if it is left to the server.
+///
+/// # Safety
+/// `request` is the server's request, for that function.
+pub unsafe fn within(catalog: &Catalog, request: *mut pg_sys::SupportRequestSelectivity) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let root = (*request).root;
+        let Some([a, b, radius]) = nodes::elements((*request).args) else {
+            return false;
+        };
+        let Some(kind) = catalog.by_fingerprint(nodes::types(a).1) else {
+            return false;
+        };
+        let question = Question {
+            kind,
+            a,
+            b,
+            radius: estimated_radius(root, radius),
+        };
+        let share = if (*request).is_join {
+            question.join(
+                root,
+                (*request).jointype,
+                (*request).sjinfo,
+                (*request).funcid,
+            )
+        } else {
+            question.restriction(root, (*request).varRelid, (*request).funcid)
+        };
+        (*request).selectivity = share.clamp(0.0, 1.0);
+        true
+    }
+}
+
+export! {
+    guarded "neardup_sel" => operator_restriction;
+    guarded "neardup_joinsel" => operator_join;
+}

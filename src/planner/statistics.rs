@@ -1,0 +1,136 @@
+//! What the server has gathered about a column of fingerprints (pg_statistic).
+use pgrx::pg_sys::{self, Datum, Oid, VariableStatData};
+
+/// The statistics of one column or expression, as the estimates need them.
+pub struct Column {
+    /// The share of NULLs.
+    pub null_fraction: f64,
+    /// How many different values there are, at least 1. Without statistics, as many as rows:
+    /// fingerprints of different documents differ.
+    pub distinct: f64,
+    /// The most common values with their shares of all rows.
+    pub common: Vec<(Datum, f64)>,
+    /// Values drawn evenly from the others: the bounds of the histogram.
+    pub sample: Vec<Datum>,
+    /// Rows expected from the relation; `None` if it is unknown.
+    pub rows: Option<f64>,
+    slots: Vec<pg_sys::AttStatsSlot>,
+}
+
+impl Column {
+    /// Reads the statistics that the planner has found for `variable`. `function` is what will be
+    /// applied to the values: the server says whether the user may learn of them through it.
+    ///
+    /// # Safety
+    /// `variable` was filled in by `get_restriction_variable` or `get_join_variables`.
+    pub unsafe fn read(variable: &mut VariableStatData, function: Oid) -> Self {
+        let mut column = Column {
+            null_fraction: 0.0,
+            distinct: 1.0,
+            common: Vec::new(),
+            sample: Vec::new(),
+            rows: None,
+            slots: Vec::new(),
+        };
+        // SAFETY: the relation and the statistics tuple are null or what their types say.
+        unsafe {
+            let mut is_default = false;
+            column.distinct = pg_sys::get_variable_numdistinct(variable, &mut is_default);
+            if !variable.rel.is_null() {
+                column.rows = Some((*variable.rel).rows);
+                if is_default {
+                    column.distinct = (*variable.rel).tuples;
+                }
+            }
+            column.distinct = column.distinct.max(1.0);
+            if variable.statsTuple.is_null() {
+                return column;
+            }
+            let row =
+                pg_sys::GETSTRUCT(variable.statsTuple).cast::<pg_sys::FormData_pg_statistic>();
+            column.null_fraction = (*row).stanullfrac.into();
+            if !pg_sys::statistic_proc_security_check(variable, function) {
+                return column;
+            }
+            if let Some(slot) = column.slot(variable, pg_sys::STATISTIC_KIND_MCV) {
+                let shares = core::slice::from_raw_parts(slot.numbers, slot.nnumbers as usize);
+                column.common = values(&slot)
+                    .iter()
+                    .copied()
+                    .zip(shares.iter().map(|share| f64::from(*share)))
+                    .collect();
+            }
+            if let Some(slot) = column.slot(variable, pg_sys::STATISTIC_KIND_HISTOGRAM) {
+                column.sample = values(&slot).to_vec();
+            }
+        }
+        column
+    }
+
+    /// The share of rows that are neither NULL nor one of the most common values.
+    pub fn other_fraction(&self) -> f64 {
+        (1.0 - self.null_fraction - self.common.iter().map(|(_, share)| share).sum::<f64>())
+            .max(0.0)
+    }
+
+    /// How many different values there are beside the most common ones, at least 1.
+    pub fn other_distinct(&self) -> f64 {
+        (self.distinct - self.common.len() as f64).max(1.0)
+    }
+
+    /// Gives the memory back. (Not by dropping: the server must not be called while unwinding.)
+    pub fn release(self) {
+        for mut slot in self.slots {
+            // SAFETY: the slot was filled in by the server, and its values are no longer used.
+            unsafe { pg_sys::free_attstatsslot(&mut slot) };
+        }
+    }
+
+    /// # Safety
+    /// `variable` has a statistics tuple.
+    unsafe fn slot(
+        &mut self,
+        variable: &VariableStatData,
+        kind: u32,
+    ) -> Option<pg_sys::AttStatsSlot> {
+        let mut slot = pg_sys::AttStatsSlot::default();
+        let flags = pg_sys::ATTSTATSSLOT_VALUES
+            | if kind == pg_sys::STATISTIC_KIND_MCV {
+                pg_sys::ATTSTATSSLOT_NUMBERS
+            } else {
+                0
+            };
+        // SAFETY: as the caller promises.
+        let found = unsafe {
+            pg_sys::get_attstatsslot(
+                &mut slot,
+                variable.statsTuple,
+                kind as i32,
+                pg_sys::InvalidOid,
+                flags as i32,
+            )
+        };
+        found.then(|| {
+            self.slots.push(slot);
+            slot
+        })
+    }
+}
+
+/// Gives back what `get_restriction_variable` or `get_join_variables` have pinned.
+///
+/// # Safety
+/// `variable` was filled in by one of them, and its statistics tuple is no longer used.
+pub unsafe fn release(variable: &VariableStatData) {
+    if let (false, Some(free)) = (variable.statsTuple.is_null(), variable.freefunc) {
+        // SAFETY: the server sets the function that its tuple is to be freed with.
+        unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| free(variable.statsTuple)) };
+    }
+}
+
+/// # Safety
+/// The slot was filled in with values.
+unsafe fn values(slot: &pg_sys::AttStatsSlot) -> &[Datum] {
+    // SAFETY: as the caller promises.
+    unsafe { core::slice::from_raw_parts(slot.values, slot.nvalues as usize) }
+}

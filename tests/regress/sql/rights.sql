@@ -1,0 +1,66 @@
+-- Who may do what: an ordinary role uses everything and installs nothing.
+CREATE SCHEMA rights_test;
+SET search_path = rights_test, public;
+SET client_min_messages = warning;
+CREATE FUNCTION conditions(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+        IF line ~ '(Cond|Filter):' THEN RETURN NEXT trim(line); END IF;
+    END LOOP;
+END $$;
+CREATE ROLE neardup_user;
+GRANT USAGE, CREATE ON SCHEMA rights_test TO neardup_user;
+CREATE TABLE d AS SELECT i AS id, i::bigint::fingerprint AS fp, i % 2 = 0 AS visible FROM generate_series(1, 100) i;
+CREATE INDEX ON d USING neardup (fp);
+ANALYZE d;
+ALTER TABLE d ENABLE ROW LEVEL SECURITY;
+CREATE POLICY even ON d USING (visible);
+GRANT SELECT ON d TO neardup_user;
+
+SET ROLE neardup_user;
+SELECT '0000000000000000'::fingerprint <~> '000000000000000f' <= 4 AS near, simhash('some words') IS NOT NULL AS hashed, ball(5, 3) ~= ball(6, 3) AS balls;
+CREATE TABLE own (fp fingerprint);
+CREATE INDEX ON own USING neardup (fp);
+INSERT INTO own VALUES ('0000000000000000');
+-- Operators that leak nothing reach the index below the policy's filter, and see only what it lets through.
+SET enable_seqscan = off;
+SELECT conditions($$SELECT id FROM d WHERE fp <~> '0000000000000007' <= 1$$);
+SELECT conditions($$SELECT id FROM d WHERE fp ~= '0000000000000007'$$);
+SELECT id FROM d WHERE fp <~> '0000000000000007' <= 1 ORDER BY id;
+RESET enable_seqscan;
+-- The functions that only the server may call cannot be called.
+SELECT neardup_le_support(NULL);
+\echo :SQLSTATE
+SELECT neardup_sel(NULL, 0, NULL, 0);
+\echo :SQLSTATE
+SELECT fingerprint_recv('x');
+\echo :SQLSTATE
+DROP EXTENSION neardup;
+\echo :SQLSTATE
+ALTER EXTENSION neardup SET SCHEMA rights_test;
+\echo :SQLSTATE
+RESET ROLE;
+
+-- Everything that a user calls is described.
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
+  AND proname !~ '^(fingerprint|bigint|hamming)_' AND proname !~ '_(support|sel|joinsel|handler)$' AND proname NOT IN ('neardup_sel', 'neardup_joinsel')
+  AND obj_description(p.oid, 'pg_proc') IS NULL;
+SELECT o.oid::regoperator FROM pg_operator o JOIN pg_depend d ON objid = o.oid AND classid = 'pg_operator'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
+  AND oprname NOT IN ('<', '<=', '=', '<>', '>=', '>') AND obj_description(o.oid, 'pg_operator') IS NULL;
+SELECT t.oid::regtype FROM pg_type t JOIN pg_depend d ON objid = t.oid AND classid = 'pg_type'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
+  AND typtype IN ('b', 'd') AND typcategory <> 'A' AND obj_description(t.oid, 'pg_type') IS NULL;
+
+-- The extension brings an access method: only a superuser may create it.
+DROP EXTENSION neardup CASCADE;
+SET ROLE neardup_user;
+\set VERBOSITY sqlstate
+CREATE EXTENSION neardup WITH SCHEMA rights_test;
+\set VERBOSITY default
+RESET ROLE;
+DROP SCHEMA rights_test CASCADE;
+DROP ROLE neardup_user;
+CREATE EXTENSION neardup WITH SCHEMA public;
