@@ -59,6 +59,30 @@ fn after_each_change() -> Outcome {
 }
 
 #[test]
+fn a_parallel_vacuum_takes_the_dead_rows_from_every_index() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    table.create_indexed(&mut client, &Shape::Balls.values(10_000, 2), "")?;
+    client.batch_execute(
+        "CREATE INDEX docs_two ON docs USING neardup (fp) WITH (distance = 2); \
+         CREATE INDEX docs_id ON docs (id); \
+         SET min_parallel_index_scan_size = 0; DELETE FROM docs WHERE id % 3 > 0",
+    )?;
+    client.batch_execute("VACUUM (PARALLEL 2, INDEX_CLEANUP ON) docs")?;
+    let rows = rows_in_table(&mut client)?;
+    for index in ["docs_fp", "docs_two"] {
+        let check = format!("SELECT rows + null_rows FROM neardup_index_check('{index}', true)");
+        assert_eq!(value::<i64>(&mut client, &check)?, rows, "{index}");
+        // What the vacuum has told the planner.
+        let reltuples = format!("SELECT reltuples::bigint FROM pg_class WHERE relname = '{index}'");
+        assert_eq!(value::<i64>(&mut client, &reltuples)?, rows, "{index}");
+    }
+    client.batch_execute("DROP INDEX docs_two")?;
+    table.holds(&mut client, 3)
+}
+
+#[test]
 fn hot_updates_leave_the_index_right() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -260,5 +284,6 @@ fn rows_in_index(client: &mut Client) -> Result<i64> {
 }
 
 fn rows_in_table(client: &mut Client) -> Result<i64> {
+    Way::Sequential.set(client)?;
     value(client, "SELECT count(*) FROM docs")
 }

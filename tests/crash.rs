@@ -56,6 +56,38 @@ fn after_kill_9_amid_inserts_splits_vacuums_and_builds_the_index_holds() -> Outc
 }
 
 #[test]
+#[ignore = "the check takes the rest of an insert that a crash has cut short for damage"]
+fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {
+    with(own_server("partial", &[("fsync", "off")])?, |server| {
+        let conninfo = server.conninfo("postgres");
+        let mut client = connect(&conninfo)?;
+        client.batch_execute("CREATE EXTENSION neardup")?;
+        // 56 tables: hardly ever does the log end between two rows.
+        let table = Table::new(FINGERPRINT);
+        table.create_indexed(&mut client, &[], "distance = 3, blocks = 8")?;
+        for round in 0..4 {
+            let insert = "INSERT INTO docs SELECT n, hashint8extended(n, 1)::fingerprint \
+                          FROM generate_series(1, 10000000) AS n";
+            std::thread::scope(|scope| -> Outcome {
+                let cut = scope.spawn(|| client.batch_execute(insert));
+                crowd::wait(400)?;
+                server.kill_9()?;
+                let result = cut
+                    .join()
+                    .map_err(|_| anyhow::anyhow!("the client panicked"))?;
+                assert!(result.is_err());
+                Ok(())
+            })?;
+            server.start()?;
+            client = connect(&conninfo)?;
+            table.append(&mut client, 0, &Shape::Balls.values(500, round))?;
+            table.holds(&mut client, round)?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn what_minimal_wal_does_not_log_survives_a_crash_after_commit() -> Outcome {
     let settings = [("wal_level", "minimal"), ("max_wal_senders", "0")];
     with(own_server("minimal", &settings)?, |server| {

@@ -5,7 +5,7 @@ use crate::support::table::{FINGERPRINT, Table, value};
 use neardup_tests::Database;
 
 /// A statement, the SQLSTATE of its error, and what the message, detail or hint says.
-const REFUSED: [(&str, &str, &str); 26] = [
+const REFUSED: [(&str, &str, &str); 31] = [
     ("WITH (distance = 9)", "22023", "between \"0\" and \"8\""),
     ("WITH (distance = -1)", "22023", "out of bounds"),
     (
@@ -44,8 +44,14 @@ const REFUSED: [(&str, &str, &str); 26] = [
         "22023",
         "unrecognized parameter \"lists\"",
     ),
-    ("(id)", "42704", "no default operator class"),
-    ("(note)", "42704", "no default operator class"),
+    ("(id)", "42P17", "needs one fingerprint, as its last column"),
+    (
+        "(id)",
+        "42P17",
+        "name the operator class: (hash bigint_hamming_ops)",
+    ),
+    ("(note)", "42P17", "needs one fingerprint"),
+    ("(spot)", "42704", "no default operator class"),
     (
         "(id fingerprint_ops)",
         "42804",
@@ -61,11 +67,10 @@ const REFUSED: [(&str, &str, &str); 26] = [
         "42704",
         "does not exist for access method \"neardup\"",
     ),
-    (
-        "(fp, id bigint_hamming_ops)",
-        "0A000",
-        "does not support multicolumn indexes",
-    ),
+    ("(fp, id bigint_hamming_ops)", "42P17", "as its last column"),
+    ("(fp, fp)", "42P17", "needs one fingerprint"),
+    ("(fp, note)", "42P17", "as its last column"),
+    ("(spot point_ops, fp)", "42704", "does not exist"),
     (
         "(fp) INCLUDE (id)",
         "0A000",
@@ -91,7 +96,7 @@ fn what_cannot_be_indexed_is_refused_with_a_reason() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(
-        "CREATE TABLE docs (id bigint, fp fingerprint, note text); \
+        "CREATE TABLE docs (id bigint, fp fingerprint, note text, spot point); \
          CREATE INDEX docs_kept ON docs USING neardup (fp)",
     )?;
     for (what, code, text) in REFUSED {

@@ -213,6 +213,31 @@ fn a_scan_without_a_condition_returns_rows_without_a_fingerprint() -> Outcome {
 }
 
 #[test]
+fn counting_rows_without_looking_at_a_column() -> Outcome {
+    let (_database, mut client) = database()?;
+    client.batch_execute("VACUUM docs")?;
+    let counts = "SELECT count(*) AS n FROM docs UNION ALL \
+                  SELECT count(*) FROM docs WHERE id % 2 = 0 UNION ALL \
+                  SELECT count(*) FROM docs WHERE EXISTS (SELECT FROM docs)";
+    let expected = answer(&mut client, Way::Sequential, counts)?;
+    // What is needed of no column, the planner takes for what every index can return.
+    client.batch_execute("RESET ALL")?;
+    for setting in [
+        "RESET ALL",
+        "SET enable_seqscan = off",
+        "SET enable_bitmapscan = off",
+    ] {
+        client.batch_execute(setting)?;
+        let found: Vec<i64> = value(
+            &mut client,
+            &format!("SELECT array_agg(n ORDER BY n) FROM ({counts}) AS found"),
+        )?;
+        assert_eq!(found, expected, "{setting}");
+    }
+    Ok(())
+}
+
+#[test]
 fn prepared_statements_with_a_generic_plan() -> Outcome {
     let (_database, mut client) = database()?;
     client.batch_execute("SET plan_cache_mode = force_generic_plan")?;

@@ -28,7 +28,7 @@ fn a_standby_replays_every_change_exactly_and_answers_alike() -> Outcome {
         ("wal_keep_size", "4GB"),
     ];
     let primary = own_server("replicated", &settings)?;
-    with(Some(primary), |primary| replicate(primary))
+    with(Some(primary), replicate)
 }
 
 /// Takes the primary away once the standby is to be promoted.
