@@ -260,7 +260,7 @@ pub unsafe extern "C-unwind" fn restart(
             .map(|key| key_of(key.sk_argument))
             .collect();
         (*scan.opaque.cast::<State>()).restart(conditions, &order);
-        compat::count_index_scan(scan.indexRelation);
+        compat::count_index_scan(scan);
     }
 }
 
