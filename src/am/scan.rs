@@ -8,6 +8,7 @@ use super::keys::{self, Layout, with_words};
 use super::state::{Index, plan_of, words_of};
 use super::validate;
 use crate::pg::compat;
+use crate::pg::errors::UserError;
 
 /// A condition on the fingerprint: a ball, of which an equality is the smallest.
 #[derive(Clone, Copy)]
@@ -48,9 +49,13 @@ impl<const N: usize> Conditions<N> {
             // SAFETY: the argument is of the type on the right side of the key's operator.
             unsafe {
                 if column < layout.scope_columns {
-                    let value_type = match key.sk_subtype {
-                        pg_sys::InvalidOid => keys::attribute(index, column).atttypid,
-                        given => given,
+                    // An operator for any array, or any enumeration, tells nothing of the type.
+                    let given = key.sk_subtype;
+                    let is_type = given != pg_sys::InvalidOid
+                        && pg_sys::get_typtype(given) as u8 != pg_sys::TYPTYPE_PSEUDO;
+                    let value_type = match is_type {
+                        true => given,
+                        false => keys::attribute(index, column).atttypid,
                     };
                     let hash = keys::hash(index, column, value_type, key.sk_argument);
                     // Two values that a column is to be equal to: at most one is its own, which
@@ -374,6 +379,9 @@ impl<const N: usize> IndexSearch<N> {
         let mut none = Vec::new();
         while self.find(&mut none) {
             pgrx::check_for_interrupts!();
+            if rows.try_reserve(self.matches.len()).is_err() {
+                UserError::out_of_memory().raise();
+            }
             rows.extend(
                 (self.matches.iter())
                     .filter(|found| all_hold(&self.also, &found.fingerprint, skipped))
@@ -514,7 +522,7 @@ pub unsafe extern "C-unwind" fn restart(
         state.tids.clear();
         state.given = 0;
         state.recheck = state.search.restart(keys, order_bys, scan.xs_want_itup);
-        compat::count_index_scan(scan.indexRelation);
+        compat::count_index_scan(scan);
     }
 }
 

@@ -61,6 +61,9 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
             return;
         }
         let tid = tid.packed();
+        if rows.try_reserve(1).is_err() {
+            UserError::out_of_memory().raise();
+        }
         if table == 0 {
             rows.push(IndexedRow {
                 tid,

@@ -6,6 +6,7 @@ use neardup_blocktree::sort::TempFiles;
 use pgrx::pg_sys;
 
 use crate::pg::compat;
+use crate::pg::errors::UserError;
 
 /// Pages that are logged and written together: as many as one log record can hold.
 const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
@@ -171,5 +172,9 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
 
     fn pause(&mut self) {
         pgrx::check_for_interrupts!();
+    }
+
+    fn out_of_memory(&mut self) -> ! {
+        UserError::out_of_memory().raise()
     }
 }

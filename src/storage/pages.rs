@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 
 use super::wal;
 use crate::pg::compat;
+use crate::pg::errors::UserError;
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
@@ -266,6 +267,10 @@ impl PageStore for IndexPages {
         edit: impl FnOnce([&mut Page; P]),
     ) {
         wal::change(self.relation, pages, edit);
+    }
+
+    fn out_of_memory(&self) -> ! {
+        UserError::out_of_memory().raise()
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! early has paid for the rings that were needed only.
 
 use crate::key::{Key, distance};
+use crate::leaf;
 use crate::page::Result;
 use crate::plan::Plan;
 use crate::scan::{Match, Scan};
@@ -84,7 +85,14 @@ impl<const N: usize> Nearest<N> {
     fn find_ring<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let mut radius = self.scan.plan().radius;
         let mut kept = KEPT;
-        while self.scan.step(tree, &mut self.ring)? {
+        loop {
+            // Rows at one distance may be very many, and they are sorted by their address.
+            if self.ring.try_reserve(leaf::capacity::<N>()).is_err() {
+                tree.store.out_of_memory();
+            }
+            if !self.scan.step(tree, &mut self.ring)? {
+                break;
+            }
             tree.store.pause();
             if self.ring.len() > 2 * kept && self.scan.plan().is_whole() {
                 let (_, middle, _) = self

@@ -67,6 +67,11 @@ pub trait PageStore {
         edit: impl FnOnce([&mut Page; P]),
     );
 
+    /// Ends the operation, for want of memory, by unwinding.
+    fn out_of_memory(&self) -> ! {
+        panic!("out of memory")
+    }
+
     /// Called between pages, with no lock held, by what runs long: may wait, or unwind to cancel.
     fn pause(&self);
 }
