@@ -1,6 +1,7 @@
 //! `cargo xtask`: set-up, demo, tests, installation and benchmarks of neardup.
 mod bench;
 mod cargo;
+mod demo;
 mod extension;
 mod install;
 mod private;
@@ -30,6 +31,14 @@ struct Arguments {
 enum Command {
     /// Find what the build needs, install it where possible, print the settings for a shell
     Setup,
+    /// Find the near-duplicates in a set of documents, and show how
+    ///
+    /// Without a PATH: in the licence, README and copyright files that this machine has.
+    Demo {
+        /// A folder of text files, a .tsv (identifier, tab, text), or a .jsonl (an object with
+        /// "text" or "body", and perhaps "id", per line); the last two also as .gz
+        path: Option<PathBuf>,
+    },
     /// Run all tests, or those whose name contains a FILTER
     ///
     /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
@@ -59,6 +68,7 @@ fn main() -> ExitCode {
         let pg_config = arguments.pg_config.as_deref();
         match arguments.command {
             Command::Setup => setup::command(pg_config),
+            Command::Demo { path } => demo::command(pg_config, path.as_deref()),
             Command::Test { filters } => test::command(pg_config, &filters),
             Command::Install => install::command(pg_config),
             Command::Bench(options) => bench::command(pg_config, &options),

@@ -52,6 +52,74 @@ fn spinner(text: Cow<'static, str>) -> ProgressBar {
     bar
 }
 
+/// Counts things under a spinner; without a terminal it stays silent until [`Counter::finish`].
+pub struct Counter {
+    bar: ProgressBar,
+    text: Cow<'static, str>,
+    start: Instant,
+}
+
+impl Counter {
+    /// Begins to count.
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        let bar = spinner(text.clone());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {human_pos} ({elapsed})")
+        {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            text,
+            start: Instant::now(),
+        }
+    }
+
+    /// One more.
+    pub fn add_one(&self) {
+        self.bar.inc(1);
+    }
+
+    /// Ends the count with a line that says how long it took, and returns that.
+    pub fn finish(self) -> Duration {
+        let time = self.start.elapsed();
+        self.bar.finish_and_clear();
+        eprintln!("==> {} ({})", self.text, duration(time));
+        time
+    }
+}
+
+/// A whole number with a comma between the thousands.
+pub fn number(value: impl TryInto<u128>) -> String {
+    let digits = value
+        .try_into()
+        .map_or(String::new(), |v: u128| v.to_string());
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number and a noun, in the singular where that is due.
+pub fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", number(count), if count == 1 { one } else { many })
+}
+
+/// A size in the unit that suits it.
+pub fn size(bytes: u64) -> String {
+    if bytes < 10_000 {
+        format!("{} bytes", number(bytes))
+    } else if bytes < 10_000_000 {
+        format!("{} kB", number((bytes + 500) / 1000))
+    } else {
+        format!("{} MB", number((bytes + 500_000) / 1_000_000))
+    }
+}
+
 /// A time in the unit that suits it, three digits at most: `0.8 us`, `12 ms`, `3.4 s`, `2 min 5 s`.
 pub fn duration(time: Duration) -> String {
     let us = time.as_secs_f64() * 1e6;
@@ -77,6 +145,17 @@ pub fn duration(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_thousands_apart() {
+        assert_eq!(number(7_usize), "7");
+        assert_eq!(number(123_456_u64), "123,456");
+        assert_eq!(number(1_000_000_i64), "1,000,000");
+        assert_eq!(plural(1, "pair", "pairs"), "1 pair");
+        assert_eq!(plural(1200, "pair", "pairs"), "1,200 pairs");
+        assert_eq!(size(8192), "8,192 bytes");
+        assert_eq!(size(13_302_024), "13 MB");
+    }
 
     #[test]
     fn durations_have_a_fitting_unit() {

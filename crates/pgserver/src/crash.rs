@@ -30,31 +30,29 @@ pub(crate) fn kill_9(process: &Process) -> Result<()> {
     Ok(())
 }
 
-/// The processes whose parent is `parent`.
+/// The processes whose parent is `parent`, read from /proc: a small system may have no `ps`.
 fn children_of(parent: Pid) -> Result<Vec<Pid>> {
-    let output = std::process::Command::new("ps")
-        .args(["-A", "-o", "ppid=", "-o", "pid="])
-        .output()
-        .context("cannot run ps to list the server's processes")?;
-    if !output.status.success() {
-        bail!("ps failed ({})", output.status);
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc").context("cannot list processes")? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // A process may end between the listing and this.
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        if parent_in(&stat) == Some(parent.as_raw_pid()) {
+            children.extend(Pid::from_raw(pid));
+        }
     }
-    Ok(parse_children(
-        &String::from_utf8_lossy(&output.stdout),
-        parent.as_raw_pid(),
-    ))
+    Ok(children)
 }
 
-fn parse_children(listing: &str, parent: i32) -> Vec<Pid> {
-    listing
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let ppid: i32 = words.next()?.parse().ok()?;
-            let pid: i32 = words.next()?.parse().ok()?;
-            (ppid == parent).then(|| Pid::from_raw(pid)).flatten()
-        })
-        .collect()
+/// The parent's id in a process's `stat` (proc(5)): the second field after the program's name,
+/// which stands in parentheses and may hold anything.
+fn parent_in(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -62,12 +60,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_children_only() {
-        let listing = "    0     1\n   10    11\n  110    12\n   10    13\n    1    10\n";
-        let children: Vec<i32> = parse_children(listing, 10)
-            .into_iter()
-            .map(Pid::as_raw_pid)
-            .collect();
-        assert_eq!(children, [11, 13]);
+    fn reads_the_parent_of_processes_with_odd_names() {
+        assert_eq!(parent_in("11 (postgres) S 10 11 11 0"), Some(10));
+        assert_eq!(parent_in("12 (a) b (c) S 110 12"), Some(110));
+        assert_eq!(parent_in(""), None);
+    }
+
+    #[test]
+    fn finds_its_own_child() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let found = children_of(rustix::process::getpid()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.iter().any(|child| child.as_raw_pid() == pid));
     }
 }

@@ -27,6 +27,9 @@ const CHUNK: usize = 4096;
 /// Linear probing, at most half full, a power of two of slots.
 struct Table {
     slots: Vec<Slot>,
+    /// Which slots are in use, so that neither reading nor emptying the table looks at the others.
+    /// The first `len` count; half as many as slots, and one to write into.
+    used: Vec<u32>,
     len: usize,
     key: [u64; 2],
 }
@@ -41,25 +44,41 @@ impl Table {
         (product as u64) ^ (product >> 64) as u64
     }
 
+    /// Empties the table. Afterwards it has `slots` slots or more, but no large table is kept.
     fn reset(&mut self, slots: usize) {
-        self.slots.clear();
-        self.slots.resize(slots, Slot::default());
-        self.len = 0;
+        if slots > self.slots.len() || self.slots.len() > KEPT_SLOTS.max(slots) {
+            *self = Self::new(slots, self.key);
+        } else {
+            for &at in &self.used[..self.len] {
+                self.slots[at as usize] = Slot::default();
+            }
+            self.len = 0;
+        }
     }
 
-    #[inline]
+    fn new(slots: usize, key: [u64; 2]) -> Self {
+        Self {
+            slots: vec![Slot::default(); slots],
+            used: vec![0; slots / 2 + 1],
+            len: 0,
+            key,
+        }
+    }
+
+    #[inline(always)]
     fn add(&mut self, hash: u64, count: u64) {
         let mask = self.slots.len() - 1;
         let mut at = self.mix(hash) as usize & mask;
         loop {
             let slot = &mut self.slots[at];
-            if slot.count == 0 {
-                *slot = Slot { hash, count };
-                self.len += 1;
-                return;
-            }
-            if slot.hash == hash {
+            // A new feature and a known one take the same way: which of them comes next is hard to
+            // predict, for a processor too.
+            let new = slot.count == 0;
+            if new | (slot.hash == hash) {
+                slot.hash = hash;
                 slot.count += count;
+                self.used[self.len] = at as u32;
+                self.len += usize::from(new);
                 return;
             }
             at = (at + 1) & mask;
@@ -70,17 +89,18 @@ impl Table {
         2 * self.len >= self.slots.len()
     }
 
+    #[cold]
     fn grow(&mut self) {
-        let slots = 4 * self.slots.len();
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
-        self.len = 0;
-        for slot in old.into_iter().filter(|slot| slot.count > 0) {
+        let larger = Self::new(4 * self.slots.len(), self.key);
+        for slot in std::mem::replace(self, larger).iter() {
             self.add(slot.hash, slot.count);
         }
     }
 
     fn iter(&self) -> impl Iterator<Item = Slot> {
-        self.slots.iter().copied().filter(|slot| slot.count > 0)
+        self.used[..self.len]
+            .iter()
+            .map(|&at| self.slots[at as usize])
     }
 }
 
@@ -111,11 +131,7 @@ impl FeatureCounts {
         let random = RandomState::new();
         let key = [random.hash_one(0), random.hash_one(1)];
         Self {
-            table: Table {
-                slots: Vec::new(),
-                len: 0,
-                key,
-            },
+            table: Table::new(0, key),
             partitions: Vec::new(),
             max_slots,
         }
@@ -127,7 +143,6 @@ impl FeatureCounts {
         let slots = (2 * expected)
             .next_power_of_two()
             .clamp(MIN_SLOTS, KEPT_SLOTS);
-        self.table.slots.shrink_to(KEPT_SLOTS);
         self.table.reset(slots.min(self.max_slots));
     }
 
@@ -194,7 +209,6 @@ impl FeatureCounts {
                 .for_each(|slot| each(slot.hash, slot.count));
         }
         self.table.reset(MIN_SLOTS);
-        self.table.slots.shrink_to(KEPT_SLOTS);
     }
 
     fn add_growing(&mut self, hash: u64, count: u64) {

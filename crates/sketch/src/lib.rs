@@ -19,7 +19,7 @@
 //! therefore integer arithmetic, tables of this crate, or a dependency pinned to one exact version;
 //! nothing depends on the locale or on the tables of the Rust standard library.
 //! `tests/golden.rs` holds the values.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod counts;
 pub mod hamming;

@@ -7,7 +7,7 @@ use crate::hash::feature_hash;
 /// those of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
 
-/// Takes hashes of features, occurrence by occurrence.
+/// Takes hashes of features, one for each occurrence, in no particular order.
 pub(crate) trait HashSink {
     /// Takes some hashes.
     fn add_all(&mut self, hashes: &[u64]);
@@ -21,8 +21,24 @@ impl HashSink for crate::counts::FeatureCounts {
 
 /// Bytes of tokens after which the features are hashed.
 const BATCH_BYTES: usize = 1 << 15;
+/// Bytes of a block of ASCII text.
+pub(crate) const BLOCK: usize = 64;
+/// Bytes after a block that may be read.
+const PAD: usize = 16;
+/// A block with room to read beyond.
+pub(crate) type PaddedBlock = [u8; BLOCK + PAD];
+
 /// Bytes of the buffer that are kept from one text to the next.
 const KEPT_BYTES: usize = 1 << 18;
+
+/// Number of length classes.
+const CLASSES: usize = 4;
+
+/// Length class of a feature: XXH3 has a way of its own up to 8, up to 16 and up to 32 bytes.
+#[inline(always)]
+const fn class(len: usize) -> usize {
+    (len > 8) as usize + (len > 16) as usize + (len > 32) as usize
+}
 
 /// Gathers tokens and hashes every `width` consecutive ones.
 ///
@@ -38,6 +54,8 @@ pub(crate) struct Shingles {
     /// Where the token that is being added begins.
     open: usize,
     hashes: Vec<u64>,
+    /// Room to sort shingles by their length class.
+    by_class: Vec<usize>,
     /// Whether `width` tokens were seen.
     any: bool,
 }
@@ -52,6 +70,7 @@ impl Shingles {
             starts: Vec::new(),
             open: 0,
             hashes: Vec::new(),
+            by_class: Vec::new(),
             any: false,
         }
     }
@@ -89,12 +108,22 @@ impl Shingles {
     /// Ends a token, of which at least one byte was added.
     #[inline]
     pub fn end_token(&mut self, sink: &mut impl HashSink) {
+        self.close_token();
+        self.flush_batch(sink);
+    }
+
+    #[inline(always)]
+    fn close_token(&mut self) {
         debug_assert!(self.len > self.open, "an empty token");
         self.bytes[self.len] = SEPARATOR;
         self.len += 1;
         self.starts.push(self.open);
         self.open = self.len;
-        if self.len >= BATCH_BYTES {
+    }
+
+    #[inline]
+    fn flush_batch(&mut self, sink: &mut impl HashSink) {
+        if self.open >= BATCH_BYTES {
             self.flush(sink);
         }
     }
@@ -106,32 +135,102 @@ impl Shingles {
         self.end_token(sink);
     }
 
-    /// The token that is being added, as far as it has come.
-    pub fn open_token(&self) -> &[u8] {
-        &self.bytes[self.open..self.len]
+    /// Adds a character as a token.
+    #[inline(always)]
+    pub fn push_char(&mut self, c: char, sink: &mut impl HashSink) {
+        let mut utf8 = [0; 4];
+        let len = c.encode_utf8(&mut utf8).len();
+        if self.bytes.len() < self.len + 5 {
+            self.make_room(self.len + 5);
+        }
+        self.bytes[self.len..][..4].copy_from_slice(&utf8);
+        self.len += len;
+        self.end_token(sink);
     }
 
-    /// Drops the token that is being added.
-    pub fn abandon_token(&mut self) {
-        self.len = self.open;
+    /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if one
+    /// is open, ends; `open` tells whether one is open at the start of the block. Returns whether one
+    /// is at its end.
+    #[inline(always)]
+    pub fn push_block(
+        &mut self,
+        block: &PaddedBlock,
+        mut edges: u64,
+        open: bool,
+        sink: &mut impl HashSink,
+    ) -> bool {
+        // All of the block, a separator for each token, and room for copying too much.
+        let needed = self.len + 2 * BLOCK + 2 * PAD;
+        if self.bytes.len() < needed {
+            self.make_room(needed);
+        }
+        if open {
+            if edges == 0 {
+                self.copy_short(block, 0, BLOCK);
+                return true;
+            }
+            self.copy_short(block, 0, edges.trailing_zeros() as usize);
+            self.close_word();
+            edges &= edges - 1;
+        }
+        while edges != 0 {
+            let start = edges.trailing_zeros() as usize;
+            edges &= edges - 1;
+            if edges == 0 {
+                self.copy_short(block, start, BLOCK);
+                self.flush_batch(sink);
+                return true;
+            }
+            self.copy_short(block, start, edges.trailing_zeros() as usize);
+            self.close_word();
+            edges &= edges - 1;
+        }
+        self.flush_batch(sink);
+        false
+    }
+
+    /// Appends `block[start..end]`. Most words are short, and copying a fixed number of bytes is much
+    /// faster than calling for an exact one.
+    #[inline(always)]
+    fn copy_short(&mut self, block: &PaddedBlock, start: usize, end: usize) {
+        let len = end - start;
+        let out = &mut self.bytes[self.len..];
+        out[..PAD].copy_from_slice(&block[start..start + PAD]);
+        if len > PAD {
+            out[PAD..len].copy_from_slice(&block[start + PAD..end]);
+        }
+        self.len += len;
+    }
+
+    /// Ends an ASCII token; drops it if it consists of `_` alone, for a segment without letter or
+    /// digit is no word.
+    #[inline(always)]
+    fn close_word(&mut self) {
+        if self.bytes[self.open] == b'_'
+            && self.bytes[self.open..self.len]
+                .iter()
+                .all(|&byte| byte == b'_')
+        {
+            self.len = self.open;
+        } else {
+            self.close_token();
+        }
+    }
+
+    /// Ends the ASCII token that [`Shingles::push_block`] left open.
+    pub fn end_block_token(&mut self, sink: &mut impl HashSink) {
+        self.close_word();
+        self.flush_batch(sink);
     }
 
     /// Hashes all complete shingles; keeps the tokens that the next shingles need.
     fn flush(&mut self, sink: &mut impl HashSink) {
-        debug_assert_eq!(self.open, self.len, "between tokens");
         let count = self.starts.len();
         if count < self.width {
             return;
         }
         self.any = true;
-        self.hashes.clear();
-        let ends = self.starts[self.width..].iter().chain([&self.open]);
-        self.hashes.extend(
-            self.starts
-                .iter()
-                .zip(ends)
-                .map(|(&a, &b)| feature_hash(&self.bytes[a..b - 1])),
-        );
+        self.hash_all();
         sink.add_all(&self.hashes);
         let kept = count + 1 - self.width;
         let from = self.starts.get(kept).copied().unwrap_or(self.open);
@@ -139,7 +238,38 @@ impl Shingles {
         self.starts.drain(..kept);
         self.starts.iter_mut().for_each(|start| *start -= from);
         self.len -= from;
-        self.open = self.len;
+        self.open -= from;
+    }
+
+    /// Hashes all complete shingles, those of a length class together: the hash function takes other
+    /// ways for other lengths, and with lengths in the order of the text the processor would guess
+    /// wrong at every other word.
+    fn hash_all(&mut self) {
+        let count = self.starts.len() + 1 - self.width;
+        let shingle = |at: usize| {
+            let end = self
+                .starts
+                .get(at + self.width)
+                .copied()
+                .unwrap_or(self.open);
+            self.starts[at]..end - 1
+        };
+        self.by_class.resize(CLASSES * count, 0);
+        let mut lens = [0; CLASSES];
+        for at in 0..count {
+            let class = class(shingle(at).len());
+            self.by_class[class * count + lens[class]] = at;
+            lens[class] += 1;
+        }
+        self.hashes.clear();
+        for (class, len) in lens.into_iter().enumerate() {
+            let class = &self.by_class[class * count..][..len];
+            self.hashes.extend(
+                class
+                    .iter()
+                    .map(|&at| feature_hash(&self.bytes[shingle(at)])),
+            );
+        }
     }
 
     /// Ends the text. One with fewer tokens than a shingle is a single feature.
@@ -171,8 +301,6 @@ mod tests {
         shingles.reset();
         for token in tokens {
             let half = token.len() / 2;
-            shingles.push_part(b"to be dropped");
-            shingles.abandon_token();
             shingles.push_part(&token.as_bytes()[..half]);
             shingles.push(&token.as_bytes()[half..], &mut all);
         }
@@ -192,14 +320,17 @@ mod tests {
             for i in 0..long.min(tokens.len()) {
                 tokens[i] = "x".repeat(BATCH_BYTES / 2 + i);
             }
-            let expected: Vec<u64> = if tokens.is_empty() {
+            let mut expected: Vec<u64> = if tokens.is_empty() {
                 Vec::new()
             } else if tokens.len() < width {
                 vec![feature_hash(tokens.join(" ").as_bytes())]
             } else {
                 tokens.windows(width).map(|w| feature_hash(w.join(" ").as_bytes())).collect()
             };
-            prop_assert_eq!(shingled(width, &tokens), expected);
+            let mut got = shingled(width, &tokens);
+            got.sort_unstable();
+            expected.sort_unstable();
+            prop_assert_eq!(got, expected);
         }
     }
 }

@@ -215,7 +215,9 @@ impl PositionalCount {
             self.pending[self.pending_len..].fill(0);
             self.add_pending();
         }
-        self.widen();
+        if self.sixteens_added > 0 {
+            self.widen();
+        }
     }
 
     /// Number of words with each bit set, after [`PositionalCount::finish`].
@@ -241,7 +243,7 @@ pub(crate) struct GroupedSums {
     weight: fn(u64) -> u64,
 }
 
-const GROUPS: usize = 6;
+const GROUPS: usize = 4;
 
 impl GroupedSums {
     /// `weight`: from a number of occurrences, at least 1.
@@ -266,7 +268,9 @@ impl GroupedSums {
     pub fn simhash(mut self) -> Option<u64> {
         for (count, group) in (1..).zip(&mut self.groups) {
             group.finish();
-            self.rest.add_group(group, (self.weight)(count));
+            if group.len > 0 {
+                self.rest.add_group(group, (self.weight)(count));
+            }
         }
         self.rest.simhash()
     }

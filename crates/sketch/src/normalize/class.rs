@@ -3,6 +3,19 @@
 //!
 //! The classes are facts about the Unicode tables in use; the tests check each member, by trying it.
 
+/// Classes of the first characters.
+const LOW: [Class; 0x590] = {
+    let mut table = [Class::Other; _];
+    let mut c = 0;
+    while c < table.len() {
+        if let Some(c) = char::from_u32(c as u32) {
+            table[c as usize] = Class::by_range(c);
+        }
+        c += 1;
+    }
+    table
+};
+
 /// What a character means for cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -18,9 +31,11 @@ pub(crate) enum Class {
     Separator,
     /// Punctuation that joins some words; after a cut it joins nothing.
     Mid,
-    /// A letter that normalisation leaves alone (but for lower case) whatever stands before it, and
-    /// that joins nothing across a break.
+    /// A letter that the word-break rules treat as an ASCII letter (ALetter) and that normalisation
+    /// leaves alone whatever stands before it, but for lower case, which is as long in UTF-8.
     Letter,
+    /// A letter of another kind that normalisation leaves alone likewise: Hebrew, Katakana.
+    OtherLetter,
     /// Anything else: marks, compatibility characters, digits, symbols, rarer scripts.
     Other,
 }
@@ -29,7 +44,13 @@ impl Class {
     /// Class of a character.
     #[inline]
     pub fn of(c: char) -> Self {
-        use Class::{AsciiBreak, AsciiWord, Letter, Mid, Other, Separator, Solo};
+        LOW.get(c as usize)
+            .copied()
+            .unwrap_or_else(|| Self::by_range(c))
+    }
+
+    const fn by_range(c: char) -> Self {
+        use Class::{AsciiBreak, AsciiWord, Letter, Mid, Other, OtherLetter, Separator, Solo};
         match c {
             '0'..='9' | 'A'..='Z' | 'a'..='z' | '_' | '\'' | '.' | ':' | ',' | ';' | '"' => {
                 AsciiWord
@@ -39,22 +60,32 @@ impl Class {
             'À'..='Ö' | 'Ø'..='ö' | 'ø'..='į' | 'ı' | 'Ĵ'..='ľ' | 'Ł'..='ň' | 'Ŋ'..='ž' => {
                 Letter
             }
-            '\u{180}'..='\u{1C3}' | '\u{1CD}'..='\u{1F0}' | '\u{1F4}'..='\u{2AF}' => Letter,
+            '\u{180}'..='\u{1C3}'
+            | '\u{1CD}'..='\u{1F0}'
+            | '\u{1F4}'..='\u{239}'
+            | '\u{250}'..='\u{2AF}' => Letter,
             'Ά' | 'Έ'..='Ί' | 'Ό' | 'Ύ'..='Ρ' | 'Σ'..='ώ' => Letter,
             '\u{400}'..='\u{481}' | '\u{48A}'..='\u{52F}' => Letter,
             '\u{531}'..='\u{556}' | '\u{561}'..='\u{586}' => Letter,
-            '\u{5D0}'..='\u{5EA}' | '\u{620}'..='\u{64A}' | '\u{679}'..='\u{6D3}' => Letter,
+            '\u{620}'..='\u{64A}' | '\u{679}'..='\u{6D3}' => Letter,
+            '\u{5D0}'..='\u{5EA}' | '\u{30A1}'..='\u{30FA}' => OtherLetter,
             '\u{904}'..='\u{939}' | '\u{10D0}'..='\u{10FA}' => Letter,
             '\u{1E00}'..='\u{1E99}' | '\u{1EA0}'..='\u{1EF9}' => Letter,
-            '\u{AC00}'..='\u{D7A3}' | '\u{30A1}'..='\u{30FA}' => Letter,
+            '\u{AC00}'..='\u{D7A3}' => Letter,
             '\u{3041}'..='\u{3096}' | '\u{3400}'..='\u{4DBF}' | '\u{20000}'..='\u{2A6DF}' => Solo,
-            '\u{A0}' | '¡' | '«' | '»' | '¿' | '‐' | '–'..='―' | '“'..='„' | '…' => {
+            '\u{A0}'..='§' | '«' | '¬' | '°' | '±' | '¶' | '»' | '¿' | '×' | '÷' => {
+                Separator
+            }
+            '‐' | '–'..='―' | '“'..='„' | '†'..='•' | '…' | '‹' | '›' | '€' => {
                 Separator
             }
             '\u{3000}'..='\u{3002}' | '\u{3008}'..='\u{3011}' | '\u{3014}'..='\u{301B}' => {
                 Separator
             }
-            '！' | '（' | '）' | '－' | '／' | '？' | '［' | '］' | '～' => Separator,
+            '！' | '＃'..='＆' | '（'..='＋' | '－' | '／' | '＜'..='＠' | '［'..='］' => {
+                Separator
+            }
+            '｛'..='～' | '￥' => Separator,
             '·' | '‘' | '’' | '，' | '．' | '：' | '；' => Mid,
             _ => Other,
         }
@@ -74,6 +105,15 @@ impl Class {
             Self::Other => false,
             _ => matches!(self, Self::Solo | Self::Separator | Self::AsciiBreak),
         }
+    }
+
+    /// Whether [`crate::tokens`] can treat the character as ASCII.
+    #[inline]
+    pub fn is_simple(self) -> bool {
+        matches!(
+            self,
+            Self::AsciiWord | Self::AsciiBreak | Self::Letter | Self::Separator
+        )
     }
 
     /// Whether what precedes a character of this class keeps nothing from being a word of its own:
@@ -192,8 +232,27 @@ mod tests {
                 }
                 Class::Letter => {
                     assert_eq!(normal, lower(c).0.to_string());
-                    assert_eq!(words(&text), [normal]);
+                    assert_eq!(normal.len(), text.len(), "{c:?}");
+                    // Wherever an ASCII letter may stand.
+                    for around in [
+                        "x",
+                        "xx",
+                        "1x_x",
+                        "x.x'x:x",
+                        "x.1",
+                        "1'x",
+                        "x_,x;x",
+                        "x\"x",
+                        "xカx中xא",
+                    ] {
+                        let expected: Vec<String> = words(around)
+                            .iter()
+                            .map(|word| word.replace('x', &normal))
+                            .collect();
+                        assert_eq!(words(&around.replace('x', &text)), expected);
+                    }
                 }
+                Class::OtherLetter => assert_eq!(normal, text),
                 Class::Separator | Class::Mid | Class::AsciiBreak => {
                     assert!(words(&text).is_empty(), "{c:?}");
                 }

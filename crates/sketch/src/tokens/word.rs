@@ -5,9 +5,9 @@
 //! neighbours into runs between spaces. A segment that begins with a space is no word, even if it
 //! has a mark that counts as alphabetic.
 //!
-//! The text is cut wherever that cannot change a word ([`Class`]): ASCII stretches, Han and kana,
-//! and punctuation between them take short ways, and only what is left is normalised and segmented
-//! in general.
+//! The text is cut wherever that cannot change a word ([`Class`]): ASCII, letters that behave as
+//! ASCII letters do, Han and Hiragana, and punctuation between them take short ways, and only what
+//! is left is normalised and segmented in general.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
 
@@ -15,13 +15,17 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::ascii;
 use crate::normalize::class::Class;
-use crate::normalize::{piece_len, push_normalized};
+use crate::normalize::{lower, piece_len, push_normalized};
 use crate::shingle::{HashSink, Shingles};
 
 /// Bytes after which a stretch of the general kind ends at the next cut.
 const STRETCH: usize = 1 << 13;
-/// ASCII bytes ahead that make it worth while to leave the general way.
-const ASCII_AHEAD: usize = 32;
+/// Simple characters ahead that make it worth while to leave the general way.
+const SIMPLE_AHEAD: usize = 16;
+/// Bytes of ASCII before other characters that are worth a run of their own.
+const MIN_ASCII: usize = 256;
+/// Bytes of text that are simplified in one go.
+const SIMPLE: usize = 1 << 13;
 /// Bytes of normalised text after which words are taken from it.
 const NORMAL: usize = 1 << 16;
 /// Bytes of text between two calls of `check`, roughly.
@@ -32,6 +36,8 @@ const CHECK_BYTES: usize = 1 << 18;
 pub(crate) struct Words {
     /// Normalised text of which the words are still to be found.
     normal: String,
+    /// Text in the form that [`simplify`] gives it.
+    simple: Vec<u8>,
 }
 
 impl Words {
@@ -56,29 +62,28 @@ impl Words {
             let rest = &text[at..];
             let class = Class::of(first);
             match class {
-                Class::AsciiWord | Class::AsciiBreak => {
+                Class::AsciiWord | Class::AsciiBreak | Class::Letter => {
                     let len = ascii_len(rest);
                     if len > 0 {
                         ascii::tokenize(&rest.as_bytes()[..len], shingles, sink, check);
                         at += len;
                         continue;
                     }
-                }
-                Class::Solo | Class::Separator | Class::Mid => {
-                    let (this, after) = rest.split_at(first.len_utf8());
-                    if after
-                        .chars()
-                        .next()
-                        .is_none_or(|next| Class::of(next).is_no_mark())
-                    {
-                        if class == Class::Solo {
-                            shingles.push(this.as_bytes(), sink);
-                        }
-                        at += this.len();
+                    let len = simplify(rest, &mut self.simple);
+                    if len > 0 {
+                        ascii::tokenize(&self.simple, shingles, sink, check);
+                        at += len;
                         continue;
                     }
                 }
-                Class::Letter | Class::Other => {}
+                Class::Solo | Class::Separator | Class::Mid => {
+                    let len = solo_words(rest, shingles, sink);
+                    if len > 0 {
+                        at += len;
+                        continue;
+                    }
+                }
+                Class::OtherLetter | Class::Other => {}
             }
             let len = general_len(rest);
             self.general(&rest[..len], shingles, sink, check);
@@ -126,24 +131,154 @@ impl Words {
     }
 }
 
+/// Feeds the characters at the start of `text` that are words of their own, and skips those between
+/// them that are no words. Returns how far it came, at most some kilobytes.
+fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl HashSink) -> usize {
+    let mut at = 0;
+    let mut chars = text.chars();
+    let mut this = chars.next().map(|c| (c, Class::of(c)));
+    while let Some((c, class @ (Class::Solo | Class::Separator | Class::Mid))) = this
+        && at < STRETCH
+    {
+        let next = chars.next().map(|c| (c, Class::of(c)));
+        if next.is_some_and(|(_, class)| !class.is_no_mark()) {
+            break;
+        }
+        if class == Class::Solo {
+            shingles.push_char(c, sink);
+        }
+        at += c.len_utf8();
+        this = next;
+    }
+    at
+}
+
 /// Length of the ASCII at the start of `text`, up to the last place where it can be cut.
 fn ascii_len(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let len = bytes
-        .iter()
-        .position(|byte| !byte.is_ascii())
-        .unwrap_or(bytes.len());
+    let len = leading_ascii(bytes);
     let Some(next) = text[len..].chars().next() else {
         return len;
     };
-    if Class::AsciiWord.cut_before(Class::of(next)) {
+    if ends_before(&bytes[..len], next) {
         return len;
     }
+    if len < MIN_ASCII {
+        return 0;
+    }
     // The last character itself may get a mark.
-    bytes[..len - 1]
+    last_break(&bytes[..len - 1])
+}
+
+/// Whether the text can be cut between `bytes`, of which non-ASCII ones are letters, and `next`.
+fn ends_before(bytes: &[u8], next: char) -> bool {
+    let last = bytes.last().map_or(Class::AsciiWord, |&byte| match byte {
+        0x80.. => Class::Letter,
+        _ => Class::of(char::from(byte)),
+    });
+    last.cut_before(Class::of(next))
+}
+
+/// The place after the last ASCII break, 0 if there is none.
+fn last_break(bytes: &[u8]) -> usize {
+    bytes
         .iter()
         .rposition(|&byte| Class::is_ascii_break(byte))
         .map_or(0, |at| at + 1)
+}
+
+/// Writes the start of `text` to `out` in a form that [`ascii::tokenize`] takes: non-ASCII letters in
+/// lower case, separators as spaces. Stops at other characters, goes back to the last place where
+/// the text can be cut, and returns how long that is; as long in `out` as in `text`.
+fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
+    out.clear();
+    let mut last_len = 0;
+    let mut next = None;
+    while out.len() < SIMPLE {
+        let rest = &text[out.len()..];
+        if let Some(chunk) = rest.as_bytes().first_chunk::<16>()
+            && u128::from_ne_bytes(*chunk) & (u128::MAX / 0xFF * 0x80) == 0
+        {
+            out.extend_from_slice(chunk);
+            last_len = 1;
+            continue;
+        }
+        next = rest.chars().next();
+        let Some(c) = next else {
+            break;
+        };
+        let len = c.len_utf8();
+        match Class::of(c) {
+            Class::AsciiWord | Class::AsciiBreak => out.push(c as u8),
+            Class::Letter => out.extend_from_slice(lower(c).0.encode_utf8(&mut [0; 4]).as_bytes()),
+            Class::Separator => out.extend_from_slice(&[b' '; 4][..len]),
+            Class::Mid => match joins(out, c, rest[len..].chars().next()) {
+                // Then it may count as a letter itself.
+                Some(true) => out.extend_from_slice(&rest.as_bytes()[..len]),
+                Some(false) => out.extend_from_slice(&[b' '; 4][..len]),
+                None => break,
+            },
+            Class::Solo | Class::OtherLetter | Class::Other => break,
+        }
+        last_len = len;
+    }
+    let whole = match next {
+        None => out.len() == text.len(),
+        Some(next) => out.len() < SIMPLE && ends_before(out, next),
+    };
+    let len = if whole {
+        out.len()
+    } else {
+        last_break(&out[..out.len() - last_len])
+    };
+    out.truncate(len);
+    len
+}
+
+/// Whether the joining mark `mid` joins what ends with `before` and what begins with `after`; `None`
+/// if that is not as simple as here.
+fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
+    let before = before.last().copied().unwrap_or(b' ');
+    let Some(after) = after else {
+        return Some(false);
+    };
+    let class = Class::of(after);
+    if !class.is_no_mark() || class == Class::OtherLetter {
+        return None;
+    }
+    let letters = (before.is_ascii_alphabetic() || before >= 0x80)
+        && (after.is_ascii_alphabetic() || class == Class::Letter);
+    let digits = before.is_ascii_digit() && after.is_ascii_digit();
+    match mid {
+        '‘' | '’' => Some(letters || digits),
+        '·' => Some(letters),
+        // Normalisation changes the others.
+        _ if letters || digits => None,
+        _ => Some(false),
+    }
+}
+
+/// Number of ASCII bytes at the start.
+fn leading_ascii(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk::<64>() {
+        // Without a branch for each byte, for vector code.
+        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
+            break;
+        }
+        at += 64;
+    }
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            return at + (high.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + bytes[at..]
+        .iter()
+        .take_while(|byte| byte.is_ascii())
+        .count()
 }
 
 /// Length of the stretch at the start of `text` that has to take the general way.
@@ -159,9 +294,10 @@ fn general_len(text: &str) -> usize {
             let leave = match class {
                 Class::Solo | Class::Separator => true,
                 _ if at >= STRETCH => true,
-                Class::AsciiWord | Class::AsciiBreak => text.as_bytes()[at..]
-                    .first_chunk::<ASCII_AHEAD>()
-                    .is_some_and(|ahead| ahead.is_ascii()),
+                Class::AsciiWord | Class::AsciiBreak | Class::Letter => text[at..]
+                    .chars()
+                    .take(SIMPLE_AHEAD)
+                    .all(|c| Class::of(c).is_simple()),
                 _ => false,
             };
             if leave {
