@@ -1,7 +1,7 @@
 //! The measurements, in their order. Sides take turns within each round, so that what else happens
 //! on the machine falls on all of them alike.
 use super::corpus::{self, INSERTED, INSERTS, PROBES};
-use super::session::{Session, least};
+use super::session::{Session, Time, least};
 use super::sides::{Query, Side};
 use crate::ui;
 use anyhow::{Result, ensure};
@@ -22,7 +22,8 @@ pub struct Measured {
     /// Rows of the table.
     pub rows: u64,
     /// All repetitions by name: `probe/...` in seconds a probe, `build/...` in seconds, `size/...`
-    /// in bytes, `insert/...` in seconds and `wal/...` in bytes a statement.
+    /// in bytes, `insert/...` in seconds and `wal/...` in bytes a statement. Behind `cpu/` stand
+    /// the times on a processor.
     pub samples: BTreeMap<String, Vec<f64>>,
     /// The plans that were measured.
     pub plans: BTreeMap<String, String>,
@@ -34,6 +35,13 @@ impl Measured {
     fn add(&mut self, name: &str, values: impl IntoIterator<Item = f64>) {
         let samples = self.samples.entry(name.to_owned()).or_default();
         samples.extend(values);
+    }
+
+    fn add_times(&mut self, name: &str, times: impl IntoIterator<Item = Time>) {
+        for time in times {
+            self.add(name, [time.wall]);
+            self.add(&format!("cpu/{name}"), time.cpu);
+        }
     }
 
     /// The smallest of a measurement's repetitions.
@@ -115,7 +123,8 @@ impl Run<'_> {
         }
         let time = side.build(self.session)?;
         let size = side.size(self.session)?;
-        self.measured.add(&format!("build/{}", side.key()), [time]);
+        self.measured
+            .add_times(&format!("build/{}", side.key()), [time]);
         self.measured.add(&format!("size/{}", side.key()), [size]);
         // Indexes on expressions have statistics of their own.
         self.session.run(&format!("ANALYZE {}", side.table()))
@@ -156,8 +165,8 @@ impl Run<'_> {
         let count = query.count();
         let plan = self.session.plan(&count, query.plan)?;
         let times = self.session.times(&count)?;
-        let each = times.into_iter().map(|time| time / probes as f64);
-        self.measured.add(&format!("probe/{name}"), each);
+        let each = times.into_iter().map(|time| time.divided(probes as f64));
+        self.measured.add_times(&format!("probe/{name}"), each);
         self.measured.plans.insert(name.to_owned(), plan);
         Ok(())
     }
@@ -190,7 +199,7 @@ impl Run<'_> {
         query(1).set(self.session)?;
         let one = query(1).count();
         self.session.timed(&one)?;
-        let time = self.session.timed(&one)?.as_secs_f64();
+        let time = self.session.timed(&one)?.wall;
         Ok(((SLOW_LIMIT / time) as u64).clamp(1, PROBES))
     }
 
@@ -198,25 +207,24 @@ impl Run<'_> {
     /// not of one that has just been built. Counted is a statement's share of all.
     fn insert(&mut self, side: Side) -> Result<()> {
         self.session.run("RESET ALL")?;
-        let (mut time, mut wal) = (0.0, 0.0);
+        let (key, share) = (side.key(), INSERTS as f64);
+        let (mut time, mut wal) = (Time::ZERO, 0.0);
         for statement in 0..INSERTS {
             let before = self.session.wal()?;
             let insert = format!("INSERT INTO docs SELECT id, fp FROM fresh_{statement}");
-            let seconds = self.session.timed(&insert)?.as_secs_f64();
+            let taken = self.session.timed(&insert)?;
             let bytes = (self.session.wal()? - before) as f64;
             if statement == 0 {
                 self.measured
-                    .add(&format!("insert/{} first", side.key()), [seconds]);
-                self.measured
-                    .add(&format!("wal/{} first", side.key()), [bytes]);
+                    .add_times(&format!("insert/{key} first"), [taken]);
+                self.measured.add(&format!("wal/{key} first"), [bytes]);
             }
-            time += seconds;
+            time = time.plus(taken);
             wal += bytes;
         }
-        self.measured
-            .add(&format!("insert/{}", side.key()), [time / INSERTS as f64]);
-        self.measured
-            .add(&format!("wal/{}", side.key()), [wal / INSERTS as f64]);
+        let time = time.divided(share);
+        self.measured.add_times(&format!("insert/{key}"), [time]);
+        self.measured.add(&format!("wal/{key}"), [wal / share]);
         let expected = self.measured.rows + INSERTS * INSERTED;
         let count: i64 = self.session.value("SELECT count(*) FROM docs")?;
         ensure!(
@@ -246,7 +254,7 @@ impl Run<'_> {
                 .run(&format!("SET maintenance_work_mem = '{DEFAULT_MEMORY}'"))?;
             let time = side.build(self.session)?;
             self.measured
-                .add(&format!("build/{} small", side.key()), [time]);
+                .add_times(&format!("build/{} small", side.key()), [time]);
             side.drop(self.session)?;
         }
         Ok(())

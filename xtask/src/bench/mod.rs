@@ -100,8 +100,9 @@ fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -
         .collect();
     println!("{}", listed.join(", "));
     println!(
-        "One thread, warm cache; the least of all repetitions in {rounds} rounds. \
-         Ratio: theirs to neardup's, above 1 neardup is better."
+        "One thread, warm cache; the least of all repetitions in {rounds} rounds. Ratio: theirs to \
+         neardup's, above 1 neardup is better; by CPU time it leaves out waiting for the disk and for \
+         other programs."
     );
     if let [Some(before), Some(after)] = load {
         println!(

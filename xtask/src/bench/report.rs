@@ -213,7 +213,17 @@ fn lines(rows: u64) -> Vec<Line> {
 
 /// The table, in Markdown.
 pub fn table(measured: &Measured) -> String {
-    let header = ["", "neardup", "compared with", "", "ratio", "goal", "met"].map(str::to_owned);
+    let header = [
+        "",
+        "neardup",
+        "compared with",
+        "",
+        "ratio",
+        "by CPU time",
+        "goal",
+        "met",
+    ]
+    .map(str::to_owned);
     let mut cells = vec![header];
     for line in lines(measured.rows) {
         let shown = |name: &str| {
@@ -234,16 +244,23 @@ pub fn table(measured: &Measured) -> String {
             })
             .collect();
         cells.push([
-            line.what,
+            line.what.clone(),
             text(ours),
             line.against.to_owned(),
             theirs.map_or(String::new(), text),
             theirs.map_or(String::new(), |theirs| number(theirs / ours)),
+            cpu_ratio(measured, &line).map_or(String::new(), number),
             goals.join(", "),
             met.join(", "),
         ]);
     }
     aligned(&cells)
+}
+
+/// The ratio of the times on a processor: what it would be if nothing else ran on the machine.
+fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
+    let cpu = |name: &str| measured.least(&format!("cpu/{name}"));
+    Some(cpu(&line.theirs)? / cpu(&line.ours)?)
 }
 
 /// Three digits, or all before the point.
@@ -257,7 +274,7 @@ fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Columns of equal width; the first and third are text, the others are set to the right.
+/// Columns of equal width, numbers set to the right.
 fn aligned<const K: usize>(cells: &[[String; K]]) -> String {
     let mut widths = [3; K];
     for row in cells {
@@ -265,7 +282,7 @@ fn aligned<const K: usize>(cells: &[[String; K]]) -> String {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let is_text = |column: usize| matches!(column, 0 | 2 | 5 | 6);
+    let is_text = |column: usize| matches!(column, 0 | 2 | 6 | 7);
     let mut table = String::new();
     for (i, row) in cells.iter().enumerate() {
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
@@ -311,6 +328,7 @@ pub fn json(measured: &Measured) -> Value {
                 "compared_with": line.against,
                 "theirs": theirs,
                 "ratio": theirs.map(|theirs| theirs / ours),
+                "cpu_ratio": cpu_ratio(measured, &line),
                 "goals": goals,
             }))
         })
@@ -356,7 +374,7 @@ mod tests {
         assert_eq!(cells[2], "10.0 us");
         assert_eq!(cells[4], "75.0 us");
         assert_eq!(cells[5], "7.50");
-        assert_eq!(cells[7], "yes, NO");
+        assert_eq!(cells[8], "yes, NO");
     }
 
     #[test]
