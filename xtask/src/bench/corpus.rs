@@ -9,6 +9,10 @@ pub const PROBES: u64 = 1000;
 /// The distances, in bits, at which each probe has a row of its own. Uniform values alone would
 /// have none: two of them lie 32 bits apart, give or take 4.
 pub const PLANTED: [u32; 8] = [0, 1, 2, 3, 5, 8, 10, 12];
+/// The table of the probes, and that of as many values without any neighbour.
+pub const PLANTED_PROBES: &str = "probes";
+/// See [`PLANTED_PROBES`].
+pub const ABSENT_PROBES: &str = "absent";
 /// Rows of one insert.
 pub const INSERTED: u64 = 200_000;
 /// Statements of a series of inserts.
@@ -20,6 +24,7 @@ pub const FEWEST: u64 = 2 * PROBES * PLANTED.len() as u64;
 const ROWS: u64 = 1;
 const CENTRES: u64 = 2;
 const FLIPS: u64 = 3;
+const ABSENT: u64 = 4;
 
 /// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the state
 /// after any number of steps at once.
@@ -82,15 +87,18 @@ pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads what is searched for, `probes (id, fp, p0, p1, p2, p3)`, and what is inserted, each
-/// statement's rows in a table of their own, `fresh_0 (id, fp)` and so on.
+/// Loads what is searched for, with its permutations, and what is inserted, each statement's rows
+/// in a table of their own, `fresh_0 (id, fp)` and so on.
 pub fn load_rest(session: &mut Session, rows: u64) -> Result<()> {
-    let values = (0..PROBES).map(|i| {
-        let [p0, p1, p2, p3] = permuted(probe(i));
-        [i.cast_signed(), probe(i).cast_signed(), p0, p1, p2, p3]
-    });
-    let columns = format!("probes (id bigint, fp bigint, {PERMUTED})");
-    load(session, &columns, values)?;
+    for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
+        let values = (0..PROBES).map(|i| {
+            let fp = random(stream, i);
+            let [p0, p1, p2, p3] = permuted(fp);
+            [i.cast_signed(), fp.cast_signed(), p0, p1, p2, p3]
+        });
+        let columns = format!("{table} (id bigint, fp bigint, {PERMUTED})");
+        load(session, &columns, values)?;
+    }
     for statement in 0..INSERTS {
         let start = rows + statement * INSERTED;
         let values = (start..start + INSERTED)

@@ -2,7 +2,7 @@
 //! on the machine falls on all of them alike.
 use super::corpus::{self, INSERTED, INSERTS, PROBES};
 use super::session::{Session, Time, least};
-use super::sides::{Query, Side};
+use super::sides::{Probes, Query, Side};
 use crate::ui;
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
@@ -131,14 +131,20 @@ impl Run<'_> {
     }
 
     fn search(&mut self, side: Side) -> Result<()> {
-        let query = match side {
-            Side::Bare => return Ok(()),
-            Side::Neardup => Query::neardup(PROBES, 3),
-            Side::Blocks => Query::blocks(PROBES),
-            Side::Plain => Query::equality(PROBES),
-            Side::Permuted => Query::permuted(PROBES),
+        let query = |probes| match side {
+            Side::Neardup => Query::neardup(probes, 3),
+            Side::Blocks => Query::blocks(probes),
+            Side::Permuted => Query::permuted(probes),
+            Side::Bare | Side::Plain => Query::equality(probes),
         };
-        self.probe(side.key(), &query, PROBES)?;
+        if side == Side::Bare {
+            return Ok(());
+        }
+        let absent = Probes::absent(PROBES);
+        self.probe(&format!("{} absent", side.key()), &query(absent), absent)?;
+        let probes = Probes::planted(PROBES);
+        let query = query(probes);
+        self.probe(side.key(), &query, probes)?;
         match side {
             Side::Neardup => {
                 self.rows_found = query.rows(self.session)?;
@@ -160,12 +166,14 @@ impl Run<'_> {
     }
 
     /// Times a query of so many probes.
-    fn probe(&mut self, name: &str, query: &Query, probes: u64) -> Result<()> {
+    fn probe(&mut self, name: &str, query: &Query, probes: Probes) -> Result<()> {
         query.set(self.session)?;
         let count = query.count();
         let plan = self.session.plan(&count, query.plan)?;
         let times = self.session.times(&count)?;
-        let each = times.into_iter().map(|time| time.divided(probes as f64));
+        let each = times
+            .into_iter()
+            .map(|time| time.divided(probes.count as f64));
         self.measured.add_times(&format!("probe/{name}"), each);
         self.measured.plans.insert(name.to_owned(), plan);
         Ok(())
@@ -185,7 +193,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn sequential(&mut self, name: &str, radius: u32, query: impl Fn(u64) -> Query) -> Result<()> {
+    fn sequential(
+        &mut self,
+        name: &str,
+        radius: u32,
+        query: impl Fn(Probes) -> Query,
+    ) -> Result<()> {
         let probes = self.affordable(&query)?;
         self.probe(name, &query(probes), probes)?;
         let theirs = query(probes).rows(self.session)?;
@@ -195,12 +208,14 @@ impl Run<'_> {
     }
 
     /// How many probes of a query may be made, going by the time of one.
-    fn affordable(&mut self, query: impl Fn(u64) -> Query) -> Result<u64> {
-        query(1).set(self.session)?;
-        let one = query(1).count();
+    fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
+        query(Probes::planted(1)).set(self.session)?;
+        let one = query(Probes::planted(1)).count();
         self.session.timed(&one)?;
         let time = self.session.timed(&one)?.wall;
-        Ok(((SLOW_LIMIT / time) as u64).clamp(1, PROBES))
+        Ok(Probes::planted(
+            ((SLOW_LIMIT / time) as u64).clamp(1, PROBES),
+        ))
     }
 
     /// Statements one after the other, so that the share of splits is that of a growing table and

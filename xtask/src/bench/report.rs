@@ -107,43 +107,23 @@ fn lines(rows: u64) -> Vec<Line> {
         10_000_000 => (&[Most(18.0), Better(150.0)], &[Most(15.0)]),
         _ => (&[], &[]),
     };
+    let search = |what: &str, key: &str, against, theirs: &str| {
+        let (ours, theirs) = (
+            format!("probe/neardup{key}"),
+            format!("probe/{theirs}{key}"),
+        );
+        Line::new(what, Microseconds, &ours, against, &theirs)
+    };
+    let (found, absent) = ("probe, radius 3", "probe, radius 3, none found");
     let mut lines = vec![
-        Line::new(
-            "probe, radius 3",
-            Microseconds,
-            "probe/neardup",
-            BLOCKS,
-            "probe/blocks",
-        )
-        .goals(probe),
-        Line::new(
-            "probe, radius 3",
-            Microseconds,
-            "probe/neardup",
-            PERMUTED,
-            "probe/permuted",
-        ),
-        Line::new(
-            "probe, radius 3",
-            Microseconds,
-            "probe/neardup",
-            "sequential scan, bit_count",
-            "probe/bit_count",
-        ),
-        Line::new(
-            "probe, radius 3",
-            Microseconds,
-            "probe/neardup",
-            "sequential scan, <~>",
-            "probe/sequential",
-        ),
-        Line::new(
-            "probe, radius 3",
-            Microseconds,
-            "probe/neardup",
-            "one btree, equality",
-            "probe/plain",
-        ),
+        search(found, "", BLOCKS, "blocks").goals(probe),
+        search(found, "", PERMUTED, "permuted"),
+        search(found, "", "sequential scan, bit_count", "bit_count"),
+        search(found, "", "sequential scan, <~>", "sequential"),
+        search(found, "", "one btree, equality", "plain"),
+        search(absent, " absent", BLOCKS, "blocks"),
+        search(absent, " absent", PERMUTED, "permuted"),
+        search(absent, " absent", "one btree, equality", "plain"),
     ];
     lines.extend(WIDER.map(|radius| {
         let (ours, theirs) = (

@@ -1,5 +1,5 @@
 //! What is compared: the indexes of each side and its form of the query.
-use super::corpus::restored;
+use super::corpus::{self, restored};
 use super::session::{Session, Time};
 use anyhow::Result;
 
@@ -46,7 +46,34 @@ fn within(radius: u32) -> String {
     format!("d.fp <~> q.fp <= {radius}")
 }
 
-/// A query of the first so many probes.
+/// What is searched for: the first so many values of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Probes {
+    /// The table.
+    table: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+impl Probes {
+    /// Values with neighbours in the table.
+    pub fn planted(count: u64) -> Self {
+        let table = corpus::PLANTED_PROBES;
+        Self { table, count }
+    }
+
+    /// Values without.
+    pub fn absent(count: u64) -> Self {
+        let table = corpus::ABSENT_PROBES;
+        Self { table, count }
+    }
+
+    fn first(self) -> String {
+        format!("(SELECT * FROM {} WHERE id < {}) q", self.table, self.count)
+    }
+}
+
+/// A query of some probes.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// What comes after SELECT ... FROM.
@@ -61,9 +88,9 @@ pub struct Query {
 
 impl Query {
     /// The rows within a radius, by neardup's index.
-    pub fn neardup(probes: u64, radius: u32) -> Self {
+    pub fn neardup(probes: Probes, radius: u32) -> Self {
         Self {
-            from: format!("{} JOIN docs d ON {}", first(probes), within(radius)),
+            from: format!("{} JOIN docs d ON {}", probes.first(), within(radius)),
             found: "q.id, d.id",
             plan: "Index Scan using docs_neardup",
             settings: BY_NEARDUP,
@@ -71,7 +98,7 @@ impl Query {
     }
 
     /// The same by a sequential scan with neardup's operator.
-    pub fn sequential(probes: u64, radius: u32) -> Self {
+    pub fn sequential(probes: Probes, radius: u32) -> Self {
         Self {
             plan: "Seq Scan on docs",
             settings: SEQUENTIAL,
@@ -80,21 +107,21 @@ impl Query {
     }
 
     /// The same by a sequential scan with nothing but PostgreSQL.
-    pub fn bit_count(probes: u64, radius: u32) -> Self {
+    pub fn bit_count(probes: Probes, radius: u32) -> Self {
         let distance = distance("d.fp", "q.fp");
         Self {
-            from: format!("{} JOIN docs d ON {distance} <= {radius}", first(probes)),
+            from: format!("{} JOIN docs d ON {distance} <= {radius}", probes.first()),
             ..Self::sequential(probes, radius)
         }
     }
 
     /// Radius 3 by four btree indexes on blocks: within 3 bits at least one of 4 blocks is equal.
-    pub fn blocks(probes: u64) -> Self {
+    pub fn blocks(probes: Probes) -> Self {
         let equal = [0, 1, 2, 3].map(|i| format!("{} = {}", block("d.fp", i), block("q.fp", i)));
         Self {
             from: format!(
                 "{} JOIN docs d ON ({}) AND {} <= 3",
-                first(probes),
+                probes.first(),
                 equal.join(" OR "),
                 distance("d.fp", "q.fp")
             ),
@@ -106,7 +133,7 @@ impl Query {
 
     /// Radius 3 by ranges of four btree indexes on permuted values, which are found in the indexes
     /// themselves. A value that several of them find is returned by each.
-    pub fn permuted(probes: u64) -> Self {
+    pub fn permuted(probes: Probes) -> Self {
         let low_bits = (1u64 << 48) - 1;
         let ranges = [0, 1, 2, 3].map(|i| {
             format!(
@@ -115,7 +142,7 @@ impl Query {
                 distance(&format!("p.p{i}"), &format!("q.p{i}"))
             )
         });
-        let (probes, ranges) = (first(probes), ranges.join(" UNION ALL "));
+        let (probes, ranges) = (probes.first(), ranges.join(" UNION ALL "));
         Self {
             from: format!("{probes} CROSS JOIN LATERAL ({ranges}) d"),
             found: "q.id, d.block, d.value",
@@ -125,9 +152,9 @@ impl Query {
     }
 
     /// Equal values by one btree: what the executor needs for any probe at all.
-    pub fn equality(probes: u64) -> Self {
+    pub fn equality(probes: Probes) -> Self {
         Self {
-            from: format!("{} JOIN docs d ON d.fp = q.fp", first(probes)),
+            from: format!("{} JOIN docs d ON d.fp = q.fp", probes.first()),
             found: "q.id, d.fp",
             plan: "Index Only Scan using docs_plain",
             settings: BY_INDEX,
@@ -170,11 +197,6 @@ impl Query {
         pairs.dedup();
         Ok(pairs)
     }
-}
-
-/// The first so many probes.
-fn first(probes: u64) -> String {
-    format!("(SELECT * FROM probes WHERE id < {probes}) q")
 }
 
 impl Side {
