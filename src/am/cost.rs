@@ -10,8 +10,6 @@ use crate::pg::compat;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
-/// The cost of what must not be chosen.
-const NEVER: f64 = 1e30;
 /// What it costs to come down from the root to a leaf, in `cpu_operator_cost`.
 const DESCENT: f64 = 40.0;
 /// What it costs to measure the distances of a leaf, in `cpu_operator_cost`.
@@ -37,13 +35,9 @@ pub unsafe extern "C-unwind" fn estimate(
         if (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan && pg_sys::RecoveryInProgress()
         {
             // For a query that needs no column the server does not ask whether the index can
-            // return any. There is always another path.
-            *startup_cost = NEVER;
-            *total_cost = NEVER;
-            *selectivity = 1.0;
-            *correlation = 0.0;
-            *pages = 0.0;
-            return;
+            // return any. On a standby, where replay does not wait for a scan that stays on a
+            // leaf, the rows themselves are looked at: the plan is made from the path's type.
+            (*path).path.pathtype = pg_sys::NodeTag::T_IndexScan;
         }
         let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
         let with_predicate = pg_sys::add_predicate_to_index_quals((*path).indexinfo, quals);

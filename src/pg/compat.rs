@@ -356,3 +356,12 @@ pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryCon
         )
     }
 }
+
+/// The transaction that made an index's catalogue entry.
+///
+/// # Safety
+/// The relation is an open index.
+pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
+    // SAFETY: the caller's promise; the header of the entry lies before its data.
+    unsafe { pgrx::pg_sys::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
+}

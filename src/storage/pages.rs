@@ -277,7 +277,7 @@ impl PageStore for IndexPages {
     fn pause(&self) {
         pgrx::check_for_interrupts!();
         if self.vacuuming {
-            // SAFETY: called with no lock held, as `PageStore::pause` says.
+            // SAFETY: a vacuum holds no lock here, as `PageStore::pause` says.
             unsafe { compat::vacuum_delay_point() };
         }
     }

@@ -72,6 +72,7 @@ pub trait PageStore {
         panic!("out of memory")
     }
 
-    /// Called between pages, with no lock held, by what runs long: may wait, or unwind to cancel.
+    /// Called between pages by what runs long: may unwind to cancel and, while a vacuum runs, wait.
+    /// A vacuum holds no lock then; others may hold one on a page further down.
     fn pause(&self);
 }
