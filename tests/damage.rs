@@ -172,10 +172,12 @@ fn touch_everything(client: &mut Client, why: &str) -> Outcome {
     for statement in statements {
         if let Err(error) = client.batch_execute(&statement) {
             let code = code(&error);
-            // The server's words for a link far beyond the file; it knows no SQLSTATE for that.
-            let message = error.as_db_error().map_or("", |error| error.message());
-            let far = message.starts_with("could not open file");
-            let known = [BROKEN_FILE, BROKEN_INDEX, OTHER_LAYOUT].contains(&code) || far;
+            // The server's own words, in C, for wild links and row addresses: a panic of ours may
+            // have the same SQLSTATE, but comes from elsewhere.
+            let file = error.as_db_error().and_then(|error| error.file());
+            let in_c = file.is_some_and(|file| file.ends_with(".c"));
+            let known = [BROKEN_FILE, BROKEN_INDEX, OTHER_LAYOUT].contains(&code)
+                || (["XX000", "58P01"].contains(&code) && in_c);
             assert!(known, "{why}: {statement}: {error:?}");
         }
     }
