@@ -365,3 +365,36 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     // SAFETY: the caller's promise; the header of the entry lies before its data.
     unsafe { pgrx::pg_sys::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
+
+/// The number of a relation's file (`relfilenode`).
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return (*relation).rd_node.relNode.to_u32();
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return (*relation).rd_locator.relNumber.to_u32();
+    }
+}
+
+/// Pins a page of the main fork in the buffer where it was once; false if it is not there now.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn read_recent_buffer(
+    relation: pg_sys::Relation,
+    block: pg_sys::BlockNumber,
+    buffer: pg_sys::Buffer,
+) -> bool {
+    let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+    // SAFETY: the caller's promise; the server compares the buffer's tag under its lock.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
+    }
+}

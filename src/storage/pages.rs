@@ -103,6 +103,52 @@ impl IndexPages {
     }
 }
 
+/// A file, a block of it, and the buffer that held it when it was last read.
+#[derive(Clone, Copy)]
+struct Recent {
+    file: u32,
+    block: Block,
+    buffer: pg_sys::Buffer,
+}
+
+/// Inner pages of which a backend remembers the buffers. An index of ten million rows has 220.
+const RECENT: usize = 2048;
+
+thread_local! {
+    /// Where inner pages were last, each in the place that its file and block make.
+    static RECENT_BUFFERS: [Cell<Recent>; RECENT] =
+        const { [const { Cell::new(Recent { file: 0, block: 0, buffer: 0 }) }; RECENT] };
+}
+
+impl IndexPages {
+    /// Pins a page where it was last, if it still is there: the look-up in the server's table of
+    /// buffers, nearly always from memory far away, is then saved. The server checks that the
+    /// buffer holds that very page.
+    fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
+        // SAFETY: the relation is open.
+        let file = unsafe { compat::file_number(self.relation) };
+        let place = (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % RECENT;
+        RECENT_BUFFERS.with(|recent| {
+            let last = recent[place].get();
+            let known = last.file == file && last.block == block && last.buffer != 0;
+            // SAFETY: the relation is open.
+            if known && unsafe { compat::read_recent_buffer(self.relation, block, last.buffer) } {
+                return last.buffer;
+            }
+            let buffer = self.pin(block);
+            // Those of temporary tables, below zero, are this backend's own and near anyway.
+            if buffer > 0 {
+                recent[place].set(Recent {
+                    file,
+                    block,
+                    buffer,
+                });
+            }
+            buffer
+        })
+    }
+}
+
 /// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
 /// then the server releases all of a backend's locks and pins by itself.
 struct Locked<'a> {
@@ -209,6 +255,14 @@ impl PageStore for IndexPages {
     #[inline]
     fn read(&self, block: Block) -> ReadPage<'_> {
         let buffer = self.pin(block);
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
+        ReadPage(Locked::new(buffer, block))
+    }
+
+    #[inline]
+    fn read_inner(&self, block: Block) -> ReadPage<'_> {
+        let buffer = self.pin_recent(block);
         // SAFETY: the buffer is pinned.
         unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))

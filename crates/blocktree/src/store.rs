@@ -40,6 +40,12 @@ pub trait PageStore {
     /// Locks a page for reading.
     fn read(&self, block: Block) -> Self::Read<'_>;
 
+    /// The same for an inner page. There are few of them and they are read again and again, so
+    /// that a store may have a quicker way to them.
+    fn read_inner(&self, block: Block) -> Self::Read<'_> {
+        self.read(block)
+    }
+
     /// Unlocks a leaf whose rows are about to be used. A store may keep
     /// [`PageStore::write_alone`] off the page until the next such call.
     fn leave(&self, page: Self::Read<'_>) {

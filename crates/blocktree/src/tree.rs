@@ -57,7 +57,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             let (mut block, mut at) = (root.block, root.level);
             let mut rightwards = Rightwards::<N>::default();
             while at > level {
-                let page = self.store.read(block);
+                let page = self.store.read_inner(block);
                 self.expect(&page, at)?;
                 if page::is_left_of(&page, position) {
                     if block == root.block {
