@@ -64,7 +64,12 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                         // The root has been split. Its old self would do, but the way from the
                         // new one is shorter. (A root on the newest meta page has no right link.)
                         drop(page);
+                        let old = root;
                         root = self.refresh_root()?;
+                        if root == old {
+                            let what = "the root has a right link";
+                            return Err(Corruption { block, what });
+                        }
                         continue 'from_root;
                     }
                     block = rightwards.next(&page, block)?;

@@ -392,6 +392,18 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
 }
 
 #[test]
+fn a_root_with_a_right_link_is_an_error_and_no_endless_loop() {
+    let index = Index::<1>::build(Design::new(2, 3).unwrap(), &Model::new(), 1 << 20);
+    let right_link = PAGE_SIZE - 24;
+    index
+        .store
+        .damage(index.meta.root.block, right_link, &1u32.to_ne_bytes());
+    let position = Position::start_of(1);
+    assert!(index.tree().insert(&position).is_err());
+    assert!(index.tree().holds(&position).is_err());
+}
+
+#[test]
 fn damage_is_an_error_and_no_panic() {
     let mut rng = StdRng::seed_from_u64(7);
     let model = random_rows::<1>(&mut rng, 3_000);
