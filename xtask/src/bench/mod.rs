@@ -23,7 +23,7 @@ pub struct Options {
     /// Rows of the table
     #[arg(long, default_value_t = SMALL, value_parser = clap::value_parser!(u64).range(corpus::FEWEST..))]
     rows: u64,
-    /// One million rows and then ten million; takes half an hour and 15 GB of disk
+    /// One million rows and then ten million; takes 15 minutes and 4 GB of disk
     #[arg(long, conflicts_with = "rows")]
     full: bool,
     /// How often builds, searches and inserts are repeated
