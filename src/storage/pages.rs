@@ -149,6 +149,29 @@ impl IndexPages {
     }
 }
 
+/// Asks for the parts of a leaf that are looked at first, while its lock is being taken: the header,
+/// the fields at the end, and the first keys, after which the machine sees where it goes on.
+#[inline]
+fn prefetch(buffer: pg_sys::Buffer) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const LINE: usize = 64;
+        const FIRST: usize = 10;
+        // SAFETY: the buffer is pinned; a prefetch reads nothing that the program would see.
+        unsafe {
+            let page = pg_sys::BufferGetPage(buffer).cast::<i8>();
+            _mm_prefetch::<_MM_HINT_T0>(page);
+            _mm_prefetch::<_MM_HINT_T0>(page.add(PAGE_SIZE - LINE));
+            for line in 1..FIRST {
+                _mm_prefetch::<_MM_HINT_T0>(page.add(line * LINE));
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = buffer;
+}
+
 /// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
 /// then the server releases all of a backend's locks and pins by itself.
 struct Locked<'a> {
@@ -255,6 +278,7 @@ impl PageStore for IndexPages {
     #[inline]
     fn read(&self, block: Block) -> ReadPage<'_> {
         let buffer = self.pin(block);
+        prefetch(buffer);
         // SAFETY: the buffer is pinned.
         unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))
