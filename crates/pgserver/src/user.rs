@@ -128,8 +128,10 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Takes PGHOST, PGOPTIONS and the like away: they would lead programs to another server.
+/// Takes PGHOST, PGOPTIONS and the like away: they would lead programs to another server. Takes
+/// RUST_BACKTRACE away too: with it a server shows backtraces in the details of its errors.
 pub(crate) fn without_pg_environment(command: &mut Command) {
+    command.env_remove("RUST_BACKTRACE");
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(is_libpq_variable) {
             command.env_remove(&name);
