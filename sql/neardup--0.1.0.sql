@@ -64,6 +64,125 @@ CREATE OPERATOR CLASS fingerprint_hash_ops DEFAULT FOR TYPE fingerprint USING ha
     FUNCTION 2 fingerprint_hash_extended(fingerprint, bigint);
 
 -- ------------------------------------------------------------------------------------------------
+-- fingerprint128: 128 bits, by reference
+-- ------------------------------------------------------------------------------------------------
+
+CREATE TYPE fingerprint128;
+
+CREATE FUNCTION fingerprint128_in(cstring) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_in';
+CREATE FUNCTION fingerprint128_out(fingerprint128) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_out';
+CREATE FUNCTION fingerprint128_recv(internal) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_recv';
+CREATE FUNCTION fingerprint128_send(fingerprint128) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_send';
+
+CREATE TYPE fingerprint128 (
+    INPUT = fingerprint128_in, OUTPUT = fingerprint128_out, RECEIVE = fingerprint128_recv, SEND = fingerprint128_send,
+    INTERNALLENGTH = 16, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE fingerprint128 IS '128-bit similarity hash: similar documents have fingerprints that differ in few bits; written as 32 hexadecimal digits';
+
+CREATE FUNCTION fingerprint128(bit) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_from_bit';
+CREATE FUNCTION fingerprint128(bytea) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_from_bytea';
+CREATE FUNCTION neardup_bit(fingerprint128) RETURNS bit LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_to_bit';
+CREATE CAST (bit AS fingerprint128) WITH FUNCTION fingerprint128(bit);
+CREATE CAST (bytea AS fingerprint128) WITH FUNCTION fingerprint128(bytea);
+CREATE CAST (fingerprint128 AS bit) WITH FUNCTION neardup_bit(fingerprint128);
+CREATE CAST (fingerprint128 AS bytea) WITH FUNCTION fingerprint128_send(fingerprint128);
+-- A uuid has as many bits, and every driver has a type for it: it can be stored and read back.
+CREATE FUNCTION fingerprint128(uuid) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_from_uuid';
+CREATE FUNCTION neardup_uuid(fingerprint128) RETURNS uuid LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_to_uuid';
+CREATE CAST (uuid AS fingerprint128) WITH FUNCTION fingerprint128(uuid) AS ASSIGNMENT;
+CREATE CAST (fingerprint128 AS uuid) WITH FUNCTION neardup_uuid(fingerprint128) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint128(uuid) IS 'the fingerprint with the bits of this uuid';
+COMMENT ON FUNCTION neardup_uuid(fingerprint128) IS 'the bits of a fingerprint as a uuid; implementation of the cast to uuid';
+COMMENT ON FUNCTION fingerprint128(bit) IS 'the fingerprint with these 128 bits';
+COMMENT ON FUNCTION fingerprint128(bytea) IS 'the fingerprint with these 16 bytes, most significant first';
+COMMENT ON FUNCTION neardup_bit(fingerprint128) IS 'the bits of a fingerprint; implementation of the cast to bit';
+
+CREATE FUNCTION fingerprint128_cmp(fingerprint128, fingerprint128) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_cmp';
+CREATE FUNCTION fingerprint128_eq(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_eq';
+CREATE FUNCTION fingerprint128_ne(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ne';
+CREATE FUNCTION fingerprint128_lt(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_lt';
+CREATE FUNCTION fingerprint128_le(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_le';
+CREATE FUNCTION fingerprint128_gt(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_gt';
+CREATE FUNCTION fingerprint128_ge(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ge';
+CREATE FUNCTION fingerprint128_sortsupport(internal) RETURNS void LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_sortsupport';
+CREATE FUNCTION fingerprint128_hash(fingerprint128) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_hash';
+CREATE FUNCTION fingerprint128_hash_extended(fingerprint128, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_hash_extended';
+
+CREATE OPERATOR = (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = fingerprint128_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = fingerprint128_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR < (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = fingerprint128_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = fingerprint128_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR > (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = fingerprint128_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR >= (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = fingerprint128_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+
+CREATE OPERATOR CLASS fingerprint128_btree_ops DEFAULT FOR TYPE fingerprint128 USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 fingerprint128_cmp(fingerprint128, fingerprint128),
+    FUNCTION 2 fingerprint128_sortsupport(internal),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS fingerprint128_hash_ops DEFAULT FOR TYPE fingerprint128 USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 fingerprint128_hash(fingerprint128),
+    FUNCTION 2 fingerprint128_hash_extended(fingerprint128, bigint);
+
+-- ------------------------------------------------------------------------------------------------
+-- fingerprint256: 256 bits, by reference
+-- ------------------------------------------------------------------------------------------------
+
+CREATE TYPE fingerprint256;
+
+CREATE FUNCTION fingerprint256_in(cstring) RETURNS fingerprint256 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_in';
+CREATE FUNCTION fingerprint256_out(fingerprint256) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_out';
+CREATE FUNCTION fingerprint256_recv(internal) RETURNS fingerprint256 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_recv';
+CREATE FUNCTION fingerprint256_send(fingerprint256) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_send';
+
+CREATE TYPE fingerprint256 (
+    INPUT = fingerprint256_in, OUTPUT = fingerprint256_out, RECEIVE = fingerprint256_recv, SEND = fingerprint256_send,
+    INTERNALLENGTH = 32, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE fingerprint256 IS '256-bit similarity hash, such as PDQ of an image; written as 64 hexadecimal digits';
+
+CREATE FUNCTION fingerprint256(bit) RETURNS fingerprint256 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_from_bit';
+CREATE FUNCTION fingerprint256(bytea) RETURNS fingerprint256 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_from_bytea';
+CREATE FUNCTION neardup_bit(fingerprint256) RETURNS bit LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_to_bit';
+CREATE CAST (bit AS fingerprint256) WITH FUNCTION fingerprint256(bit);
+CREATE CAST (bytea AS fingerprint256) WITH FUNCTION fingerprint256(bytea);
+CREATE CAST (fingerprint256 AS bit) WITH FUNCTION neardup_bit(fingerprint256);
+CREATE CAST (fingerprint256 AS bytea) WITH FUNCTION fingerprint256_send(fingerprint256);
+COMMENT ON FUNCTION fingerprint256(bit) IS 'the fingerprint with these 256 bits';
+COMMENT ON FUNCTION fingerprint256(bytea) IS 'the fingerprint with these 32 bytes, most significant first';
+COMMENT ON FUNCTION neardup_bit(fingerprint256) IS 'the bits of a fingerprint; implementation of the cast to bit';
+
+CREATE FUNCTION fingerprint256_cmp(fingerprint256, fingerprint256) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_cmp';
+CREATE FUNCTION fingerprint256_eq(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_eq';
+CREATE FUNCTION fingerprint256_ne(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ne';
+CREATE FUNCTION fingerprint256_lt(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_lt';
+CREATE FUNCTION fingerprint256_le(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_le';
+CREATE FUNCTION fingerprint256_gt(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_gt';
+CREATE FUNCTION fingerprint256_ge(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ge';
+CREATE FUNCTION fingerprint256_sortsupport(internal) RETURNS void LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_sortsupport';
+CREATE FUNCTION fingerprint256_hash(fingerprint256) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_hash';
+CREATE FUNCTION fingerprint256_hash_extended(fingerprint256, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_hash_extended';
+
+CREATE OPERATOR = (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = fingerprint256_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = fingerprint256_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR < (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = fingerprint256_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = fingerprint256_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR > (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = fingerprint256_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR >= (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = fingerprint256_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+
+CREATE OPERATOR CLASS fingerprint256_btree_ops DEFAULT FOR TYPE fingerprint256 USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 fingerprint256_cmp(fingerprint256, fingerprint256),
+    FUNCTION 2 fingerprint256_sortsupport(internal),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS fingerprint256_hash_ops DEFAULT FOR TYPE fingerprint256 USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 fingerprint256_hash(fingerprint256),
+    FUNCTION 2 fingerprint256_hash_extended(fingerprint256, bigint);
+
+-- ------------------------------------------------------------------------------------------------
 -- Distances
 -- ------------------------------------------------------------------------------------------------
 
@@ -84,35 +203,63 @@ CREATE FUNCTION neardup_sel(internal, oid, internal, integer) RETURNS float8 LAN
 CREATE FUNCTION neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_joinsel';
 
 CREATE FUNCTION neardup_hamming(fingerprint, fingerprint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_distance';
+CREATE FUNCTION neardup_hamming(fingerprint128, fingerprint128) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_distance';
+CREATE FUNCTION neardup_hamming(fingerprint256, fingerprint256) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_distance';
 CREATE FUNCTION neardup_hamming(bigint, bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_distance';
 CREATE FUNCTION neardup_distance(fingerprint, fingerprint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'fingerprint_distance';
+CREATE FUNCTION neardup_distance(fingerprint128, fingerprint128) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'fingerprint128_distance';
+CREATE FUNCTION neardup_distance(fingerprint256, fingerprint256) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'fingerprint256_distance';
 CREATE FUNCTION neardup_distance(bigint, bigint) RETURNS hamming LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support AS 'MODULE_PATHNAME', 'bigint_distance';
 COMMENT ON FUNCTION neardup_hamming(fingerprint, fingerprint) IS 'implementation of <#> operator';
+COMMENT ON FUNCTION neardup_hamming(fingerprint128, fingerprint128) IS 'implementation of <#> operator';
+COMMENT ON FUNCTION neardup_hamming(fingerprint256, fingerprint256) IS 'implementation of <#> operator';
 COMMENT ON FUNCTION neardup_hamming(bigint, bigint) IS 'implementation of <#> operator';
 COMMENT ON FUNCTION neardup_distance(fingerprint, fingerprint) IS 'implementation of <~> operator';
+COMMENT ON FUNCTION neardup_distance(fingerprint128, fingerprint128) IS 'implementation of <~> operator';
+COMMENT ON FUNCTION neardup_distance(fingerprint256, fingerprint256) IS 'implementation of <~> operator';
 COMMENT ON FUNCTION neardup_distance(bigint, bigint) IS 'implementation of <~> operator';
 
 CREATE OPERATOR <#> (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_hamming, COMMUTATOR = <#>);
+CREATE OPERATOR <#> (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = neardup_hamming, COMMUTATOR = <#>);
+CREATE OPERATOR <#> (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = neardup_hamming, COMMUTATOR = <#>);
 CREATE OPERATOR <#> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_hamming, COMMUTATOR = <#>);
 CREATE OPERATOR <~> (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_distance, COMMUTATOR = <~>);
+CREATE OPERATOR <~> (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = neardup_distance, COMMUTATOR = <~>);
+CREATE OPERATOR <~> (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = neardup_distance, COMMUTATOR = <~>);
 CREATE OPERATOR <~> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_distance, COMMUTATOR = <~>);
 COMMENT ON OPERATOR <#> (fingerprint, fingerprint) IS 'Hamming distance as a plain integer, the form that index order is planned with';
+COMMENT ON OPERATOR <#> (fingerprint128, fingerprint128) IS 'Hamming distance as a plain integer, the form that index order is planned with';
+COMMENT ON OPERATOR <#> (fingerprint256, fingerprint256) IS 'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <#> (bigint, bigint) IS 'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint, fingerprint) IS 'Hamming distance: the number of bits that differ';
+COMMENT ON OPERATOR <~> (fingerprint128, fingerprint128) IS 'Hamming distance: the number of bits that differ';
+COMMENT ON OPERATOR <~> (fingerprint256, fingerprint256) IS 'Hamming distance: the number of bits that differ';
 COMMENT ON OPERATOR <~> (bigint, bigint) IS 'Hamming distance: the number of bits that differ';
 
 CREATE FUNCTION neardup_similar(fingerprint, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_similar';
+CREATE FUNCTION neardup_similar(fingerprint128, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_similar';
+CREATE FUNCTION neardup_similar(fingerprint256, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_similar';
 CREATE FUNCTION neardup_similar(bigint, bigint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_similar';
 COMMENT ON FUNCTION neardup_similar(fingerprint, fingerprint) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_similar(fingerprint128, fingerprint128) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_similar(fingerprint256, fingerprint256) IS 'implementation of ~= operator';
 COMMENT ON FUNCTION neardup_similar(bigint, bigint) IS 'implementation of ~= operator';
 CREATE OPERATOR ~= (LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 CREATE OPERATOR ~= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 COMMENT ON OPERATOR ~= (fingerprint, fingerprint) IS 'near-duplicates: at most 3 bits differ';
+COMMENT ON OPERATOR ~= (fingerprint128, fingerprint128) IS 'near-duplicates: at most 6 bits differ';
+COMMENT ON OPERATOR ~= (fingerprint256, fingerprint256) IS 'near-duplicates: at most 31 bits differ';
 COMMENT ON OPERATOR ~= (bigint, bigint) IS 'near-duplicates: at most 3 bits differ';
 
 CREATE FUNCTION neardup_within(fingerprint, fingerprint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'fingerprint_within';
+CREATE FUNCTION neardup_within(fingerprint128, fingerprint128, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'fingerprint128_within';
+CREATE FUNCTION neardup_within(fingerprint256, fingerprint256, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'fingerprint256_within';
 CREATE FUNCTION neardup_within(bigint, bigint, integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support AS 'MODULE_PATHNAME', 'bigint_within';
 COMMENT ON FUNCTION neardup_within(fingerprint, fingerprint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+COMMENT ON FUNCTION neardup_within(fingerprint128, fingerprint128, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+COMMENT ON FUNCTION neardup_within(fingerprint256, fingerprint256, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
 COMMENT ON FUNCTION neardup_within(bigint, bigint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
 
 CREATE FUNCTION neardup_radius(bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius';
@@ -135,6 +282,28 @@ CREATE TYPE fingerprint_ball (
 );
 COMMENT ON TYPE fingerprint_ball IS 'all fingerprints within a radius of a centre, written <0123456789abcdef,3>';
 
+CREATE TYPE fingerprint128_ball;
+CREATE FUNCTION fingerprint128_ball_in(cstring) RETURNS fingerprint128_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_in';
+CREATE FUNCTION fingerprint128_ball_out(fingerprint128_ball) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_out';
+CREATE FUNCTION fingerprint128_ball_recv(internal) RETURNS fingerprint128_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_recv';
+CREATE FUNCTION fingerprint128_ball_send(fingerprint128_ball) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_send';
+CREATE TYPE fingerprint128_ball (
+    INPUT = fingerprint128_ball_in, OUTPUT = fingerprint128_ball_out, RECEIVE = fingerprint128_ball_recv, SEND = fingerprint128_ball_send,
+    INTERNALLENGTH = 24, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE fingerprint128_ball IS 'all 128-bit fingerprints within a radius of a centre, written <digits,radius>';
+
+CREATE TYPE fingerprint256_ball;
+CREATE FUNCTION fingerprint256_ball_in(cstring) RETURNS fingerprint256_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_in';
+CREATE FUNCTION fingerprint256_ball_out(fingerprint256_ball) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_out';
+CREATE FUNCTION fingerprint256_ball_recv(internal) RETURNS fingerprint256_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_recv';
+CREATE FUNCTION fingerprint256_ball_send(fingerprint256_ball) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_send';
+CREATE TYPE fingerprint256_ball (
+    INPUT = fingerprint256_ball_in, OUTPUT = fingerprint256_ball_out, RECEIVE = fingerprint256_ball_recv, SEND = fingerprint256_ball_send,
+    INTERNALLENGTH = 40, ALIGNMENT = double, STORAGE = plain
+);
+COMMENT ON TYPE fingerprint256_ball IS 'all 256-bit fingerprints within a radius of a centre, written <digits,radius>';
+
 CREATE TYPE bigint_ball;
 CREATE FUNCTION bigint_ball_in(cstring) RETURNS bigint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_in';
 CREATE FUNCTION bigint_ball_out(bigint_ball) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_out';
@@ -147,34 +316,62 @@ CREATE TYPE bigint_ball (
 COMMENT ON TYPE bigint_ball IS 'all bigint values within a radius of a centre, in differing bits, written <81985529216486895,3>';
 
 CREATE FUNCTION ball(center fingerprint, radius integer) RETURNS fingerprint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball';
+CREATE FUNCTION ball(center fingerprint128, radius integer) RETURNS fingerprint128_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball';
+CREATE FUNCTION ball(center fingerprint256, radius integer) RETURNS fingerprint256_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball';
 CREATE FUNCTION ball(center bigint, radius integer) RETURNS bigint_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball';
 COMMENT ON FUNCTION ball(fingerprint, integer) IS 'the ball of this centre and radius; a negative radius makes the empty ball';
+COMMENT ON FUNCTION ball(fingerprint128, integer) IS 'the ball of this centre and radius; a negative radius makes the empty ball';
+COMMENT ON FUNCTION ball(fingerprint256, integer) IS 'the ball of this centre and radius; a negative radius makes the empty ball';
 COMMENT ON FUNCTION ball(bigint, integer) IS 'the ball of this centre and radius; a negative radius makes the empty ball';
 
 CREATE FUNCTION neardup_contained(fingerprint, fingerprint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_contained';
+CREATE FUNCTION neardup_contained(fingerprint128, fingerprint128_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_contained';
+CREATE FUNCTION neardup_contained(fingerprint256, fingerprint256_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_contained';
 CREATE FUNCTION neardup_contained(bigint, bigint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_contained';
 CREATE FUNCTION neardup_contains(fingerprint_ball, fingerprint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_contains';
+CREATE FUNCTION neardup_contains(fingerprint128_ball, fingerprint128) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_contains';
+CREATE FUNCTION neardup_contains(fingerprint256_ball, fingerprint256) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_contains';
 CREATE FUNCTION neardup_contains(bigint_ball, bigint) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_contains';
 CREATE FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_similar';
+CREATE FUNCTION neardup_similar(fingerprint128_ball, fingerprint128_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_similar';
+CREATE FUNCTION neardup_similar(fingerprint256_ball, fingerprint256_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_similar';
 CREATE FUNCTION neardup_similar(bigint_ball, bigint_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_similar';
 COMMENT ON FUNCTION neardup_contained(fingerprint, fingerprint_ball) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION neardup_contained(fingerprint128, fingerprint128_ball) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION neardup_contained(fingerprint256, fingerprint256_ball) IS 'implementation of <@ operator';
 COMMENT ON FUNCTION neardup_contained(bigint, bigint_ball) IS 'implementation of <@ operator';
 COMMENT ON FUNCTION neardup_contains(fingerprint_ball, fingerprint) IS 'implementation of @> operator';
+COMMENT ON FUNCTION neardup_contains(fingerprint128_ball, fingerprint128) IS 'implementation of @> operator';
+COMMENT ON FUNCTION neardup_contains(fingerprint256_ball, fingerprint256) IS 'implementation of @> operator';
 COMMENT ON FUNCTION neardup_contains(bigint_ball, bigint) IS 'implementation of @> operator';
 COMMENT ON FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_similar(fingerprint128_ball, fingerprint128_ball) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_similar(fingerprint256_ball, fingerprint256_ball) IS 'implementation of ~= operator';
 COMMENT ON FUNCTION neardup_similar(bigint_ball, bigint_ball) IS 'implementation of ~= operator';
 
 CREATE OPERATOR <@ (LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR <@ (LEFTARG = fingerprint128, RIGHTARG = fingerprint128_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR <@ (LEFTARG = fingerprint256, RIGHTARG = fingerprint256_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = bigint_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 CREATE OPERATOR @> (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR @> (LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR @> (LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 CREATE OPERATOR @> (LEFTARG = bigint_ball, RIGHTARG = bigint, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 CREATE OPERATOR ~= (LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
+CREATE OPERATOR ~= (LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 CREATE OPERATOR ~= (LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel);
 COMMENT ON OPERATOR <@ (fingerprint, fingerprint_ball) IS 'the fingerprint lies in the ball';
+COMMENT ON OPERATOR <@ (fingerprint128, fingerprint128_ball) IS 'the fingerprint lies in the ball';
+COMMENT ON OPERATOR <@ (fingerprint256, fingerprint256_ball) IS 'the fingerprint lies in the ball';
 COMMENT ON OPERATOR <@ (bigint, bigint_ball) IS 'the value lies in the ball';
 COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball holds the fingerprint';
+COMMENT ON OPERATOR @> (fingerprint128_ball, fingerprint128) IS 'the ball holds the fingerprint';
+COMMENT ON OPERATOR @> (fingerprint256_ball, fingerprint256) IS 'the ball holds the fingerprint';
 COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball holds the value';
 COMMENT ON OPERATOR ~= (fingerprint_ball, fingerprint_ball) IS 'each centre lies within the other''s radius';
+COMMENT ON OPERATOR ~= (fingerprint128_ball, fingerprint128_ball) IS 'each centre lies within the other''s radius';
+COMMENT ON OPERATOR ~= (fingerprint256_ball, fingerprint256_ball) IS 'each centre lies within the other''s radius';
 COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within the other''s radius';
 
 -- ------------------------------------------------------------------------------------------------
@@ -303,8 +500,12 @@ ALTER OPERATOR FAMILY hamming_ops USING hash ADD
 
 CREATE FUNCTION simhash(body text) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
 CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
+CREATE FUNCTION simhash128(body text) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_text';
+CREATE FUNCTION simhash128(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint128 LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_features';
 COMMENT ON FUNCTION simhash(text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no word';
 COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+COMMENT ON FUNCTION simhash128(text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no word';
+COMMENT ON FUNCTION simhash128(text[], real[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
 
 -- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes
@@ -319,6 +520,16 @@ CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup
     OPERATOR 2 ~= (fingerprint, fingerprint),
     OPERATOR 3 = (fingerprint, fingerprint),
     OPERATOR 4 <#> (fingerprint, fingerprint) FOR ORDER BY integer_ops;
+CREATE OPERATOR CLASS fingerprint128_ops DEFAULT FOR TYPE fingerprint128 USING neardup AS
+    OPERATOR 1 <@ (fingerprint128, fingerprint128_ball),
+    OPERATOR 2 ~= (fingerprint128, fingerprint128),
+    OPERATOR 3 = (fingerprint128, fingerprint128),
+    OPERATOR 4 <#> (fingerprint128, fingerprint128) FOR ORDER BY integer_ops;
+CREATE OPERATOR CLASS fingerprint256_ops DEFAULT FOR TYPE fingerprint256 USING neardup AS
+    OPERATOR 1 <@ (fingerprint256, fingerprint256_ball),
+    OPERATOR 2 ~= (fingerprint256, fingerprint256),
+    OPERATOR 3 = (fingerprint256, fingerprint256),
+    OPERATOR 4 <#> (fingerprint256, fingerprint256) FOR ORDER BY integer_ops;
 CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 1 <@ (bigint, bigint_ball),
     OPERATOR 2 ~= (bigint, bigint),
@@ -335,6 +546,10 @@ REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;
 -- Constraints of any radius: EXCLUDE USING neardup (ball(fp, 8) WITH ~=).
 CREATE OPERATOR CLASS fingerprint_ball_ops DEFAULT FOR TYPE fingerprint_ball USING neardup AS
     OPERATOR 2 ~= (fingerprint_ball, fingerprint_ball), STORAGE fingerprint;
+CREATE OPERATOR CLASS fingerprint128_ball_ops DEFAULT FOR TYPE fingerprint128_ball USING neardup AS
+    OPERATOR 2 ~= (fingerprint128_ball, fingerprint128_ball), STORAGE fingerprint128;
+CREATE OPERATOR CLASS fingerprint256_ball_ops DEFAULT FOR TYPE fingerprint256_ball USING neardup AS
+    OPERATOR 2 ~= (fingerprint256_ball, fingerprint256_ball), STORAGE fingerprint256;
 CREATE OPERATOR CLASS bigint_ball_ops DEFAULT FOR TYPE bigint_ball USING neardup AS
     OPERATOR 2 ~= (bigint_ball, bigint_ball), STORAGE bigint;
 

@@ -56,7 +56,6 @@ fn after_kill_9_amid_inserts_splits_vacuums_and_builds_the_index_holds() -> Outc
 }
 
 #[test]
-#[ignore = "the check takes the rest of an insert that a crash has cut short for damage"]
 fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {
     with(own_server("partial", &[("fsync", "off")])?, |server| {
         let conninfo = server.conninfo("postgres");

@@ -41,7 +41,6 @@ fn every_type_of_scope_answers_as_the_sequential_scan() -> Outcome {
 }
 
 #[test]
-#[ignore = "a search looks for the hash function of anyarray instead of the column's type"]
 fn an_array_as_a_scope_answers_as_the_sequential_scan() -> Outcome {
     answers_as_the_sequential_scan(&ARRAYS)
 }

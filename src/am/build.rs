@@ -38,7 +38,7 @@ pub unsafe extern "C-unwind" fn build(
     unsafe {
         let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
-            panic!("index \"{}\" already contains data", name(index));
+            panic!("index {} already contains data", name(index));
         }
         let layout = Layout::of(index);
         let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {

@@ -32,6 +32,13 @@ pub unsafe extern "C-unwind" fn estimate(
     // holds a lock, and places for the results.
     unsafe {
         let info = &*(*path).indexinfo;
+        if (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan && pg_sys::RecoveryInProgress()
+        {
+            // For a query that needs no column the server does not ask whether the index can
+            // return any. On a standby, where replay does not wait for a scan that stays on a
+            // leaf, the rows themselves are looked at: the plan is made from the path's type.
+            (*path).path.pathtype = pg_sys::NodeTag::T_IndexScan;
+        }
         let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
         let with_predicate = pg_sys::add_predicate_to_index_quals((*path).indexinfo, quals);
         let rel = (*info.rel).relid as i32;

@@ -37,6 +37,7 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.aminsert = Some(insert::insert);
     am.ambulkdelete = Some(vacuum::bulk_delete);
     am.amvacuumcleanup = Some(vacuum::cleanup);
+    am.amcanreturn = Some(scan::can_return);
     am.amcostestimate = Some(cost::estimate);
     am.amoptions = Some(options::parse);
     am.ambuildphasename = Some(build::phase_name);

@@ -147,6 +147,14 @@ impl Layout {
         }
     }
 
+    /// A key's fingerprint as the server takes it. It may point into the key.
+    pub fn fingerprint_datum<const N: usize>(&self, key: &Key<N>) -> pg_sys::Datum {
+        match &key[self.scope_words()..] {
+            [word] => pg_sys::Datum::from(*word),
+            words => pg_sys::Datum::from(words.as_ptr()),
+        }
+    }
+
     /// Reads a ball: its centre into a key, and its radius; `None` for the empty ball.
     ///
     /// # Safety

@@ -6,6 +6,7 @@ pub mod insert;
 pub mod keys;
 pub mod options;
 pub mod scan;
+mod search;
 pub mod state;
 pub mod vacuum;
 pub mod validate;

@@ -7,6 +7,7 @@ use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use super::keys::Layout;
+use crate::pg::compat::int_option;
 use crate::pg::errors::UserError;
 
 /// The radius that an index guarantees unless it is told otherwise: the conventional threshold
@@ -76,17 +77,10 @@ pub unsafe extern "C-unwind" fn parse(
     reloptions: pg_sys::Datum,
     validate: bool,
 ) -> *mut pg_sys::bytea {
-    let element = |name: &CStr, offset: usize| pg_sys::relopt_parse_elt {
-        optname: name.as_ptr(),
-        opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
-        offset: offset as c_int,
-        #[cfg(feature = "pg18")]
-        isset_offset: 0,
-    };
     let elements = [
-        element(c"distance", core::mem::offset_of!(Options, distance)),
-        element(c"blocks", core::mem::offset_of!(Options, blocks)),
-        element(c"fillfactor", core::mem::offset_of!(Options, fillfactor)),
+        int_option(c"distance", core::mem::offset_of!(Options, distance)),
+        int_option(c"blocks", core::mem::offset_of!(Options, blocks)),
+        int_option(c"fillfactor", core::mem::offset_of!(Options, fillfactor)),
     ];
     // SAFETY: the elements describe the struct whose size is given.
     let options = unsafe {

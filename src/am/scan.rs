@@ -1,353 +1,16 @@
-//! Scans: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`, `amendscan`.
-use neardup_blocktree::key::{Key, Tid, distance};
-use neardup_blocktree::nearest::Nearest;
-use neardup_blocktree::scan::{AllRows, Match, Scan};
+//! Scans, as the server drives them: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`,
+//! `amendscan`, `amcanreturn`.
+use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
-use super::keys::{self, Layout, with_words};
-use super::state::{Index, plan_of, words_of};
-use super::validate;
+use super::keys::Layout;
+use super::search::{self, Search};
 use crate::pg::compat;
-
-/// A condition on the fingerprint: a ball, of which an equality is the smallest.
-#[derive(Clone, Copy)]
-struct Condition<const N: usize> {
-    /// Without a scope.
-    center: Key<N>,
-    radius: u32,
-}
-
-/// What the conditions of a scan come to.
-struct Conditions<const N: usize> {
-    near: Vec<Condition<N>>,
-    /// The scope, if all of its columns are given.
-    scope: Option<u64>,
-    /// Whether the index cannot be sure that a row fulfils them.
-    recheck: bool,
-}
-
-impl<const N: usize> Conditions<N> {
-    /// The conditions that scan keys make; `None` if nothing fulfils them.
-    ///
-    /// # Safety
-    /// The keys are for operators of the operator classes of this index.
-    unsafe fn of(
-        index: pg_sys::Relation,
-        layout: &Layout,
-        keys: &[pg_sys::ScanKeyData],
-    ) -> Option<Self> {
-        let mut near = Vec::new();
-        let mut hashes = vec![None; layout.scope_columns];
-        // Another scope may have the same hash, and a ball's radius is not in the index.
-        let recheck = layout.balls || layout.scope_columns > 0;
-        for key in keys {
-            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
-                return None;
-            }
-            let column = key.sk_attno as usize - 1;
-            // SAFETY: the argument is of the type on the right side of the key's operator.
-            unsafe {
-                if column < layout.scope_columns {
-                    let value_type = match key.sk_subtype {
-                        pg_sys::InvalidOid => keys::attribute(index, column).atttypid,
-                        given => given,
-                    };
-                    let hash = keys::hash(index, column, value_type, key.sk_argument);
-                    // Two values that a column is to be equal to: at most one is its own, which
-                    // the recheck finds out.
-                    hashes[column] = Some(hash);
-                } else {
-                    near.push(near_condition(layout, key)?);
-                }
-            }
-        }
-        let scope = (layout.scope_columns > 0 && hashes.iter().all(Option::is_some))
-            .then(|| keys::scope(hashes.into_iter()));
-        Some(Conditions {
-            near,
-            scope,
-            recheck,
-        })
-    }
-}
-
-/// The condition that a key on the fingerprint makes; `None` if nothing fulfils it.
-unsafe fn near_condition<const N: usize>(
-    layout: &Layout,
-    key: &pg_sys::ScanKeyData,
-) -> Option<Condition<N>> {
-    let mut center = [0; N];
-    // SAFETY: the caller's promise; the operators of strategy 1, and all those of classes for
-    // balls, have a ball on their right side.
-    let radius = unsafe {
-        if layout.balls || key.sk_strategy == validate::WITHIN {
-            layout.ball(&mut center, key.sk_argument)?
-        } else {
-            layout.put_fingerprint(&mut center, key.sk_argument);
-            match key.sk_strategy {
-                validate::NEAR => validate::near_radius(layout.fingerprint_words),
-                _ => 0,
-            }
-        }
-    };
-    Some(Condition { center, radius })
-}
-
-/// How rows are found.
-enum Source<const N: usize> {
-    /// None, or no more.
-    Nothing,
-    /// All of them.
-    All(AllRows<N>),
-    /// Those near a query, in no order.
-    Near(Scan<N>),
-    /// By distance from a query, up to a radius if there is one, and then those without any.
-    Ordered {
-        nearest: Box<Nearest<N>>,
-        up_to: Option<u32>,
-        then_nulls: bool,
-    },
-    /// Those of a set that is sorted already, the next one last, and then those without a
-    /// fingerprint.
-    Sorted { rows: Vec<Tid>, then_nulls: bool },
-}
-
-/// A search between its calls, for whatever width of keys. It holds no lock and no pin: MVCC keeps
-/// rows that it may return from being replaced by others that its snapshot could see.
-trait Search {
-    /// Begins anew and says whether rows are to be rechecked.
-    ///
-    /// # Safety
-    /// The keys are for operators of the operator classes of the index.
-    unsafe fn restart(
-        &mut self,
-        keys: &[pg_sys::ScanKeyData],
-        order_bys: &[pg_sys::ScanKeyData],
-    ) -> bool;
-
-    /// Appends what comes next, perhaps nothing. False: there is no more.
-    fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
-
-    /// Lets go of its memory.
-    fn end(&mut self);
-}
-
-struct IndexSearch<const N: usize> {
-    index: Index<N>,
-    /// Rows in the index when the scan began, for choosing plans.
-    rows: f64,
-    source: Source<N>,
-    /// Conditions that the source does not see to.
-    also: Vec<Condition<N>>,
-    scope: Option<u64>,
-    matches: Vec<Match<N>>,
-}
-
-impl<const N: usize> Search for IndexSearch<N> {
-    unsafe fn restart(
-        &mut self,
-        keys: &[pg_sys::ScanKeyData],
-        order_bys: &[pg_sys::ScanKeyData],
-    ) -> bool {
-        let layout = self.index.layout;
-        // SAFETY: the caller's promise.
-        let conditions = unsafe { Conditions::of(self.index.relation(), &layout, keys) };
-        let order: Vec<Key<N>> = (order_bys.iter())
-            // The distance to NULL is NULL for all rows: it orders nothing.
-            .filter(|key| key.sk_flags as u32 & pg_sys::SK_ISNULL == 0)
-            .map(|key| {
-                let mut center = [0; N];
-                // SAFETY: the operator has a fingerprint on its right side.
-                unsafe { layout.put_fingerprint(&mut center, key.sk_argument) };
-                center
-            })
-            .collect();
-        match conditions {
-            None => {
-                self.source = Source::Nothing;
-                false
-            }
-            Some(Conditions {
-                near,
-                scope,
-                recheck,
-            }) => {
-                self.scope = scope;
-                self.begin(near, &order);
-                recheck
-            }
-        }
-    }
-
-    fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
-        let more = self.find(tids);
-        let skipped = self.index.layout.scope_words();
-        let also = &self.also;
-        tids.extend(
-            (self.matches.iter())
-                .filter(|found| all_hold(also, &found.fingerprint, skipped))
-                .map(|found| found.tid),
-        );
-        more
-    }
-
-    fn end(&mut self) {
-        self.source = Source::Nothing;
-        self.also = Vec::new();
-        self.matches = Vec::new();
-    }
-}
-
-fn all_hold<const N: usize>(also: &[Condition<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
-    also.iter()
-        .all(|other| distance(&other.center, fingerprint, skipped) <= other.radius)
-}
-
-impl<const N: usize> IndexSearch<N> {
-    /// Appends rows of which nothing more is to be known to `tids`, and puts others in `matches`.
-    fn find(&mut self, tids: &mut Vec<Tid>) -> bool {
-        self.matches.clear();
-        let index = &self.index;
-        let tree = index.tree();
-        let plan = |radius| plan_of(&index.meta, &index.design, radius, self.rows);
-        let mut next = None;
-        let more = match &mut self.source {
-            Source::Nothing => false,
-            Source::All(scan) => index.sound(scan.step(&tree, tids)),
-            Source::Near(scan) => index.sound(scan.step(&tree, &mut self.matches)),
-            Source::Ordered {
-                nearest,
-                up_to,
-                then_nulls,
-            } => {
-                let row = index.sound(nearest.next(&tree, plan));
-                let row = row.filter(|row| up_to.is_none_or(|up_to| row.distance <= up_to));
-                match row {
-                    Some(row) => self.matches.push(row),
-                    None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(&index.design, self.scope)));
-                    }
-                    None => next = Some(Source::Nothing),
-                }
-                true
-            }
-            Source::Sorted { rows, then_nulls } => {
-                match rows.pop() {
-                    Some(row) => tids.push(row),
-                    None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(&index.design, self.scope)));
-                    }
-                    None => next = Some(Source::Nothing),
-                }
-                true
-            }
-        };
-        let root = tree.root();
-        self.index.remember(root);
-        if let Some(next) = next {
-            self.source = next;
-        }
-        more
-    }
-
-    /// Begins anew with these conditions, in the order of the distance to the first of some keys,
-    /// then to the next.
-    fn begin(&mut self, mut near: Vec<Condition<N>>, order: &[Key<N>]) {
-        let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
-        let narrowest = narrowest.map(|i| near.swap_remove(i));
-        self.also = near;
-        match (narrowest, order) {
-            (None, []) => {
-                self.source = Source::All(AllRows::new(&self.index.design, self.scope));
-            }
-            (Some(near), []) => self.search(near),
-            (None, [query, then_by @ ..]) => self.search_in_order(*query, then_by, None),
-            (Some(near), [query, then_by @ ..]) if near.center == *query => {
-                self.search_in_order(*query, then_by, Some(near.radius));
-            }
-            (Some(near), order) => self.search_and_sort(near, order, false),
-        }
-    }
-
-    /// Whether rows of all scopes are looked at.
-    fn in_all_scopes(&self) -> bool {
-        self.scope.is_none() && self.index.layout.scope_columns > 0
-    }
-
-    fn scan_from(&self, center: Key<N>, radius: u32) -> Scan<N> {
-        let mut query = center;
-        if let Some(scope) = self.scope {
-            query[0] = scope;
-        }
-        let Index { design, meta, .. } = &self.index;
-        if !self.in_all_scopes() {
-            let plan = plan_of(meta, design, radius, self.rows);
-            return Scan::new(design.clone(), plan, query);
-        }
-        // Scopes stand apart, so that a table can only be read whole, as for all distances.
-        let plan = plan_of(meta, design, u32::MAX, 1.0);
-        let mut scan = Scan::new(design.clone(), plan, query).in_all_scopes();
-        scan.narrow(radius.min(design.bits()));
-        scan
-    }
-
-    fn search(&mut self, near: Condition<N>) {
-        if let Source::Near(scan) = &mut self.source
-            && self.index.layout.scope_columns == 0
-        {
-            // The usual case of a nested loop, which begins anew for each outer row.
-            let plan = plan_of(&self.index.meta, &self.index.design, near.radius, self.rows);
-            scan.restart(plan, near.center);
-            return;
-        }
-        self.source = Source::Near(self.scan_from(near.center, near.radius));
-    }
-
-    fn search_in_order(&mut self, query: Key<N>, then_by: &[Key<N>], up_to: Option<u32>) {
-        if self.in_all_scopes() {
-            let everything = Condition {
-                center: query,
-                radius: up_to.unwrap_or(u32::MAX),
-            };
-            let order: Vec<Key<N>> = [&[query], then_by].concat();
-            return self.search_and_sort(everything, &order, up_to.is_none());
-        }
-        let first = self.index.design.distance().min(up_to.unwrap_or(u32::MAX));
-        let scan = self.scan_from(query, first);
-        let nearest = Box::new(Nearest::new(scan, then_by.to_vec()));
-        self.source = Source::Ordered {
-            nearest,
-            up_to,
-            then_nulls: up_to.is_none(),
-        };
-    }
-
-    /// Rows near one thing in the order of their distance to another.
-    fn search_and_sort(&mut self, near: Condition<N>, order: &[Key<N>], then_nulls: bool) {
-        let skipped = self.index.layout.scope_words();
-        self.search(near);
-        let mut rows: Vec<(Vec<u32>, Tid)> = Vec::new();
-        let mut none = Vec::new();
-        while self.find(&mut none) {
-            pgrx::check_for_interrupts!();
-            rows.extend(
-                (self.matches.iter())
-                    .filter(|found| all_hold(&self.also, &found.fingerprint, skipped))
-                    .map(|found| {
-                        let far = |key: &Key<N>| distance(key, &found.fingerprint, skipped);
-                        (order.iter().map(far).collect(), found.tid)
-                    }),
-            );
-        }
-        self.matches.clear();
-        rows.sort_unstable_by(|a, b| b.cmp(a));
-        let rows = rows.into_iter().map(|(_, tid)| tid).collect();
-        self.source = Source::Sorted { rows, then_nulls };
-    }
-}
 
 /// What a scan's descriptor points to.
 struct State {
+    /// The context that this lives in, and goes with.
+    context: pg_sys::MemoryContext,
     search: Box<dyn Search>,
     /// Rows found and not yet given.
     tids: Vec<Tid>,
@@ -368,6 +31,44 @@ impl State {
         }
         true
     }
+
+    /// Makes the index tuple of the row that is being given: the fingerprint, and NULL for columns
+    /// that the index does not keep and nobody has asked for.
+    unsafe fn give_tuple(&mut self, scan: &mut pg_sys::IndexScanDescData) {
+        // SAFETY: the descriptor is that of the index, with as many columns; the tuple before was
+        // made here, in this scan's context.
+        unsafe {
+            let columns = (*scan.xs_itupdesc).natts as usize;
+            let mut values = vec![pg_sys::Datum::from(0); columns];
+            let mut nulls = vec![true; columns];
+            if let Some(value) = self.search.value(self.given) {
+                values[columns - 1] = value;
+                nulls[columns - 1] = false;
+            }
+            if !scan.xs_itup.is_null() {
+                pg_sys::pfree(scan.xs_itup.cast());
+            }
+            let outer = pg_sys::MemoryContextSwitchTo(self.context);
+            scan.xs_itup =
+                pg_sys::index_form_tuple(scan.xs_itupdesc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::MemoryContextSwitchTo(outer);
+        }
+    }
+}
+
+/// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it can;
+/// of a scope only a hash is kept, and of a ball only the centre.
+///
+/// Not during recovery: a standby's replay does not wait for scans that stay on a leaf.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32) -> bool {
+    // SAFETY: the server passes an open index.
+    unsafe {
+        let layout = Layout::of(index);
+        column as usize == layout.scope_columns + 1
+            && !layout.balls
+            && !pg_sys::RecoveryInProgress()
+    }
 }
 
 /// `ambeginscan`.
@@ -381,26 +82,19 @@ pub unsafe extern "C-unwind" fn begin(
     // dropped with the memory context, that is also when an error ends the scan.
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(relation, keys, order_bys);
-        let search: Box<dyn Search> = with_words!(words_of(relation), N => {
-            let index = Index::<N>::open(relation);
-            let rows = index.rows();
-            Box::new(IndexSearch {
-                index,
-                rows,
-                source: Source::Nothing,
-                also: Vec::new(),
-                scope: None,
-                matches: Vec::new(),
-            })
-        });
+        let search = search::open(relation);
+        // A context of its own: constraints begin and end a scan for each row of a statement.
+        let context = compat::small_context(c"neardup scan");
         let state = State {
+            context,
             search,
             tids: Vec::new(),
             given: 0,
             recheck: false,
         };
-        let state = pgrx::PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(state);
+        let state = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(state);
         (*scan).opaque = state.cast();
+        (*scan).xs_itupdesc = (*relation).rd_att;
         scan
     }
 }
@@ -423,8 +117,8 @@ pub unsafe extern "C-unwind" fn restart(
         let state = &mut *scan.opaque.cast::<State>();
         state.tids.clear();
         state.given = 0;
-        state.recheck = state.search.restart(keys, order_bys);
-        compat::count_index_scan(scan.indexRelation);
+        state.recheck = state.search.restart(keys, order_bys, scan.xs_want_itup);
+        compat::count_index_scan(scan);
     }
 }
 
@@ -460,6 +154,9 @@ pub unsafe extern "C-unwind" fn next_row(
             return false;
         }
         let tid = state.tids[state.given];
+        if scan.xs_want_itup {
+            state.give_tuple(scan);
+        }
         state.given += 1;
         pgrx::itemptr::item_pointer_set_all(&mut scan.xs_heaptid, tid.block, tid.offset);
         // The index has measured the distance itself. Under a snapshot without MVCC the row may
@@ -500,12 +197,11 @@ pub unsafe extern "C-unwind" fn all_rows(
 /// `amendscan`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the server passes a scan that `begin` made. What the scan holds goes now; the empty
-    // state goes with its memory context.
+    // SAFETY: the server passes a scan that `begin` made, and calls for it no more.
     unsafe {
-        let state = &mut *(*scan).opaque.cast::<State>();
-        state.search.end();
-        state.tids = Vec::new();
-        state.given = 0;
+        let state = (*scan).opaque.cast::<State>();
+        (*scan).opaque = core::ptr::null_mut();
+        (*state).search.end();
+        pg_sys::MemoryContextDelete((*state).context);
     }
 }

@@ -114,14 +114,16 @@ pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     ENTRIES_PER_LEAF * blocks / f64::from(meta.tables.max(1))
 }
 
-/// The name of an open relation.
+/// The name of an open relation, quoted and with its schema where a statement needs that.
 ///
 /// # Safety
 /// The relation is open.
 pub unsafe fn name(relation: pg_sys::Relation) -> String {
-    // SAFETY: the caller's promise; a name is a C string in a fixed array.
+    // SAFETY: the caller's promise; names are C strings, the schema's null if it is just dropped.
     unsafe {
-        let name = (*(*relation).rd_rel).relname.data.as_ptr();
+        let form = (*relation).rd_rel;
+        let schema = pg_sys::get_namespace_name((*form).relnamespace);
+        let name = pg_sys::quote_qualified_identifier(schema, (*form).relname.data.as_ptr());
         core::ffi::CStr::from_ptr(name)
             .to_string_lossy()
             .into_owned()
@@ -170,7 +172,7 @@ unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
-                    "index \"{name}\" has layout version {version}, \
+                    "index {name} has layout version {version}, \
                      which this version of neardup does not know"
                 ),
             )
@@ -189,7 +191,7 @@ unsafe fn raise_corruption(relation: pg_sys::Relation, corruption: &Corruption) 
     let name = unsafe { name(relation) };
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index \"{name}\" is damaged"),
+        format!("index {name} is damaged"),
     )
     .detail(format!("In {corruption}."))
     .hint(format!(
@@ -231,18 +233,20 @@ fn remembered<K: std::hash::Hash + Eq, T: 'static>(
 }
 
 fn design_of<const N: usize>(relation: pg_sys::Relation, meta: &Meta) -> Rc<Design<N>> {
-    remembered(&DESIGNS, known(meta), || {
+    let design = remembered(&DESIGNS, known(meta), || {
         let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
-        let design = Design::in_scope(meta.scope_words > 0, distance, blocks).ok();
-        match design.filter(|design| design.tables().len() == usize::from(meta.tables)) {
-            Some(design) => design,
-            None => {
-                let what = "meta page with an impossible design";
-                // SAFETY: the caller's relation is open.
-                unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
-            }
+        Design::in_scope(meta.scope_words > 0, distance, blocks)
+            .ok()
+            .map(Rc::new)
+    });
+    match &*design {
+        Some(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
+        _ => {
+            let what = "meta page with an impossible design";
+            // SAFETY: the caller's relation is open.
+            unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
         }
-    })
+    }
 }
 
 /// The plan for searches of a radius among so many rows.

@@ -4,6 +4,9 @@
 //! constraints of any radius), and for the columns of a scope, which are compared for equality.
 use pgrx::{pg_guard, pg_sys};
 
+use crate::types::distance::Threshold;
+use crate::types::{Fingerprint64, Fingerprint128, Fingerprint256};
+
 /// The highest strategy number.
 pub const STRATEGIES: u16 = 4;
 /// `fp <@ ball`.
@@ -15,14 +18,12 @@ pub const EQUAL: u16 = 3;
 /// `ORDER BY a <#> b`: the distance as an integer.
 pub const DISTANCE: u16 = 4;
 
-/// The conventional threshold of `~=` for fingerprints of so many 64-bit words: 3 of 64 bits
-/// (Manku, Jain, Das Sarma, WWW 2007), the same share of 128, and 31 of 256 (as is usual for PDQ,
-/// Facebook, 2019).
-pub fn near_radius(words: usize) -> u32 {
+/// The conventional threshold of `~=` for fingerprints of so many 64-bit words, in bits.
+pub const fn near_radius(words: usize) -> u32 {
     match words {
-        1 => 3,
-        2 => 6,
-        _ => 31,
+        1 => Fingerprint64::NEAR_DUPLICATE,
+        2 => Fingerprint128::NEAR_DUPLICATE,
+        _ => Fingerprint256::NEAR_DUPLICATE,
     }
 }
 

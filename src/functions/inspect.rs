@@ -8,6 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 use crate::am::keys::{Layout, tid_of, with_words};
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
+use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::relation::LockedIndex;
 
@@ -16,8 +17,8 @@ export! {
 }
 
 /// `neardup_index_check(index, heap)`: every invariant of the tree and, with `heap`, that each
-/// visible row of the table stands in it once. For the latter it takes memory for each row: 16
-/// bytes and the words of the index's keys.
+/// visible row of the table stands once in each of its tables. For the latter it takes memory for
+/// each row: 24 bytes and the words of the index's keys.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let with_heap = call.arg(1).value() != 0;
     // As amcheck's bt_index_parent_check: nobody writes meanwhile.
@@ -40,24 +41,67 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// A row as the index has it: its address, packed, and its key, if it has a fingerprint.
-type IndexedRow<const N: usize> = (u64, Option<Key<N>>);
+/// A row as the index has it.
+struct IndexedRow<const N: usize> {
+    /// Its address, packed.
+    tid: u64,
+    /// Its fingerprint with its scope; `None` for a row of the nulls.
+    key: Option<Key<N>>,
+    /// The tables that it stands in, a bit for each.
+    tables: u64,
+}
 
 unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
     // SAFETY: the relation is open, and keys have `N` words.
     let index = unsafe { Index::<N>::open(relations.index()) };
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
     let null_table = index.design.null_table();
+    let mut sorted = false;
     let stats = index.sound(index.tree().check(&index.design, |table, tid, key| {
-        if with_heap && (table == 0 || table == null_table) {
-            rows.push((tid.packed(), (table == 0).then_some(*key)));
+        if !with_heap {
+            return;
+        }
+        let tid = tid.packed();
+        if rows.try_reserve(1).is_err() {
+            UserError::out_of_memory().raise();
+        }
+        if table == 0 {
+            rows.push(IndexedRow {
+                tid,
+                key: Some(*key),
+                tables: 1,
+            });
+            return;
+        }
+        if !sorted {
+            rows.sort_unstable_by_key(|row| row.tid);
+            if let Some(pair) = rows.windows(2).find(|pair| pair[0].tid == pair[1].tid) {
+                damaged(
+                    relations,
+                    pair[0].tid,
+                    "stands in a table of the index twice",
+                );
+            }
+            sorted = true;
+        }
+        if table == null_table {
+            rows.push(IndexedRow {
+                tid,
+                key: None,
+                tables: 0,
+            });
+        } else if let Ok(i) = rows.binary_search_by_key(&tid, |row| row.tid) {
+            let bit = 1 << table;
+            if rows[i].tables & bit != 0 {
+                damaged(relations, tid, "stands in a table of the index twice");
+            }
+            if rows[i].key == Some(*key) {
+                rows[i].tables |= bit;
+            }
         }
     }));
     if with_heap {
-        rows.sort_unstable();
-        if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            damaged(relations, pair[0].0, "stands in the index twice");
-        }
+        rows.sort_unstable_by_key(|row| row.tid);
         // SAFETY: as above.
         unsafe { check_heap(&index, relations, rows) };
     }
@@ -68,6 +112,8 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
 struct Comparison<'a, const N: usize> {
     relations: &'a LockedIndex,
     layout: Layout,
+    /// The bits of all tables.
+    tables: u64,
     rows: Vec<IndexedRow<N>>,
 }
 
@@ -81,8 +127,23 @@ unsafe fn check_heap<const N: usize>(
     // the snapshot's registration.
     unsafe {
         let layout = index.layout;
+        let tables = u64::MAX >> (64 - index.design.tables().len());
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
+        // As amcheck: a snapshot from before the build may see rows that the index left out.
+        let form = (*index).rd_index;
+        let built_by = compat::creation_xid(index);
+        if (*form).indcheckxmin && !pg_sys::TransactionIdPrecedes(built_by, (*snapshot).xmin) {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!(
+                    "index {} is younger than this transaction's snapshot",
+                    name(index)
+                ),
+            )
+            .hint("Check it in a new transaction.")
+            .raise();
+        }
         let scan =
             pg_sys::table_beginscan_strat(heap, snapshot, 0, core::ptr::null_mut(), true, true);
         // As amcheck does it: with a snapshot of our own, and no constraint to check.
@@ -95,6 +156,7 @@ unsafe fn check_heap<const N: usize>(
         let mut comparison = Comparison {
             relations,
             layout,
+            tables,
             rows,
         };
         pg_sys::table_index_build_scan(
@@ -124,18 +186,17 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
     unsafe {
         let comparison = &*state.cast::<Comparison<N>>();
         let (key, has_fingerprint) = comparison.layout.key::<N>(index, values, isnull);
-        let row = (tid_of(tid).packed(), has_fingerprint.then_some(key));
-        match comparison.rows.binary_search_by_key(&row.0, |row| row.0) {
-            Err(_) => damaged(comparison.relations, row.0, "is missing in the index"),
-            Ok(i) if comparison.rows[i] != row => {
-                damaged(
-                    comparison.relations,
-                    row.0,
-                    "has another fingerprint in the index",
-                );
+        let key = has_fingerprint.then_some(key);
+        let tid = tid_of(tid).packed();
+        let what = match comparison.rows.binary_search_by_key(&tid, |row| row.tid) {
+            Err(_) => "is missing in the index",
+            Ok(i) if comparison.rows[i].key != key => "has another fingerprint in the index",
+            Ok(i) if key.is_some() && comparison.rows[i].tables != comparison.tables => {
+                "is missing in a table of the index"
             }
-            Ok(_) => (),
-        }
+            Ok(_) => return,
+        };
+        damaged(comparison.relations, tid, what);
     }
 }
 
@@ -145,7 +206,7 @@ fn damaged(relations: &LockedIndex, packed: u64, what: &str) -> ! {
     let Tid { block, offset } = Tid::from_packed(packed);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index \"{name}\" does not agree with its table"),
+        format!("index {name} does not agree with its table"),
     )
     .detail(format!("The row ({block},{offset}) {what}."))
     .hint(format!(

@@ -1,34 +1,71 @@
-//! `simhash(text)` and `simhash(text[], real[])`.
-use neardup_sketch::{FeatureError, simhash64_features, simhash64_text};
+//! `simhash(text)`, `simhash(text[], real[])`, and the same as `simhash128`.
+use neardup_sketch::{
+    FeatureError, simhash64_features, simhash64_text, simhash128_features, simhash128_text,
+};
 use pgrx::pg_sys::{self, Datum};
 
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::text;
-use crate::types::{Fingerprint, Fingerprint64};
+use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
 /// Features between two looks for a request to cancel.
 const CHECK_EVERY: usize = 4096;
 
-fn returned(call: &mut Call, fingerprint: Option<u64>) -> Datum {
+/// A fingerprint type that texts have.
+trait Simhash: Fingerprint {
+    /// The fingerprint of a text; `None` if it has no word.
+    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self>;
+    /// The fingerprint of features; `None` if none has a weight above zero.
+    fn of_features<'a>(
+        features: impl Iterator<Item = Feature<'a>>,
+    ) -> Result<Option<Self>, FeatureError>;
+}
+
+/// A feature with its weight.
+type Feature<'a> = (Bytes<'a>, f32);
+
+impl Simhash for Fingerprint64 {
+    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self> {
+        simhash64_text(text, check).map(Fingerprint64)
+    }
+    fn of_features<'a>(
+        features: impl Iterator<Item = Feature<'a>>,
+    ) -> Result<Option<Self>, FeatureError> {
+        Ok(simhash64_features(features)?.map(Fingerprint64))
+    }
+}
+
+impl Simhash for Fingerprint128 {
+    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self> {
+        simhash128_text(text, check).map(Fingerprint128::from)
+    }
+    fn of_features<'a>(
+        features: impl Iterator<Item = Feature<'a>>,
+    ) -> Result<Option<Self>, FeatureError> {
+        Ok(simhash128_features(features)?.map(Fingerprint128::from))
+    }
+}
+
+fn returned(call: &mut Call, fingerprint: Option<impl Fingerprint>) -> Datum {
     match fingerprint {
-        Some(bits) => Fingerprint64(bits).into_datum(),
+        Some(fingerprint) => fingerprint.into_datum(),
         None => call.return_null(),
     }
 }
 
 /// The fingerprint of a text; NULL if it has no word.
-fn of_text(call: &mut Call) -> Datum {
+fn of_text<T: Simhash>(call: &mut Call) -> Datum {
     // SAFETY: declared to take text.
     let text = unsafe { text::utf8(call.arg(0)) };
-    let fingerprint = simhash64_text(&text, &mut || {
+    let fingerprint = T::of_text(&text, &mut || {
         pgrx::check_for_interrupts!();
     });
     returned(call, fingerprint)
 }
 
 /// The fingerprint of features with weights; NULL if there is no feature of a weight above zero.
-fn of_features(call: &mut Call) -> Datum {
+fn of_features<T: Simhash>(call: &mut Call) -> Datum {
     if call.is_null(0) {
         return call.return_null();
     }
@@ -59,7 +96,7 @@ fn of_features(call: &mut Call) -> Datum {
             weights.map_or(1.0, |weights| f32::from_bits(weights[n].value() as u32)),
         )
     });
-    match simhash64_features(weighted) {
+    match T::of_features(weighted) {
         Ok(fingerprint) => returned(call, fingerprint),
         Err(error) => refuse(error),
     }
@@ -155,6 +192,8 @@ unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [Datu
 }
 
 export! {
-    guarded "simhash_text" => of_text;
-    guarded "simhash_features" => of_features;
+    guarded "simhash_text" => of_text::<Fingerprint64>;
+    guarded "simhash_features" => of_features::<Fingerprint64>;
+    guarded "simhash128_text" => of_text::<Fingerprint128>;
+    guarded "simhash128_features" => of_features::<Fingerprint128>;
 }

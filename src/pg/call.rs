@@ -95,7 +95,7 @@ impl Call {
 /// `plain` is for those that call nothing of the server and cannot panic: they carry no guard.
 /// `guarded` turns panics and errors into errors of the server.
 macro_rules! export {
-    ($($mode:ident $symbol:literal => $function:expr;)*) => { $(
+    ($($mode:ident $symbol:expr => $function:expr;)*) => { $(
         const _: () = {
             #[unsafe(export_name = $symbol)]
             unsafe extern "C-unwind" fn call(fcinfo: ::pgrx::pg_sys::FunctionCallInfo) -> ::pgrx::pg_sys::Datum {

@@ -66,8 +66,8 @@ pub fn save_soft_error(
             (*data).elevel = pgrx::PgLogLevel::ERROR as core::ffi::c_int;
             (*data).sqlerrcode = code as core::ffi::c_int;
             (*data).message = copy(message);
-            (*data).detail = detail.map_or(core::ptr::null_mut(), |text| copy(text));
-            (*data).hint = hint.map_or(core::ptr::null_mut(), |text| copy(text));
+            (*data).detail = detail.map_or(core::ptr::null_mut(), copy);
+            (*data).hint = hint.map_or(core::ptr::null_mut(), copy);
             (*data).assoc_context = pg_sys::CurrentMemoryContext;
             (*save).error_data = data;
         }
@@ -80,6 +80,19 @@ pub fn save_soft_error(
 fn copy(text: &str) -> *mut core::ffi::c_char {
     // SAFETY: `pnstrdup` reads as many bytes as the text has, and adds the terminator.
     unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len()) }
+}
+
+/// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the struct
+/// of options the server puts its value.
+pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {
+    pg_sys::relopt_parse_elt {
+        optname: name.as_ptr(),
+        opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
+        offset: offset as core::ffi::c_int,
+        // 0: nobody asks whether the option was written or took its default.
+        #[cfg(feature = "pg18")]
+        isset_offset: 0,
+    }
 }
 
 /// The resource manager that replays generic records.
@@ -155,7 +168,7 @@ pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
             target,
             pg_sys::ForkNumber::MAIN_FORKNUM,
             core::ptr::null_mut(),
-            pg_sys::ExtendBufferedFlags::EB_LOCK_FIRST as u32,
+            pg_sys::ExtendBufferedFlags::EB_LOCK_FIRST,
         )
     }
 }
@@ -248,13 +261,19 @@ pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) 
     }
 }
 
-/// Counts a scan of an index in the statistics (`pgstat_count_index_scan`).
+/// Counts a search of an index in the statistics (`pgstat_count_index_scan`), and from version 18
+/// on in what EXPLAIN ANALYZE shows.
 ///
 /// # Safety
-/// The relation is open.
-pub unsafe fn count_index_scan(relation: pg_sys::Relation) {
+/// The scan is one that the server has begun, of an open index.
+pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
     // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
     unsafe {
+        let relation = (*scan).indexRelation;
+        #[cfg(feature = "pg18")]
+        if let Some(instrument) = (*scan).instrument.as_mut() {
+            instrument.nsearches += 1;
+        }
         #[cfg(not(feature = "pg14"))]
         if (*relation).pgstat_info.is_null() && (*relation).pgstat_enabled {
             pg_sys::pgstat_assoc_relation(relation);
@@ -318,5 +337,64 @@ pub unsafe fn estimate_array_length(
             let _ = root;
             f64::from(pg_sys::estimate_array_length(array))
         }
+    }
+}
+
+/// A memory context for little, below the current one.
+///
+/// # Safety
+/// The caller deletes it, or leaves that to the current context's end.
+pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the name lives for ever, as the server asks for.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+        )
+    }
+}
+
+/// The transaction that made an index's catalogue entry.
+///
+/// # Safety
+/// The relation is an open index.
+pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
+    // SAFETY: the caller's promise; the header of the entry lies before its data.
+    unsafe { pgrx::pg_sys::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
+}
+
+/// The number of a relation's file (`relfilenode`).
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return (*relation).rd_node.relNode.to_u32();
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return (*relation).rd_locator.relNumber.to_u32();
+    }
+}
+
+/// Pins a page of the main fork in the buffer where it was once; false if it is not there now.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn read_recent_buffer(
+    relation: pg_sys::Relation,
+    block: pg_sys::BlockNumber,
+    buffer: pg_sys::Buffer,
+) -> bool {
+    let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+    // SAFETY: the caller's promise; the server compares the buffer's tag under its lock.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
     }
 }

@@ -58,6 +58,12 @@ impl UserError {
         UserError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, message)
     }
 
+    /// 53200: the machine, or a limit set for the server, has no more memory.
+    pub fn out_of_memory() -> Self {
+        UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
+            .detail("A neardup function or index scan could not get the memory that it needs.")
+    }
+
     /// 22021: bytes that are no text in the expected encoding.
     pub fn bad_encoding(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)

@@ -23,6 +23,11 @@ impl LockedIndex {
             }
             let table = pg_sys::table_open(table, lock);
             let index = pg_sys::relation_open(oid, lock);
+            // Between the first look and the locks the index may have gone, and its number to
+            // another.
+            if pg_sys::IndexGetRelation(oid, true) != (*table).rd_id {
+                refuse(oid);
+            }
             let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
             let is_ours = (*(*index).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
                 && !access_method.is_null()

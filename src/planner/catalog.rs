@@ -10,7 +10,7 @@ use std::rc::Rc;
 use pgrx::pg_sys::{self, Datum, Oid, SysCacheIdentifier};
 
 use crate::types::distance::Threshold;
-use crate::types::{Ball, Bigint, Fingerprint, Fingerprint64};
+use crate::types::{Ball, Bigint, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
 
 /// The objects of the extension that the planner support builds expressions from.
 pub struct Catalog {
@@ -89,8 +89,10 @@ unsafe fn ball_parts<T: Fingerprint>(ball: Datum) -> (Datum, i32) {
     (ball.center.into_datum(), ball.radius)
 }
 
-static KINDS: [Traits; 2] = [
+static KINDS: [Traits; 4] = [
     Traits::of::<Fingerprint64>(Some(c"fingerprint"), c"fingerprint_ball"),
+    Traits::of::<Fingerprint128>(Some(c"fingerprint128"), c"fingerprint128_ball"),
+    Traits::of::<Fingerprint256>(Some(c"fingerprint256"), c"fingerprint256_ball"),
     Traits::of::<Bigint>(None, c"bigint_ball"),
 ];
 

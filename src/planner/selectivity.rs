@@ -12,9 +12,6 @@ use crate::pg::call::{Call, export};
 /// What is assumed where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
-/// The radius assumed where it is a parameter: the conventional one (see `types::distance`).
-const USUAL_RADIUS: i32 = 3;
-
 /// `near(a, b)` at a radius, whichever operator or function was written.
 struct Question<'a> {
     kind: &'a Kind,
@@ -52,7 +49,7 @@ impl<'a> Question<'a> {
                 kind,
                 a: left,
                 b: right,
-                radius: kind.traits.near_duplicate as i32,
+                radius: kind.usual_radius(),
             })
         }
     }
@@ -78,7 +75,7 @@ impl<'a> Question<'a> {
                     kind,
                     a: fingerprint,
                     b: center,
-                    radius: estimated_radius(root, radius),
+                    radius: estimated_radius(kind, root, radius),
                 };
             }
             if let Some(ball) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
@@ -106,7 +103,7 @@ impl<'a> Question<'a> {
                 kind,
                 a: fingerprint,
                 b: core::ptr::null_mut(),
-                radius: USUAL_RADIUS,
+                radius: kind.usual_radius(),
             }
         }
     }
@@ -208,14 +205,21 @@ impl<'a> Question<'a> {
     }
 }
 
+impl Kind {
+    /// The radius of `~=`, which is assumed as well where the radius is a parameter.
+    fn usual_radius(&self) -> i32 {
+        self.traits.near_duplicate as i32
+    }
+}
+
 /// The radius if the planner can know it, and the usual one if not.
 ///
 /// # Safety
 /// `root` is the planner's state, `radius` an expression.
-unsafe fn estimated_radius(root: *mut PlannerInfo, radius: *mut Node) -> i32 {
+unsafe fn estimated_radius(kind: &Kind, root: *mut PlannerInfo, radius: *mut Node) -> i32 {
     // SAFETY: as the caller promises.
     let known = unsafe { nodes::constant_integer(pg_sys::estimate_expression_value(root, radius)) };
-    known.map_or(USUAL_RADIUS, |radius| {
+    known.map_or(kind.usual_radius(), |radius| {
         radius.clamp(-1, i32::MAX.into()) as i32
     })
 }
@@ -293,7 +297,7 @@ pub unsafe fn within(catalog: &Catalog, request: *mut pg_sys::SupportRequestSele
             kind,
             a,
             b,
-            radius: estimated_radius(root, radius),
+            radius: estimated_radius(kind, root, radius),
         };
         let share = if (*request).is_join {
             question.join(

@@ -6,6 +6,7 @@ use neardup_blocktree::sort::TempFiles;
 use pgrx::pg_sys;
 
 use crate::pg::compat;
+use crate::pg::errors::UserError;
 
 /// Pages that are logged and written together: as many as one log record can hold.
 const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
@@ -23,6 +24,11 @@ pub struct BulkWriter<F: FnMut(usize, usize)> {
     relation: pg_sys::Relation,
     fork: pg_sys::ForkNumber::Type,
     logged: bool,
+    /// Whether the next checkpoint need not sync the pages: they are synced at the end, or with
+    /// the transaction, or need not survive.
+    skip_sync: bool,
+    /// The context that temporary files live in.
+    context: pg_sys::MemoryContext,
     pages: Box<Pages>,
     /// Pages that wait in the batch, the first of which is this block.
     waiting: usize,
@@ -45,12 +51,21 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
         let needs_wal = unsafe { compat::relation_needs_wal(relation) };
         // The init fork of an unlogged index is logged: it must be there after a crash.
         let logged = needs_wal || fork == pg_sys::ForkNumber::INIT_FORKNUM;
+        // An unlogged index is not reset by a clean shutdown, so that its pages must be on disk then.
+        // SAFETY: the relation is open.
+        let unlogged = unsafe { (*(*relation).rd_rel).relpersistence } as u8
+            == pg_sys::RELPERSISTENCE_UNLOGGED;
+        let skip_sync = logged || !unlogged;
+        // SAFETY: a variable of the server's.
+        let context = unsafe { pg_sys::CurrentMemoryContext };
         let pages = Box::new(Pages([[0; PAGE_SIZE]; BATCH]));
         // Block 0 comes last; until then it holds the place.
         BulkWriter {
             relation,
             fork,
             logged,
+            skip_sync,
+            context,
             pages,
             waiting: 1,
             first: 0,
@@ -84,7 +99,7 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
                 let page = page.as_mut_ptr();
                 pg_sys::PageSetChecksumInplace(page.cast(), block);
                 let smgr = compat::smgr(self.relation);
-                pg_sys::smgrextend(smgr, self.fork, block, page.cast(), true);
+                pg_sys::smgrextend(smgr, self.fork, block, page.cast(), self.skip_sync);
             }
         }
         self.first += self.waiting as Block;
@@ -115,7 +130,7 @@ impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<F> {
                     self.fork,
                     0,
                     aligned.cast(),
-                    true,
+                    self.skip_sync,
                 );
             }
             return;
@@ -150,8 +165,14 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
     type File = TempFile;
 
     fn create(&mut self) -> TempFile {
-        // SAFETY: within a transaction, as every build is.
-        TempFile(unsafe { pg_sys::BufFileCreateTemp(false) })
+        // A table's scan may reset the context that is current while it hands over a row.
+        // SAFETY: within a transaction, as every build is; the context outlives the build.
+        unsafe {
+            let current = pg_sys::MemoryContextSwitchTo(self.context);
+            let file = pg_sys::BufFileCreateTemp(false);
+            pg_sys::MemoryContextSwitchTo(current);
+            TempFile(file)
+        }
     }
 
     fn write(&mut self, file: &mut TempFile, bytes: &[u8]) {
@@ -171,5 +192,9 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
 
     fn pause(&mut self) {
         pgrx::check_for_interrupts!();
+    }
+
+    fn out_of_memory(&mut self) -> ! {
+        UserError::out_of_memory().raise()
     }
 }

@@ -1,4 +1,5 @@
 //! The pages of an index in the server's buffers, as the tree wants them.
+use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
@@ -9,6 +10,7 @@ use pgrx::pg_sys;
 
 use super::wal;
 use crate::pg::compat;
+use crate::pg::errors::UserError;
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
@@ -24,6 +26,10 @@ pub struct IndexPages {
     strategy: pg_sys::BufferAccessStrategy,
     /// Whether to be held back between pages as `vacuum_cost_delay` asks.
     vacuuming: bool,
+    /// Whether to stay on the leaf whose rows are being used.
+    staying: Cell<bool>,
+    /// The buffer of that leaf, pinned but not locked; 0 for none.
+    stayed_on: Cell<pg_sys::Buffer>,
 }
 
 impl IndexPages {
@@ -39,6 +45,8 @@ impl IndexPages {
             logged,
             strategy: core::ptr::null_mut(),
             vacuuming: false,
+            staying: Cell::new(false),
+            stayed_on: Cell::new(0),
         }
     }
 
@@ -55,6 +63,23 @@ impl IndexPages {
             strategy,
             vacuuming: true,
             ..unsafe { IndexPages::new(relation) }
+        }
+    }
+
+    /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
+    /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
+    pub fn stay_on_leaves(&self, staying: bool) {
+        self.staying.set(staying);
+        self.move_on(0);
+    }
+
+    /// Lets go of the leaf stayed on and stays on another; 0 for none.
+    fn move_on(&self, buffer: pg_sys::Buffer) {
+        let left = self.stayed_on.replace(buffer);
+        if left != 0 && !std::thread::panicking() {
+            // SAFETY: pinned by us, and by nobody released since: an error that ends the statement
+            // drops the scan together with its pages.
+            unsafe { pg_sys::ReleaseBuffer(left) }
         }
     }
 
@@ -75,6 +100,52 @@ impl IndexPages {
             );
             pg_sys::ReadBufferExtended(self.relation, fork, block, mode, self.strategy)
         }
+    }
+}
+
+/// A file, a block of it, and the buffer that held it when it was last read.
+#[derive(Clone, Copy)]
+struct Recent {
+    file: u32,
+    block: Block,
+    buffer: pg_sys::Buffer,
+}
+
+/// Inner pages of which a backend remembers the buffers. An index of ten million rows has 220.
+const RECENT: usize = 2048;
+
+thread_local! {
+    /// Where inner pages were last, each in the place that its file and block make.
+    static RECENT_BUFFERS: [Cell<Recent>; RECENT] =
+        const { [const { Cell::new(Recent { file: 0, block: 0, buffer: 0 }) }; RECENT] };
+}
+
+impl IndexPages {
+    /// Pins a page where it was last, if it still is there: the look-up in the server's table of
+    /// buffers, nearly always from memory far away, is then saved. The server checks that the
+    /// buffer holds that very page.
+    fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
+        // SAFETY: the relation is open.
+        let file = unsafe { compat::file_number(self.relation) };
+        let place = (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % RECENT;
+        RECENT_BUFFERS.with(|recent| {
+            let last = recent[place].get();
+            let known = last.file == file && last.block == block && last.buffer != 0;
+            // SAFETY: the relation is open.
+            if known && unsafe { compat::read_recent_buffer(self.relation, block, last.buffer) } {
+                return last.buffer;
+            }
+            let buffer = self.pin(block);
+            // Those of temporary tables, below zero, are this backend's own and near anyway.
+            if buffer > 0 {
+                recent[place].set(Recent {
+                    file,
+                    block,
+                    buffer,
+                });
+            }
+            buffer
+        })
     }
 }
 
@@ -190,6 +261,25 @@ impl PageStore for IndexPages {
     }
 
     #[inline]
+    fn read_inner(&self, block: Block) -> ReadPage<'_> {
+        let buffer = self.pin_recent(block);
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
+        ReadPage(Locked::new(buffer, block))
+    }
+
+    fn leave(&self, page: ReadPage<'_>) {
+        if !self.staying.get() {
+            return;
+        }
+        let buffer = page.0.buffer;
+        core::mem::forget(page);
+        // SAFETY: the buffer is pinned and locked by us; the pin stays.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) };
+        self.move_on(buffer);
+    }
+
+    #[inline]
     fn write(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned.
@@ -233,11 +323,15 @@ impl PageStore for IndexPages {
         wal::change(self.relation, pages, edit);
     }
 
+    fn out_of_memory(&self) -> ! {
+        UserError::out_of_memory().raise()
+    }
+
     #[inline]
     fn pause(&self) {
         pgrx::check_for_interrupts!();
         if self.vacuuming {
-            // SAFETY: called with no lock held, as `PageStore::pause` says.
+            // SAFETY: a vacuum holds no lock here, as `PageStore::pause` says.
             unsafe { compat::vacuum_delay_point() };
         }
     }

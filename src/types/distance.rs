@@ -18,6 +18,15 @@ impl Threshold for super::Fingerprint64 {
 impl Threshold for super::Bigint {
     const NEAR_DUPLICATE: u32 = 3;
 }
+// The same share of 128 bits; and 31 of 256, the radius recommended for PDQ image hashes
+// (Facebook, "The TMK+PDQF video-hashing algorithm and the PDQ image-hashing algorithm", 2019).
+impl<const W: usize> Threshold for super::wide::Wide<W> {
+    const NEAR_DUPLICATE: u32 = match W {
+        2 => 6,
+        4 => 31,
+        _ => panic!("no SQL type has this width"),
+    };
+}
 
 #[inline(always)]
 fn bits<T: Fingerprint>(call: &Call) -> u32 {

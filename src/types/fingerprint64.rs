@@ -3,8 +3,8 @@ use core::fmt::Write;
 
 use pgrx::pg_sys;
 
-use super::fingerprint::{self as generic, Fingerprint};
-use super::{ball, distance};
+use super::export::{export_distances, export_fingerprint};
+use super::fingerprint::Fingerprint;
 use crate::pg::call::{Call, export};
 use crate::pg::compat;
 
@@ -107,45 +107,8 @@ fn sort_support(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(0)
 }
 
+export_fingerprint!("fingerprint", Fingerprint64);
+export_distances!("bigint", Bigint);
 export! {
-    guarded "fingerprint_in" => generic::input::<Fingerprint64>;
-    guarded "fingerprint_out" => generic::output::<Fingerprint64>;
-    guarded "fingerprint_recv" => generic::receive::<Fingerprint64>;
-    guarded "fingerprint_send" => generic::send::<Fingerprint64>;
-    guarded "fingerprint_from_bytea" => generic::from_bytea::<Fingerprint64>;
-    guarded "fingerprint_from_bit" => generic::from_bit::<Fingerprint64>;
-    guarded "fingerprint_to_bit" => generic::to_bit::<Fingerprint64>;
-    plain "fingerprint_cmp" => generic::compare::<Fingerprint64>;
-    plain "fingerprint_eq" => generic::equal::<Fingerprint64>;
-    plain "fingerprint_ne" => generic::not_equal::<Fingerprint64>;
-    plain "fingerprint_lt" => generic::less::<Fingerprint64>;
-    plain "fingerprint_le" => generic::less_or_equal::<Fingerprint64>;
-    plain "fingerprint_gt" => generic::greater::<Fingerprint64>;
-    plain "fingerprint_ge" => generic::greater_or_equal::<Fingerprint64>;
-    plain "fingerprint_hash" => generic::hash::<Fingerprint64>;
-    plain "fingerprint_hash_extended" => generic::hash_extended::<Fingerprint64>;
     plain "fingerprint_sortsupport" => sort_support;
-    plain "fingerprint_distance" => distance::distance::<Fingerprint64>;
-    plain "fingerprint_similar" => distance::similar::<Fingerprint64>;
-    plain "fingerprint_within" => distance::within::<Fingerprint64>;
-    guarded "fingerprint_ball" => ball::construct::<Fingerprint64>;
-    guarded "fingerprint_ball_in" => ball::input::<Fingerprint64>;
-    guarded "fingerprint_ball_out" => ball::output::<Fingerprint64>;
-    guarded "fingerprint_ball_recv" => ball::receive::<Fingerprint64>;
-    guarded "fingerprint_ball_send" => ball::send::<Fingerprint64>;
-    plain "fingerprint_contained" => ball::contained::<Fingerprint64>;
-    plain "fingerprint_contains" => ball::contains::<Fingerprint64>;
-    plain "fingerprint_ball_similar" => ball::similar::<Fingerprint64>;
-
-    plain "bigint_distance" => distance::distance::<Bigint>;
-    plain "bigint_similar" => distance::similar::<Bigint>;
-    plain "bigint_within" => distance::within::<Bigint>;
-    guarded "bigint_ball" => ball::construct::<Bigint>;
-    guarded "bigint_ball_in" => ball::input::<Bigint>;
-    guarded "bigint_ball_out" => ball::output::<Bigint>;
-    guarded "bigint_ball_recv" => ball::receive::<Bigint>;
-    guarded "bigint_ball_send" => ball::send::<Bigint>;
-    plain "bigint_contained" => ball::contained::<Bigint>;
-    plain "bigint_contains" => ball::contains::<Bigint>;
-    plain "bigint_ball_similar" => ball::similar::<Bigint>;
 }

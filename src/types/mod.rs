@@ -4,9 +4,12 @@
 //! and balls are written once over that trait, and exported for each type.
 pub mod ball;
 pub mod distance;
+mod export;
 pub mod fingerprint;
 pub mod fingerprint64;
+pub mod wide;
 
 pub use ball::Ball;
 pub use fingerprint::Fingerprint;
 pub use fingerprint64::{Bigint, Fingerprint64};
+pub use wide::{Fingerprint128, Fingerprint256};

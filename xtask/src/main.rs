@@ -1,4 +1,5 @@
-//! `cargo xtask`: set-up, demo, tests and installation of neardup.
+//! `cargo xtask`: set-up, demo, tests, installation and benchmarks of neardup.
+mod bench;
 mod cargo;
 mod demo;
 mod extension;
@@ -48,6 +49,8 @@ enum Command {
     },
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
+    /// Measure neardup beside btree indexes and sequential scans
+    Bench(bench::Options),
     /// Open psql on a private server with the extension; its data stay until --fresh
     Psql {
         /// Begin with a new, empty server
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
             Command::Demo { path } => demo::command(pg_config, path.as_deref()),
             Command::Test { filters } => test::command(pg_config, &filters),
             Command::Install => install::command(pg_config),
+            Command::Bench(options) => bench::command(pg_config, &options),
             Command::Psql { fresh, arguments } => psql::command(pg_config, fresh, &arguments),
         }
     });

@@ -47,27 +47,21 @@ pub fn child<const N: usize>(page: &Page, i: usize) -> Block {
 /// The entry below which a position lies: the last whose separator is not above it.
 #[inline]
 pub fn search<const N: usize>(page: &Page, position: &Position<N>) -> usize {
-    // The words of keys decide nearly always; tables and rows lie elsewhere on the page and are
-    // looked at only where they must.
-    let above = |i: usize| {
-        let table = page::u16_at(page, link_offset::<N>(i) + 4);
-        if table != position.table {
-            return table > position.table;
-        }
-        let first = word_at(page, key_offset::<N>(i));
-        if first != position.key[0] {
-            return first > position.key[0];
-        }
-        separator(page, i) > *position
-    };
     let (mut low, mut high) = (0, count::<N>(page));
+    // Nearly always the first words of keys decide, which lie close together. Tables and rows lie
+    // elsewhere on the page and are looked at only where they must be: if the page leads to several
+    // tables, or between equal words.
+    let table = |i: usize| page::u16_at(page, link_offset::<N>(i) + 4);
+    let one_table = high > 1 && table(1) == position.table && table(high - 1) == position.table;
     while high - low > 1 {
         let middle = (low + high) / 2;
-        if above(middle) {
-            high = middle
+        let first = word_at(page, key_offset::<N>(middle));
+        let above = if one_table && first != position.key[0] {
+            first > position.key[0]
         } else {
-            low = middle
-        }
+            separator(page, middle) > *position
+        };
+        if above { high = middle } else { low = middle }
     }
     low
 }

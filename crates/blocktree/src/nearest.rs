@@ -5,6 +5,7 @@
 //! early has paid for the rings that were needed only.
 
 use crate::key::{Key, distance};
+use crate::leaf;
 use crate::page::Result;
 use crate::plan::Plan;
 use crate::scan::{Match, Scan};
@@ -31,24 +32,30 @@ pub struct Nearest<const N: usize> {
     then_by: Vec<Key<N>>,
     /// All rows up to this distance have been found.
     found_to: u32,
+    /// Rows further away are not wanted.
+    limit: u32,
 }
 
 impl<const N: usize> Nearest<N> {
     /// A search that is to begin with the rows that `scan`, which has not been stepped, looks for.
     /// Rows that are equally far from its query come by their distance to the first of `then_by`,
-    /// and so on, and then by their address.
-    pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>) -> Self {
+    /// and so on, and then by their address. Rows beyond `limit` bits are not looked for; the first
+    /// plan must keep to it.
+    pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32) -> Self {
+        debug_assert!(scan.plan().radius <= limit);
         let first = Some(scan.plan().clone());
+        let limit = limit.min(scan.design().bits());
         Nearest {
             scan,
             first,
             ring: Vec::new(),
             then_by,
             found_to: 0,
+            limit,
         }
     }
 
-    /// The next row; `None` when all with a fingerprint have been given. `plan_of` makes plans by
+    /// The next row; `None` when all with a fingerprint, within the limit, have been given. `plan_of` makes plans by
     /// radius, in bits.
     pub fn next<S: PageStore>(
         &mut self,
@@ -60,11 +67,15 @@ impl<const N: usize> Nearest<N> {
                 return Ok(Some(row));
             }
             if self.first.take().is_none() {
-                if self.found_to >= self.scan.design().bits() {
+                if self.found_to >= self.limit {
                     return Ok(None);
                 }
-                let widest = self.scan.design().bits();
-                let plan = next_plan(self.found_to, widest, self.scan.plan().cost(), &mut plan_of);
+                let plan = next_plan(
+                    self.found_to,
+                    self.limit,
+                    self.scan.plan().cost(),
+                    &mut plan_of,
+                );
                 self.scan.widen(plan, self.found_to);
             }
             self.find_ring(tree)?;
@@ -74,7 +85,14 @@ impl<const N: usize> Nearest<N> {
     fn find_ring<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let mut radius = self.scan.plan().radius;
         let mut kept = KEPT;
-        while self.scan.step(tree, &mut self.ring)? {
+        loop {
+            // Rows at one distance may be very many, and they are sorted by their address.
+            if self.ring.try_reserve(leaf::capacity::<N>()).is_err() {
+                tree.store.out_of_memory();
+            }
+            if !self.scan.step(tree, &mut self.ring)? {
+                break;
+            }
             tree.store.pause();
             if self.ring.len() > 2 * kept && self.scan.plan().is_whole() {
                 let (_, middle, _) = self

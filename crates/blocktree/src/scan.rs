@@ -7,7 +7,7 @@ use crate::leaf;
 use crate::page::{self, Corruption, Page, Result};
 use crate::plan::{Plan, next_within};
 use crate::store::{Held, PageStore};
-use crate::tree::{Tree, next_right};
+use crate::tree::{Rightwards, Tree};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -20,6 +20,16 @@ pub struct Match<const N: usize> {
     pub fingerprint: Key<N>,
     /// Its distance to the query, in bits.
     pub distance: u32,
+}
+
+impl<const N: usize> Match<N> {
+    /// The row without its distance.
+    pub fn row(&self) -> Row<N> {
+        Row {
+            tid: self.tid,
+            fingerprint: Some(self.fingerprint),
+        }
+    }
 }
 
 /// Where to look next.
@@ -161,13 +171,14 @@ impl<const N: usize> Scan<N> {
             Next::Descend(position) => (tree.descend(&position, 0)?, position),
             Next::At(block, position) => (block, position),
         };
+        let mut rightwards = Rightwards::<N>::default();
         let leaf = loop {
             let leaf = tree.store.read(block);
             tree.expect(&leaf, 0)?;
             if !page::is_left_of(&leaf, &position) {
                 break leaf;
             }
-            block = next_right(&leaf, block)?;
+            block = rightwards.next(&leaf, block)?;
             drop(leaf);
             tree.store.pause();
         };
@@ -181,7 +192,7 @@ impl<const N: usize> Scan<N> {
         // The way on is read in the same look as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
-        drop(leaf);
+        tree.store.leave(leaf);
         self.advance(&position, high, block)?;
         Ok(true)
     }
@@ -272,13 +283,20 @@ impl<const N: usize> Scan<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<const N: usize> {
     next: Next<N>,
+    rightwards: Rightwards<N>,
 }
 
 impl<const N: usize> Walk<N> {
     /// From the first leaf of a table.
     pub fn new(table: u16) -> Self {
+        Self::at(Position::start_of(table))
+    }
+
+    /// From the leaf where a position belongs to the last of its table.
+    fn at(position: Position<N>) -> Self {
         Walk {
-            next: Next::Descend(Position::start_of(table)),
+            next: Next::Descend(position),
+            rightwards: Rightwards::default(),
         }
     }
 
@@ -299,7 +317,7 @@ impl<const N: usize> Walk<N> {
             return Ok(true);
         };
         if page::is_left_of(leaf, &position) {
-            self.next = Next::At(next_right(leaf, block)?, position);
+            self.next = Next::At(self.rightwards.next(leaf, block)?, position);
             return Ok(false);
         }
         if page::table(leaf) != position.table {
@@ -308,24 +326,30 @@ impl<const N: usize> Walk<N> {
                 what: "leaf of another table",
             });
         }
-        self.next = match page::high::<N>(leaf).zip(page::right(leaf)) {
-            Some((high, _)) if high <= position => {
-                return Err(Corruption {
-                    block,
-                    what: "high key not above what led here",
-                });
+        self.next = match page::high::<N>(leaf) {
+            Some(high) if high.table == position.table => {
+                Next::At(self.rightwards.next(leaf, block)?, high)
             }
-            Some((high, right)) if high.table == position.table => Next::At(right, high),
             _ => Next::Nowhere,
         };
         Ok(true)
     }
 }
 
+/// A row of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<const N: usize> {
+    /// Its address.
+    pub tid: Tid,
+    /// Its fingerprint, behind its scope; `None` if it has none.
+    pub fingerprint: Option<Key<N>>,
+}
+
 /// All rows of an index, or of a scope, those without a fingerprint too: each stands once in the
 /// first table or in that of the nulls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AllRows<const N: usize> {
+    design: Rc<Design<N>>,
     walk: Walk<N>,
     scope: Option<u64>,
     /// The table of the nulls, while it is still to come.
@@ -334,37 +358,37 @@ pub struct AllRows<const N: usize> {
 
 impl<const N: usize> AllRows<N> {
     /// From the first row; with a scope, which needs keys that have one, of that scope only.
-    pub fn new(design: &Design<N>, scope: Option<u64>) -> Self {
+    pub fn new(design: Rc<Design<N>>, scope: Option<u64>) -> Self {
         debug_assert!(scope.is_none() || design.scope_words() > 0);
         AllRows {
             walk: Self::walk(0, scope),
             scope,
             null_table: Some(design.null_table()),
+            design,
         }
     }
 
     /// The rows without a fingerprint only.
-    pub fn nulls(design: &Design<N>, scope: Option<u64>) -> Self {
+    pub fn nulls(design: Rc<Design<N>>, scope: Option<u64>) -> Self {
         AllRows {
             walk: Self::walk(design.null_table(), scope),
             scope,
             null_table: None,
+            design,
         }
     }
 
     fn walk(table: u16, scope: Option<u64>) -> Walk<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);
-        Walk {
-            next: Next::Descend(Position::before_key(table, key)),
-        }
+        Walk::at(Position::before_key(table, key))
     }
 
     /// Looks at one more leaf and appends its rows. False: there was none left.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
-        rows: &mut Vec<Tid>,
+        rows: &mut Vec<Row<N>>,
     ) -> Result<bool> {
         let Some(block) = self.walk.next(tree)? else {
             let Some(table) = self.null_table.take() else {
@@ -378,18 +402,22 @@ impl<const N: usize> AllRows<N> {
         if !self.walk.pass(&leaf, leaf.block())? {
             return Ok(true);
         }
-        rows.extend(
-            (0..leaf::count::<N>(&leaf))
-                .filter(|&i| {
-                    self.scope
-                        .is_none_or(|scope| scope == leaf::key::<N>(&leaf, i)[0])
-                })
-                .map(|i| leaf::tid::<N>(&leaf, i)),
-        );
+        let table = self.design.tables().get(usize::from(page::table(&leaf)));
+        for i in 0..leaf::count::<N>(&leaf) {
+            let key = leaf::key::<N>(&leaf, i);
+            if self.scope.is_none_or(|scope| scope == key[0]) {
+                let fingerprint = table.map(|table| table.restore(&key));
+                rows.push(Row {
+                    tid: leaf::tid::<N>(&leaf, i),
+                    fingerprint,
+                });
+            }
+        }
         let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
         if self.scope.is_some_and(beyond) {
             self.walk.next = Next::Nowhere;
         }
+        tree.store.leave(leaf);
         Ok(true)
     }
 }

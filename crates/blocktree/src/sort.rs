@@ -28,6 +28,10 @@ pub trait TempFiles {
     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
     /// Called now and then by what runs long: may unwind to cancel.
     fn pause(&mut self);
+    /// Ends the operation, for want of memory, by unwinding.
+    fn out_of_memory(&mut self) -> ! {
+        panic!("out of memory")
+    }
 }
 
 /// Leading bits by which entries are dealt out before each heap of them is sorted in the cache.
@@ -79,6 +83,9 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
     pub fn push(&mut self, files: &mut F, fingerprint: Key<N>, tid: Tid) {
         if self.in_memory.len() == self.limit {
             self.spool(files);
+        }
+        if self.in_memory.try_reserve(1).is_err() {
+            files.out_of_memory();
         }
         self.in_memory.push(Entry {
             key: fingerprint,
@@ -169,6 +176,9 @@ fn sort<F: TempFiles, const N: usize>(
         start += count;
     }
     sorted.clear();
+    if sorted.try_reserve_exact(source.len()).is_err() {
+        files.out_of_memory();
+    }
     sorted.resize(
         source.len(),
         Entry {

@@ -40,6 +40,18 @@ pub trait PageStore {
     /// Locks a page for reading.
     fn read(&self, block: Block) -> Self::Read<'_>;
 
+    /// The same for an inner page. There are few of them and they are read again and again, so
+    /// that a store may have a quicker way to them.
+    fn read_inner(&self, block: Block) -> Self::Read<'_> {
+        self.read(block)
+    }
+
+    /// Unlocks a leaf whose rows are about to be used. A store may keep
+    /// [`PageStore::write_alone`] off the page until the next such call.
+    fn leave(&self, page: Self::Read<'_>) {
+        drop(page);
+    }
+
     /// Locks a page for changing.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
@@ -61,6 +73,12 @@ pub trait PageStore {
         edit: impl FnOnce([&mut Page; P]),
     );
 
-    /// Called between pages, with no lock held, by what runs long: may wait, or unwind to cancel.
+    /// Ends the operation, for want of memory, by unwinding.
+    fn out_of_memory(&self) -> ! {
+        panic!("out of memory")
+    }
+
+    /// Called between pages by what runs long: may unwind to cancel and, while a vacuum runs, wait.
+    /// A vacuum holds no lock then; others may hold one on a page further down.
     fn pause(&self);
 }

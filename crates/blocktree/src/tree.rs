@@ -3,6 +3,7 @@
 
 use crate::inner;
 use crate::key::{Block, Position};
+use crate::leaf;
 use crate::meta::{self, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
@@ -54,8 +55,9 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
         'from_root: loop {
             let (mut block, mut at) = (root.block, root.level);
+            let mut rightwards = Rightwards::<N>::default();
             while at > level {
-                let page = self.store.read(block);
+                let page = self.store.read_inner(block);
                 self.expect(&page, at)?;
                 if page::is_left_of(&page, position) {
                     if block == root.block {
@@ -65,12 +67,13 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                         root = self.refresh_root()?;
                         continue 'from_root;
                     }
-                    block = next_right(&page, block)?;
+                    block = rightwards.next(&page, block)?;
                     drop(page);
                     self.store.pause();
                 } else {
                     block = inner::child::<N>(&page, inner::search(&page, position));
                     at -= 1;
+                    rightwards = Rightwards::<N>::default();
                 }
             }
             return Ok(block);
@@ -85,14 +88,34 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         } else {
             self.descend(position, level)?
         };
+        let mut rightwards = Rightwards::<N>::default();
         loop {
             let page = self.store.write(block);
             self.expect(&page, level)?;
             if !page::is_left_of(&page, position) {
                 return Ok(page);
             }
-            block = next_right(&page, page.block())?;
+            block = rightwards.next(&page, page.block())?;
             drop(page);
+            self.store.pause();
+        }
+    }
+
+    /// Whether an entry is there. Its leaf is left like one whose rows are about to be used.
+    pub fn holds(&self, position: &Position<N>) -> Result<bool> {
+        let mut block = self.descend(position, 0)?;
+        let mut rightwards = Rightwards::<N>::default();
+        loop {
+            let leaf = self.store.read(block);
+            self.expect(&leaf, 0)?;
+            if !page::is_left_of(&leaf, position) {
+                let holds =
+                    (0..leaf::count::<N>(&leaf)).any(|i| leaf::position(&leaf, i) == *position);
+                self.store.leave(leaf);
+                return Ok(holds);
+            }
+            block = rightwards.next(&leaf, block)?;
+            drop(leaf);
             self.store.pause();
         }
     }
@@ -111,12 +134,34 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 }
 
-/// The page to the right, of which a high key has told that it exists.
-pub(crate) fn next_right(page: &Page, block: Block) -> Result<Block> {
-    page::right(page)
-        .filter(|&right| right != block)
-        .ok_or(Corruption {
-            block,
-            what: "a right link is missing or leads to itself",
-        })
+/// A way along right links. High keys must grow on it, so that it ends even if damaged links lead
+/// in a circle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rightwards<const N: usize>(Option<Position<N>>);
+
+impl<const N: usize> Default for Rightwards<N> {
+    fn default() -> Self {
+        Rightwards(None)
+    }
+}
+
+impl<const N: usize> Rightwards<N> {
+    /// Where a page's right link leads.
+    #[inline]
+    pub fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
+        let (Some(high), Some(right)) = (page::high::<N>(page), page::right(page)) else {
+            return Err(Corruption {
+                block,
+                what: "a right link is missing",
+            });
+        };
+        if self.0.is_some_and(|last| high <= last) {
+            return Err(Corruption {
+                block,
+                what: "right links lead backwards",
+            });
+        }
+        self.0 = Some(high);
+        Ok(right)
+    }
 }

@@ -1,4 +1,4 @@
-//! Speed of `simhash64_text` in bytes of text a second, one thread.
+//! Speed of `simhash64_text` and `simhash128_text` in bytes of text a second, one thread.
 //!
 //! `cargo bench -p neardup-sketch` measures generated texts. With `SKETCH_BENCH_TEXT=file` the lines
 //! of a file are measured too, each as one document.
@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use neardup_sketch::{simhash64_features, simhash64_text};
+use neardup_sketch::{simhash64_features, simhash64_text, simhash128_text};
 
 /// A small generator with a fixed seed (xorshift64*), so that every run measures the same texts.
 struct Random(u64);
@@ -114,6 +114,24 @@ fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     group.finish();
 }
 
+/// The same features, hashed and counted in 128 bits.
+fn wide(c: &mut Criterion) {
+    let text = spaced("etaoinshrdlu", 4_000_000);
+    let documents = documents(&text, 4_000);
+    let mut group = c.benchmark_group("simhash128_text");
+    group
+        .throughput(Throughput::BytesDecimal(text.len() as u64))
+        .sample_size(20);
+    group.bench_function(BenchmarkId::new("english", 4_000), |b| {
+        b.iter(|| {
+            documents.iter().fold(0, |all, text| {
+                all ^ simhash128_text(black_box(text), &mut || ()).unwrap_or(0)
+            })
+        });
+    });
+    group.finish();
+}
+
 fn texts(c: &mut Criterion) {
     let latin = "eeeeeetttttaaaaooooiiiinnnnsssshhhrrrdddlllcuumwfgypbvk";
     let french = "eeeeeeeéètttttaaaàooooiiiinnnnssssçhhrrrdddlllcuumwfgypbvêk";
@@ -150,5 +168,5 @@ fn features(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, texts, features);
+criterion_group!(benches, texts, wide, features);
 criterion_main!(benches);

@@ -1,21 +1,31 @@
-//! How often each feature occurs, keyed by its 64-bit hash.
+//! How often each feature occurs, keyed by its hash of `W` words of 64 bits.
 //!
 //! Up to a million distinct features live in one open-addressing table. Beyond that the hashes are
 //! only appended to partitions, which are counted one after the other at the end: sequential memory
-//! of 8 bytes an occurrence instead of a table that grows with every distinct feature.
+//! of `8 * W` bytes an occurrence instead of a table that grows with every distinct feature.
 
 use std::hash::{BuildHasher, RandomState};
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    hash: u64,
+use crate::hash::FeatureHash;
+use crate::shingle::FeatureSink;
+
+#[derive(Clone, Copy)]
+struct Slot<const W: usize> {
+    hash: [u64; W],
     /// 0 in an empty slot.
     count: u64,
 }
 
+impl<const W: usize> Slot<W> {
+    const EMPTY: Self = Self {
+        hash: [0; W],
+        count: 0,
+    };
+}
+
 /// Slots of the smallest table.
 const MIN_SLOTS: usize = 1 << 8;
-/// Slots (16 bytes each) of the largest table that is kept from one text to the next.
+/// Slots (16 bytes each, or 24) of the largest table that is kept from one text to the next.
 const KEPT_SLOTS: usize = 1 << 16;
 /// Slots of the table when the partitions take over.
 const MAX_SLOTS: usize = 1 << 21;
@@ -25,9 +35,9 @@ const PARTITION_BITS: u32 = 10;
 const CHUNK: usize = 1024;
 
 /// Linear probing, at most half full, a power of two of slots.
-struct Table {
+struct Table<const W: usize> {
     /// The first `mask + 1` are the table; what is beyond waits, empty, for a larger text.
-    slots: Vec<Slot>,
+    slots: Vec<Slot<W>>,
     mask: usize,
     /// Which slots are in use, so that neither reading nor emptying the table looks at the others.
     /// The first `len` count; half as many as slots, and one to write into.
@@ -36,14 +46,16 @@ struct Table {
     key: [u64; 2],
 }
 
-impl Table {
+impl<const W: usize> Table<W> {
     /// Spreads hashes over slots and partitions. Keyed at random, because anyone can make features
     /// whose hashes agree in many bits and so would pile up in one stretch of the table; counts, and
     /// so fingerprints, do not depend on the key.
     #[inline]
-    fn mix(&self, hash: u64) -> u64 {
-        let product = u128::from(hash ^ self.key[0]) * u128::from(self.key[1] | 1);
-        (product as u64) ^ (product >> 64) as u64
+    fn mix(&self, hash: [u64; W]) -> u64 {
+        hash.iter().fold(0, |mixed, word| {
+            let product = u128::from(word ^ mixed ^ self.key[0]) * u128::from(self.key[1] | 1);
+            (product as u64) ^ (product >> 64) as u64
+        })
     }
 
     /// Empties the table, which then has `slots` slots, a power of two. No large one is kept.
@@ -52,7 +64,7 @@ impl Table {
             *self = Self::new(slots, self.key);
         } else {
             for &at in &self.used[..self.len] {
-                self.slots[at as usize] = Slot::default();
+                self.slots[at as usize] = Slot::EMPTY;
             }
             self.len = 0;
             self.mask = slots - 1;
@@ -61,7 +73,7 @@ impl Table {
 
     fn new(slots: usize, key: [u64; 2]) -> Self {
         Self {
-            slots: vec![Slot::default(); slots],
+            slots: vec![Slot::EMPTY; slots],
             mask: slots - 1,
             used: vec![0; slots / 2 + 1],
             len: 0,
@@ -70,7 +82,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn add(&mut self, hash: u64, count: u64) {
+    fn add(&mut self, hash: [u64; W], count: u64) {
         let mask = self.mask;
         let mut at = self.mix(hash) as usize & mask;
         loop {
@@ -101,7 +113,7 @@ impl Table {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = Slot> {
+    fn iter(&self) -> impl Iterator<Item = Slot<W>> {
         self.used[..self.len]
             .iter()
             .map(|&at| self.slots[at as usize])
@@ -109,28 +121,44 @@ impl Table {
 }
 
 #[derive(Default)]
-struct Partition {
+struct Partition<const W: usize> {
     /// What the table held when the partitions took over.
-    counted: Vec<Slot>,
+    counted: Vec<Slot<W>>,
     /// One occurrence each; chunks, so that growing copies nothing.
-    single: Vec<Vec<u64>>,
+    single: Vec<Vec<[u64; W]>>,
 }
 
 /// Counts of the features of one text; reusable.
-pub(crate) struct FeatureCounts {
-    table: Table,
+pub(crate) struct FeatureCounts<const W: usize> {
+    table: Table<W>,
     /// Empty until the table is full.
-    partitions: Vec<Partition>,
+    partitions: Vec<Partition<W>>,
     max_slots: usize,
+    /// Of the features of one batch.
+    hashes: Vec<[u64; W]>,
 }
 
-impl Default for FeatureCounts {
+impl<const W: usize> FeatureSink for FeatureCounts<W>
+where
+    [u64; W]: FeatureHash,
+{
+    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
+        // First all hashes, then all look-ups: each is a loop that the processor does well.
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        hashes.extend(features.map(<[u64; W]>::of));
+        self.add_hashes(&hashes);
+        self.hashes = hashes;
+    }
+}
+
+impl<const W: usize> Default for FeatureCounts<W> {
     fn default() -> Self {
         Self::with_max_slots(MAX_SLOTS)
     }
 }
 
-impl FeatureCounts {
+impl<const W: usize> FeatureCounts<W> {
     fn with_max_slots(max_slots: usize) -> Self {
         let random = RandomState::new();
         let key = [random.hash_one(0), random.hash_one(1)];
@@ -138,6 +166,7 @@ impl FeatureCounts {
             table: Table::new(MIN_SLOTS, key),
             partitions: Vec::new(),
             max_slots,
+            hashes: Vec::new(),
         }
     }
 
@@ -151,7 +180,7 @@ impl FeatureCounts {
     }
 
     /// Counts one occurrence of each of the features.
-    pub fn add_all(&mut self, hashes: &[u64]) {
+    fn add_hashes(&mut self, hashes: &[[u64; W]]) {
         let mut hashes = hashes.iter();
         if self.partitions.is_empty() {
             for &hash in hashes.by_ref() {
@@ -192,7 +221,7 @@ impl FeatureCounts {
 
     /// Hands over every distinct feature with its count, in no particular order, and forgets them.
     /// `check` is called between pieces of the work.
-    pub fn drain(&mut self, mut each: impl FnMut(u64, u64), check: &mut dyn FnMut()) {
+    pub fn drain(&mut self, mut each: impl FnMut([u64; W], u64), check: &mut dyn FnMut()) {
         self.table
             .iter()
             .for_each(|slot| each(slot.hash, slot.count));
@@ -222,7 +251,7 @@ impl FeatureCounts {
         self.table.reset(MIN_SLOTS);
     }
 
-    fn add_growing(&mut self, hash: u64, count: u64) {
+    fn add_growing(&mut self, hash: [u64; W], count: u64) {
         self.table.add(hash, count);
         if self.table.is_full() {
             self.table.grow();
@@ -236,10 +265,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn drained(counts: &mut FeatureCounts) -> BTreeMap<u64, u64> {
+    fn drained<const W: usize>(counts: &mut FeatureCounts<W>) -> BTreeMap<[u64; W], u64> {
         let mut all = BTreeMap::new();
         counts.drain(
-            |hash, count| assert_eq!(all.insert(hash, count), None, "{hash} handed over twice"),
+            |hash, count| assert_eq!(all.insert(hash, count), None, "{hash:?} handed over twice"),
             &mut || (),
         );
         all
@@ -253,8 +282,10 @@ mod tests {
             piece in 1_usize..500,
             spread in prop::bool::ANY,
         ) {
-            let hashes: Vec<u64> =
-                hashes.iter().map(|&h| if spread { h << 52 | h } else { h }).collect();
+            // The two words differ in which features they tell apart.
+            let hashes: Vec<[u64; 2]> = (hashes.iter())
+                .map(|&h| [h / 7, if spread { h << 52 | h % 50 } else { h % 50 }])
+                .collect();
             let mut counts = FeatureCounts::with_max_slots(1024);
             counts.reset(0);
             let mut expected = BTreeMap::new();
@@ -262,7 +293,7 @@ mod tests {
                 *expected.entry(hash).or_insert(0) += 1;
             }
             for _ in 0..2 {
-                hashes.chunks(piece).for_each(|part| counts.add_all(part));
+                hashes.chunks(piece).for_each(|part| counts.add_hashes(part));
                 prop_assert_eq!(&drained(&mut counts), &expected);
             }
         }
@@ -272,9 +303,9 @@ mod tests {
     fn partitions_are_checked_and_counted() {
         let mut counts = FeatureCounts::with_max_slots(1 << 12);
         counts.reset(0);
-        let hashes: Vec<u64> = (0..400_000).collect();
-        counts.add_all(&hashes);
-        counts.add_all(&hashes[..100_000]);
+        let hashes: Vec<[u64; 1]> = (0..400_000).map(|hash| [hash]).collect();
+        counts.add_hashes(&hashes);
+        counts.add_hashes(&hashes[..100_000]);
         let mut checks = 0;
         let mut sum = (0, 0);
         counts.drain(|_, count| sum = (sum.0 + 1, sum.1 + count), &mut || {

@@ -7,9 +7,9 @@
 //! | characters | [`normalize`] | NFKC, lower case |
 //! | tokens | [`tokens`] | words by UAX 29 |
 //! | features | [`shingle`] | two words in a row |
-//! | feature hash | [`hash`] | XXH3, 64 bits |
+//! | feature hash | [`hash`] | XXH3, 64 or 128 bits |
 //! | weight of a feature | [`weight`] | square root of its number of occurrences |
-//! | fingerprint | [`simhash`] | 64-bit simhash, ties to 0 |
+//! | fingerprint | [`simhash`] | 64- or 128-bit simhash, ties to 0 |
 //! | distance | [`hamming`] | number of differing bits |
 //!
 //! # Stability
@@ -33,6 +33,9 @@ pub mod tokens;
 pub mod weight;
 
 pub use hamming::hamming64;
-pub use simhash::{simhash64_feature_slices, simhash64_features, simhash64_hashes};
-pub use text::simhash64_text;
+pub use simhash::{
+    simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
+    simhash128_hashes,
+};
+pub use text::{simhash64_text, simhash128_text};
 pub use weight::FeatureError;

@@ -1,25 +1,17 @@
 //! Features of consecutive tokens.
 
-use crate::hash::feature_hash;
-
 /// What stands between the tokens of a feature. No token contains it (see [`crate::tokens`]), so
 /// different shingles are different features, and users can write the features of a text themselves:
 /// those of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
 
-/// Takes hashes of features, one for each occurrence, in no particular order.
-pub(crate) trait HashSink {
-    /// Takes some hashes.
-    fn add_all(&mut self, hashes: &[u64]);
+/// Takes features, one for each occurrence, in no particular order.
+pub(crate) trait FeatureSink {
+    /// Takes some features.
+    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>);
 }
 
-impl HashSink for crate::counts::FeatureCounts {
-    fn add_all(&mut self, hashes: &[u64]) {
-        crate::counts::FeatureCounts::add_all(self, hashes);
-    }
-}
-
-/// Bytes of tokens after which the features are hashed.
+/// Bytes of tokens after which the features are handed on.
 const BATCH_BYTES: usize = 1 << 15;
 /// Bytes of a block of ASCII text.
 pub(crate) const BLOCK: usize = 64;
@@ -40,10 +32,10 @@ const fn class(len: usize) -> usize {
     (len > 8) as usize + (len > 16) as usize + (len > 32) as usize
 }
 
-/// Gathers tokens and hashes every `width` consecutive ones.
+/// Gathers tokens and makes a feature of every `width` consecutive ones.
 ///
 /// Tokens are packed with one separator after each, so a shingle is one stretch of the buffer,
-/// and work is done in batches: first many tokens, then the hashes of all their shingles.
+/// and work is done in batches: first many tokens, then all their shingles.
 pub(crate) struct Shingles {
     width: usize,
     /// Tokens up to `len`; what is beyond is room to write into.
@@ -53,7 +45,6 @@ pub(crate) struct Shingles {
     starts: Vec<usize>,
     /// Where the token that is being added begins.
     open: usize,
-    hashes: Vec<u64>,
     /// Room to sort shingles by their length class.
     by_class: Vec<usize>,
     /// Whether `width` tokens were seen.
@@ -69,7 +60,6 @@ impl Shingles {
             len: 0,
             starts: Vec::new(),
             open: 0,
-            hashes: Vec::new(),
             by_class: Vec::new(),
             any: false,
         }
@@ -107,7 +97,7 @@ impl Shingles {
 
     /// Ends a token, of which at least one byte was added.
     #[inline]
-    pub fn end_token(&mut self, sink: &mut impl HashSink) {
+    pub fn end_token(&mut self, sink: &mut impl FeatureSink) {
         self.close_token();
         self.flush_batch(sink);
     }
@@ -122,7 +112,7 @@ impl Shingles {
     }
 
     #[inline]
-    fn flush_batch(&mut self, sink: &mut impl HashSink) {
+    fn flush_batch(&mut self, sink: &mut impl FeatureSink) {
         if self.open >= BATCH_BYTES {
             self.flush(sink);
         }
@@ -130,14 +120,14 @@ impl Shingles {
 
     /// Adds a token.
     #[inline]
-    pub fn push(&mut self, token: &[u8], sink: &mut impl HashSink) {
+    pub fn push(&mut self, token: &[u8], sink: &mut impl FeatureSink) {
         self.push_part(token);
         self.end_token(sink);
     }
 
     /// Adds a character as a token.
     #[inline(always)]
-    pub fn push_char(&mut self, c: char, sink: &mut impl HashSink) {
+    pub fn push_char(&mut self, c: char, sink: &mut impl FeatureSink) {
         let mut utf8 = [0; 4];
         let len = c.encode_utf8(&mut utf8).len();
         if self.bytes.len() < self.len + 5 {
@@ -157,7 +147,7 @@ impl Shingles {
         block: &PaddedBlock,
         mut edges: u64,
         open: bool,
-        sink: &mut impl HashSink,
+        sink: &mut impl FeatureSink,
     ) -> bool {
         // All of the block, a separator for each token, and room for copying too much.
         let needed = self.len + 2 * BLOCK + 2 * PAD;
@@ -218,20 +208,19 @@ impl Shingles {
     }
 
     /// Ends the ASCII token that [`Shingles::push_block`] left open.
-    pub fn end_block_token(&mut self, sink: &mut impl HashSink) {
+    pub fn end_block_token(&mut self, sink: &mut impl FeatureSink) {
         self.close_word();
         self.flush_batch(sink);
     }
 
-    /// Hashes all complete shingles; keeps the tokens that the next shingles need.
-    fn flush(&mut self, sink: &mut impl HashSink) {
+    /// Hands on all complete shingles; keeps the tokens that the next shingles need.
+    fn flush(&mut self, sink: &mut impl FeatureSink) {
         let count = self.starts.len();
         if count < self.width {
             return;
         }
         self.any = true;
-        self.hash_all();
-        sink.add_all(&self.hashes);
+        self.hand_on(sink);
         let kept = count + 1 - self.width;
         let from = self.starts.get(kept).copied().unwrap_or(self.open);
         self.bytes.copy_within(from..self.len, 0);
@@ -241,10 +230,10 @@ impl Shingles {
         self.open -= from;
     }
 
-    /// Hashes all complete shingles, those of a length class together: the hash function takes other
+    /// Hands on all complete shingles, those of a length class together: the hash function takes other
     /// ways for other lengths, and with lengths in the order of the text the processor would guess
     /// wrong at every other word.
-    fn hash_all(&mut self) {
+    fn hand_on(&mut self, sink: &mut impl FeatureSink) {
         let count = self.starts.len() + 1 - self.width;
         let shingle = |at: usize| {
             let end = self
@@ -261,22 +250,17 @@ impl Shingles {
             self.by_class[class * count + lens[class]] = at;
             lens[class] += 1;
         }
-        self.hashes.clear();
         for (class, len) in lens.into_iter().enumerate() {
             let class = &self.by_class[class * count..][..len];
-            self.hashes.extend(
-                class
-                    .iter()
-                    .map(|&at| feature_hash(&self.bytes[shingle(at)])),
-            );
+            sink.add_all(class.iter().map(|&at| &self.bytes[shingle(at)]));
         }
     }
 
     /// Ends the text. One with fewer tokens than a shingle is a single feature.
-    pub fn finish(&mut self, sink: &mut impl HashSink) {
+    pub fn finish(&mut self, sink: &mut impl FeatureSink) {
         self.flush(sink);
         if !self.any && self.len > 0 {
-            sink.add_all(&[feature_hash(&self.bytes[..self.len - 1])]);
+            sink.add_all(std::iter::once(&self.bytes[..self.len - 1]));
         }
     }
 }
@@ -286,15 +270,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    struct All(Vec<u64>);
+    struct All(Vec<String>);
 
-    impl HashSink for All {
-        fn add_all(&mut self, hashes: &[u64]) {
-            self.0.extend_from_slice(hashes);
+    impl FeatureSink for All {
+        fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
+            let text = |feature: &[u8]| str::from_utf8(feature).unwrap().to_owned();
+            self.0.extend(features.map(text));
         }
     }
 
-    fn shingled(width: usize, tokens: &[String]) -> Vec<u64> {
+    fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
         let (mut all, mut shingles) = (All(Vec::new()), Shingles::new(width));
         // A text before, so that what it leaves behind would be seen.
         shingles.push(b"before", &mut All(Vec::new()));
@@ -320,12 +305,12 @@ mod tests {
             for i in 0..long.min(tokens.len()) {
                 tokens[i] = "x".repeat(BATCH_BYTES / 2 + i);
             }
-            let mut expected: Vec<u64> = if tokens.is_empty() {
+            let mut expected: Vec<String> = if tokens.is_empty() {
                 Vec::new()
             } else if tokens.len() < width {
-                vec![feature_hash(tokens.join(" ").as_bytes())]
+                vec![tokens.join(" ")]
             } else {
-                tokens.windows(width).map(|w| feature_hash(w.join(" ").as_bytes())).collect()
+                tokens.windows(width).map(|w| w.join(" ")).collect()
             };
             let mut got = shingled(width, &tokens);
             got.sort_unstable();

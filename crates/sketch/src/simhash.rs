@@ -8,9 +8,31 @@
 //! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
 //! not matter, and giving a feature twice is the same as giving it once with both weights added.
 
-use crate::hash::feature_hash;
+use crate::hash::{FeatureHash, join, split};
 use crate::sums::ExactSums;
 use crate::weight::{ExactWeight, FeatureError};
+
+fn of_hashes<const W: usize>(
+    hashes: impl Iterator<Item = ([u64; W], f32)>,
+) -> Result<Option<[u64; W]>, FeatureError> {
+    let mut sums = ExactSums::default();
+    for (index, (hash, weight)) in hashes.enumerate() {
+        if let Some(weight) = ExactWeight::new(index, weight)? {
+            sums.add(hash, weight);
+        }
+    }
+    Ok(sums.simhash())
+}
+
+fn of_features<const W: usize>(
+    features: impl IntoIterator<Item = (impl AsRef<[u8]>, f32)>,
+) -> Result<Option<[u64; W]>, FeatureError>
+where
+    [u64; W]: FeatureHash,
+{
+    let features = features.into_iter();
+    of_hashes(features.map(|(feature, weight)| (FeatureHash::of(feature.as_ref()), weight)))
+}
 
 /// 64-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
 ///
@@ -21,17 +43,25 @@ pub fn simhash64_hashes<I>(hashes: I) -> Result<Option<u64>, FeatureError>
 where
     I: IntoIterator<Item = (u64, f32)>,
 {
-    let mut sums = ExactSums::default();
-    for (index, (hash, weight)) in hashes.into_iter().enumerate() {
-        if let Some(weight) = ExactWeight::new(index, weight)? {
-            sums.add(hash, weight);
-        }
-    }
-    Ok(sums.simhash())
+    let hashes = hashes.into_iter().map(|(hash, weight)| ([hash], weight));
+    Ok(of_hashes(hashes)?.map(|[word]| word))
 }
 
-/// 64-bit simhash of features with weights, hashed as they are ([`feature_hash`]; no normalisation);
-/// `None` if there is no weight above zero.
+/// 128-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
+///
+/// # Errors
+///
+/// For a weight that is NaN, infinite or negative.
+pub fn simhash128_hashes<I>(hashes: I) -> Result<Option<u128>, FeatureError>
+where
+    I: IntoIterator<Item = (u128, f32)>,
+{
+    let hashes = hashes.into_iter();
+    Ok(of_hashes(hashes.map(|(hash, weight)| (split(hash), weight)))?.map(join))
+}
+
+/// 64-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash`]; no
+/// normalisation); `None` if there is no weight above zero.
 ///
 /// # Errors
 ///
@@ -41,11 +71,21 @@ where
     I: IntoIterator<Item = (F, f32)>,
     F: AsRef<[u8]>,
 {
-    simhash64_hashes(
-        features
-            .into_iter()
-            .map(|(f, w)| (feature_hash(f.as_ref()), w)),
-    )
+    Ok(of_features(features)?.map(|[word]| word))
+}
+
+/// 128-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash128`];
+/// no normalisation); `None` if there is no weight above zero.
+///
+/// # Errors
+///
+/// For a weight that is NaN, infinite or negative.
+pub fn simhash128_features<I, F>(features: I) -> Result<Option<u128>, FeatureError>
+where
+    I: IntoIterator<Item = (F, f32)>,
+    F: AsRef<[u8]>,
+{
+    Ok(of_features(features)?.map(join))
 }
 
 /// [`simhash64_features`] over two slices. Without weights every feature weighs 1.
@@ -72,6 +112,7 @@ pub fn simhash64_feature_slices<F: AsRef<[u8]>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::{feature_hash, feature_hash128};
     use proptest::prelude::*;
 
     fn ones(hashes: &[u64]) -> Option<u64> {
@@ -82,6 +123,11 @@ mod tests {
     #[test]
     fn published_worked_example() {
         let got = simhash64_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
+        assert_eq!(got, Ok(Some(0b10_1011)));
+        // In either half of a wider fingerprint.
+        let got = simhash128_hashes([(0b10_0101 << 90, 4.0), (0b10_1011 << 90, 5.0)]);
+        assert_eq!(got, Ok(Some(0b10_1011 << 90)));
+        let got = simhash128_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011)));
     }
 
@@ -113,6 +159,8 @@ mod tests {
     #[test]
     fn no_weight_no_fingerprint() {
         assert_eq!(simhash64_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
+        assert_eq!(simhash128_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
+        assert_eq!(simhash128_features::<_, &str>([]), Ok(None));
         assert_eq!(simhash64_feature_slices::<&str>(&[], None), Ok(None));
         assert_eq!(simhash64_feature_slices::<&str>(&[], Some(&[])), Ok(None));
         assert_eq!(simhash64_feature_slices(&["a"], Some(&[0.0])), Ok(None));
@@ -153,6 +201,10 @@ mod tests {
         assert_eq!(
             simhash64_feature_slices(&["a"], None),
             Ok(Some(feature_hash(b"a")))
+        );
+        assert_eq!(
+            simhash128_features([("a", 1.0)]),
+            Ok(Some(feature_hash128(b"a")))
         );
     }
 
@@ -210,11 +262,12 @@ mod tests {
         /// Against sums in 128-bit integers, with weights that are multiples of 2^-20 below 2^40.
         #[test]
         fn equals_plain_integer_sums(
-            features in prop::collection::vec((any::<u64>(), 0_u32..0x100_0000, 0_u32..40), 0..50),
+            features in prop::collection::vec((any::<u128>(), 0_u32..0x100_0000, 0_u32..40), 0..50),
         ) {
             let weight = |m: u32, e: u32| m as f32 * 2f32.powi(e as i32 - 20);
-            let got = simhash64_hashes(features.iter().map(|&(h, m, e)| (h, weight(m, e)))).unwrap();
-            let mut sums = [0_i128; 64];
+            let wide = features.iter().map(|&(h, m, e)| (h, weight(m, e)));
+            let narrow = wide.clone().map(|(h, weight)| (h as u64, weight));
+            let mut sums = [0_i128; 128];
             let mut any = false;
             for &(hash, m, e) in &features {
                 any |= m > 0;
@@ -223,8 +276,10 @@ mod tests {
                     *sum += if (hash >> bit) & 1 == 1 { w } else { -w };
                 }
             }
-            let expected = (0..64).fold(0, |fp, bit| fp | (u64::from(sums[bit] > 0) << bit));
-            prop_assert_eq!(got, any.then_some(expected));
+            let expected = (0..128).fold(0, |fp, bit| fp | (u128::from(sums[bit] > 0) << bit));
+            let expected = any.then_some(expected);
+            prop_assert_eq!(simhash128_hashes(wide).unwrap(), expected);
+            prop_assert_eq!(simhash64_hashes(narrow).unwrap(), expected.map(|fp| fp as u64));
         }
     }
 }

@@ -5,65 +5,72 @@
 
 use crate::weight::ExactWeight;
 
-/// Weight per bit position, and in all.
+/// Weight per bit position of `W` words, and in all.
 #[derive(Clone)]
-pub(crate) struct BitSums {
-    set: [u64; 64],
+pub(crate) struct BitSums<const W: usize> {
+    set: [[u64; 64]; W],
     total: u64,
 }
 
-impl Default for BitSums {
+impl<const W: usize> Default for BitSums<W> {
     fn default() -> Self {
         Self {
-            set: [0; 64],
+            set: [[0; 64]; W],
             total: 0,
         }
     }
 }
 
-impl BitSums {
+impl<const W: usize> BitSums<W> {
     /// Adds one feature.
-    pub fn add(&mut self, hash: u64, weight: u64) {
+    pub fn add(&mut self, hash: [u64; W], weight: u64) {
         self.total += weight;
-        // No branch: the compiler turns this into vector code.
-        for (bit, set) in self.set.iter_mut().enumerate() {
-            *set += weight & ((hash >> bit) & 1).wrapping_neg();
+        for (set, word) in self.set.iter_mut().zip(hash) {
+            // No branch: the compiler turns this into vector code.
+            for (bit, set) in set.iter_mut().enumerate() {
+                *set += weight & ((word >> bit) & 1).wrapping_neg();
+            }
         }
     }
 
-    /// Adds features of one weight, given how many of them have each bit.
-    pub fn add_group(&mut self, group: &PositionalCount, weight: u64) {
-        self.total += group.len * weight;
-        for (set, ones) in self.set.iter_mut().zip(group.ones()) {
-            *set += ones * weight;
+    /// Adds features of one weight, given how many of them have each bit, word for word.
+    pub fn add_group(&mut self, group: &[PositionalCount; W], weight: u64) {
+        self.total += group[0].len * weight;
+        for (set, counted) in self.set.iter_mut().zip(group) {
+            for (set, ones) in set.iter_mut().zip(counted.ones()) {
+                *set += ones * weight;
+            }
         }
     }
 
     /// The simhash, ties to 0; `None` if nothing with a weight was added.
-    pub fn simhash(&self) -> Option<u64> {
-        (self.total > 0).then(|| {
-            (0..64).fold(0, |fp, bit| {
-                fp | (u64::from(2 * self.set[bit] > self.total) << bit)
-            })
-        })
+    pub fn simhash(&self) -> Option<[u64; W]> {
+        (self.total > 0).then(|| words(|word, bit| 2 * self.set[word][bit] > self.total))
     }
 
-    /// Sum of +w and -w at a bit position.
-    fn signed(&self, bit: usize) -> i128 {
-        2 * i128::from(self.set[bit]) - i128::from(self.total)
+    /// Sum of +w and -w at a bit position of a word.
+    fn signed(&self, word: usize, bit: usize) -> i128 {
+        2 * i128::from(self.set[word][bit]) - i128::from(self.total)
     }
+}
+
+/// The words whose bits are what `is_set(word, bit)` says.
+fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
+    std::array::from_fn(|word| {
+        (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
+    })
 }
 
 /// Sums of floating-point weights: one set of integer sums for each binary exponent that occurs, so
 /// that nothing is ever rounded and the order of the features cannot matter.
 #[derive(Default)]
-pub(crate) struct ExactSums {
-    by_exponent: std::collections::BTreeMap<u8, Box<BitSums>>,
+pub(crate) struct ExactSums<const W: usize> {
+    by_exponent: std::collections::BTreeMap<u8, Box<BitSums<W>>>,
 }
 
-impl ExactSums {
+impl<const W: usize> ExactSums<W> {
     /// Adds one feature. Mantissas are below 2^24, so 2^39 features fit.
-    pub fn add(&mut self, hash: u64, weight: ExactWeight) {
+    pub fn add(&mut self, hash: [u64; W], weight: ExactWeight) {
         self.by_exponent
             .entry(weight.exponent)
             .or_default()
@@ -71,13 +78,12 @@ impl ExactSums {
     }
 
     /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(&self) -> Option<u64> {
-        (!self.by_exponent.is_empty())
-            .then(|| (0..64).fold(0, |fp, bit| fp | (u64::from(self.is_positive(bit)) << bit)))
+    pub fn simhash(&self) -> Option<[u64; W]> {
+        (!self.by_exponent.is_empty()).then(|| words(|word, bit| self.is_positive(word, bit)))
     }
 
     /// Whether the exact sum at a bit position is above zero.
-    fn is_positive(&self, bit: usize) -> bool {
+    fn is_positive(&self, word: usize, bit: usize) -> bool {
         // The sum so far, in units of 2^above.
         let mut sum = 0_i128;
         let mut above = 0_u32;
@@ -93,7 +99,7 @@ impl ExactSums {
                 sum <<= gap;
             }
             above = exponent;
-            sum += sums.signed(bit);
+            sum += sums.signed(word, bit);
         }
         sum > 0
     }
@@ -236,20 +242,20 @@ impl PositionalCount {
 
 /// Sums of features whose weights come from small integer counts, as most do: groups of equal weight
 /// are counted bit-sliced, the rest is added one by one.
-pub(crate) struct GroupedSums {
-    /// `groups[i]` holds the features that occur i + 1 times.
-    groups: [PositionalCount; GROUPS],
-    rest: BitSums,
+pub(crate) struct GroupedSums<const W: usize> {
+    /// `groups[i]` holds the features that occur i + 1 times, word for word.
+    groups: [[PositionalCount; W]; GROUPS],
+    rest: BitSums<W>,
     weight: fn(u64) -> u64,
 }
 
 const GROUPS: usize = 4;
 
-impl GroupedSums {
+impl<const W: usize> GroupedSums<W> {
     /// `weight`: from a number of occurrences, at least 1.
     pub fn new(weight: fn(u64) -> u64) -> Self {
         Self {
-            groups: Default::default(),
+            groups: std::array::from_fn(|_| std::array::from_fn(|_| PositionalCount::default())),
             rest: BitSums::default(),
             weight,
         }
@@ -257,18 +263,22 @@ impl GroupedSums {
 
     /// Adds one distinct feature.
     #[inline]
-    pub fn add(&mut self, hash: u64, count: u64) {
+    pub fn add(&mut self, hash: [u64; W], count: u64) {
         match self.groups.get_mut(count as usize - 1) {
-            Some(group) => group.add(hash),
+            Some(group) => {
+                for (counted, word) in group.iter_mut().zip(hash) {
+                    counted.add(word);
+                }
+            }
             None => self.rest.add(hash, (self.weight)(count)),
         }
     }
 
     /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(mut self) -> Option<u64> {
+    pub fn simhash(mut self) -> Option<[u64; W]> {
         for (count, group) in (1..).zip(&mut self.groups) {
-            group.finish();
-            if group.len > 0 {
+            group.iter_mut().for_each(PositionalCount::finish);
+            if group[0].len > 0 {
                 self.rest.add_group(group, (self.weight)(count));
             }
         }
@@ -303,15 +313,20 @@ mod tests {
 
         #[test]
         fn grouped_sums_equal_plain_sums(
-            features in prop::collection::vec((any::<u64>(), 1_u64..12), 0..200),
+            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..200),
         ) {
             let mut grouped = GroupedSums::new(sqrt_weight);
             let mut plain = BitSums::default();
+            let mut narrow = GroupedSums::new(sqrt_weight);
             for &(hash, count) in &features {
                 grouped.add(hash, count);
                 plain.add(hash, sqrt_weight(count));
+                narrow.add([hash[1]], count);
             }
-            prop_assert_eq!(grouped.simhash(), plain.simhash());
+            let grouped = grouped.simhash();
+            prop_assert_eq!(grouped, plain.simhash());
+            // Each word for itself.
+            prop_assert_eq!(grouped.map(|[_, low]| [low]), narrow.simhash());
         }
     }
 

@@ -1,8 +1,10 @@
 //! From a text to its fingerprint.
 
 use std::cell::Cell;
+use std::thread::LocalKey;
 
 use crate::counts::FeatureCounts;
+use crate::hash::{FeatureHash, join};
 use crate::shingle::Shingles;
 use crate::sums::GroupedSums;
 use crate::tokens::word::Words;
@@ -12,15 +14,28 @@ use crate::weight::sqrt_weight;
 const SHINGLE: usize = 2;
 
 /// The memory that one text needs, kept for the next.
-struct Scratch {
+struct Scratch<const W: usize> {
     words: Words,
     shingles: Shingles,
-    counts: FeatureCounts,
+    counts: FeatureCounts<W>,
 }
 
+impl<const W: usize> Default for Scratch<W> {
+    fn default() -> Self {
+        Scratch {
+            words: Words::default(),
+            shingles: Shingles::new(SHINGLE),
+            counts: FeatureCounts::default(),
+        }
+    }
+}
+
+/// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
+type Place<const W: usize> = Cell<Option<Box<Scratch<W>>>>;
+
 thread_local! {
-    /// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    static SCRATCH_64: Place<1> = const { Cell::new(None) };
+    static SCRATCH_128: Place<2> = const { Cell::new(None) };
 }
 
 /// 64-bit simhash of a text; `None` if it has no word.
@@ -37,13 +52,27 @@ thread_local! {
 /// words (normalised, at worst six times as long) twice. A single word that is not ASCII is found in
 /// one go: if it is hundreds of megabytes long, seconds pass without a call of `check`.
 pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
-    let mut scratch = SCRATCH.take().unwrap_or_else(|| {
-        Box::new(Scratch {
-            words: Words::default(),
-            shingles: Shingles::new(SHINGLE),
-            counts: FeatureCounts::default(),
-        })
-    });
+    simhash_text(&SCRATCH_64, text, check).map(|[word]| word)
+}
+
+/// 128-bit simhash of a text; `None` if it has no word.
+///
+/// As [`simhash64_text`], with the same features and weights; the hash of a feature is
+/// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16 bytes
+/// for each word beyond a million distinct features.
+pub fn simhash128_text(text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+    simhash_text(&SCRATCH_128, text, check).map(join)
+}
+
+fn simhash_text<const W: usize>(
+    place: &'static LocalKey<Place<W>>,
+    text: &str,
+    check: &mut dyn FnMut(),
+) -> Option<[u64; W]>
+where
+    [u64; W]: FeatureHash,
+{
+    let mut scratch = place.take().unwrap_or_default();
     let Scratch {
         words,
         shingles,
@@ -57,7 +86,7 @@ pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
     shingles.finish(counts);
     let mut sums = GroupedSums::new(sqrt_weight);
     counts.drain(|hash, count| sums.add(hash, count), check);
-    SCRATCH.set(Some(scratch));
+    place.set(Some(scratch));
     sums.simhash()
 }
 
@@ -72,6 +101,10 @@ pub(crate) mod tests {
 
     fn simhash64(text: &str) -> Option<u64> {
         simhash64_text(text, &mut || ())
+    }
+
+    fn simhash128(text: &str) -> Option<u128> {
+        simhash128_text(text, &mut || ())
     }
 
     /// Characters that the rules treat differently, more often than any others.
@@ -102,6 +135,7 @@ pub(crate) mod tests {
         #[test]
         fn equals_the_definition(text in any_text()) {
             prop_assert_eq!(simhash64(&text), reference::simhash64(&text));
+            prop_assert_eq!(simhash128(&text), reference::simhash128(&text));
         }
 
         #[test]
@@ -169,6 +203,12 @@ pub(crate) mod tests {
                 "{:.40}",
                 text
             );
+            assert_eq!(
+                simhash128(&text),
+                reference::simhash128(&text),
+                "{:.40}",
+                text
+            );
         }
     }
 
@@ -187,6 +227,7 @@ pub(crate) mod tests {
             "\u{301}",
         ] {
             assert_eq!(simhash64(text), None, "{text:?}");
+            assert_eq!(simhash128(text), None, "{text:?}");
         }
     }
 
@@ -195,6 +236,10 @@ pub(crate) mod tests {
         assert_eq!(
             simhash64("Hello!"),
             Some(crate::hash::feature_hash(b"hello"))
+        );
+        assert_eq!(
+            simhash128("Hello!"),
+            Some(crate::hash::feature_hash128(b"hello"))
         );
         assert_eq!(
             simhash64("Hello, World"),
@@ -208,6 +253,9 @@ pub(crate) mod tests {
         let given =
             crate::simhash64_feature_slices(&["the quick", "quick brown", "brown fox"], None);
         assert_eq!(Ok(simhash64("The quick, brown fox.")), given);
+        let features = ["the quick", "quick brown", "brown fox"];
+        let given = crate::simhash128_features(features.map(|feature| (feature, 1.0)));
+        assert_eq!(Ok(simhash128("The quick, brown fox.")), given);
     }
 
     #[test]

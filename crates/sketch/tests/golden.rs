@@ -1,18 +1,16 @@
 //! Fingerprints that must never change.
 //!
-//! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` is a
-//! breaking change: every fingerprint that anyone has stored would have to be computed again. If this
+//! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` (64
+//! bits) or `golden128.tsv` (128 bits) is a breaking change: every fingerprint that anyone has stored would have to be computed again. If this
 //! test fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not the
 //! file. Adding lines is fine.
 //!
-//! A line of `golden.tsv` is: fingerprint in hex or `none`; how often the text is repeated; the text,
+//! A line is: fingerprint in hex or `none`; how often the text is repeated; the text,
 //! with `\u{HEX}` for characters that are hard to see and `\\` for a backslash.
 
 mod reference;
 
-use neardup_sketch::simhash64_text;
-
-const GOLDEN: &str = include_str!("golden.tsv");
+use neardup_sketch::{simhash64_text, simhash128_text};
 
 fn unescape(text: &str) -> String {
     let mut out = String::new();
@@ -31,22 +29,26 @@ fn unescape(text: &str) -> String {
     out + rest
 }
 
-fn hex(fingerprint: Option<u64>) -> String {
+fn hex64(fingerprint: Option<u64>) -> String {
     fingerprint.map_or("none".to_owned(), |fp| format!("{fp:016x}"))
 }
 
-#[test]
-fn fingerprints_never_change() {
+fn hex128(fingerprint: Option<u128>) -> String {
+    fingerprint.map_or("none".to_owned(), |fp| format!("{fp:032x}"))
+}
+
+/// Compares the fingerprints of a file with those of today, and those with the definition's.
+fn check(golden: &str, today: fn(&str) -> String, definition: fn(&str) -> String) {
     let mut wrong = Vec::new();
-    for line in GOLDEN.lines() {
+    for line in golden.lines() {
         let [expected, repeat, escaped] = line.splitn(3, '\t').collect::<Vec<_>>()[..] else {
             panic!("not three columns: {line:?}");
         };
         let text = unescape(escaped).repeat(repeat.parse().unwrap());
-        let got = hex(simhash64_text(&text, &mut || ()));
+        let got = today(&text);
         assert_eq!(
             got,
-            hex(reference::simhash64(&text)),
+            definition(&text),
             "differs from the definition: {line:?}"
         );
         if got != expected {
@@ -58,7 +60,25 @@ fn fingerprints_never_change() {
         "changed fingerprints, as they are now:\n{}",
         wrong.join("\n")
     );
-    assert!(GOLDEN.lines().count() >= 75);
+    assert!(golden.lines().count() >= 75);
+}
+
+#[test]
+fn fingerprints_never_change() {
+    check(
+        include_str!("golden.tsv"),
+        |text| hex64(simhash64_text(text, &mut || ())),
+        |text| hex64(reference::simhash64(text)),
+    );
+}
+
+#[test]
+fn wide_fingerprints_never_change() {
+    check(
+        include_str!("golden128.tsv"),
+        |text| hex128(simhash128_text(text, &mut || ())),
+        |text| hex128(reference::simhash128(text)),
+    );
 }
 
 /// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves to

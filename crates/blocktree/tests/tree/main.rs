@@ -1,178 +1,21 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
 mod mem_store;
+mod model;
 
-use mem_store::{Crash, MemStore};
-use neardup_blocktree::build::{Fill, build};
-use neardup_blocktree::check::CheckStats;
+use mem_store::Crash;
+use model::{Index, Model, random_rows, some_key};
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::meta::Meta;
-use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan};
-use neardup_blocktree::sort::Rows;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
 use std::rc::Rc;
-
-type Model<const N: usize> = BTreeMap<Tid, Option<Key<N>>>;
-
-struct Index<const N: usize> {
-    store: MemStore,
-    design: Rc<Design<N>>,
-    meta: Meta,
-}
-
-impl<const N: usize> Index<N> {
-    fn build(design: Design<N>, rows: &Model<N>, memory: usize) -> Self {
-        let store = MemStore::new();
-        let mut host = &store;
-        let (mut with, mut without) = (Rows::new(memory), Rows::new(memory));
-        for (&tid, fingerprint) in rows {
-            match fingerprint {
-                Some(fingerprint) => with.push(&mut host, *fingerprint, tid),
-                None => without.push(&mut host, [0; N], tid),
-            }
-        }
-        let meta = build(&mut host, &design, &mut with, &mut without, Fill::default());
-        Index {
-            store,
-            design: Rc::new(design),
-            meta,
-        }
-    }
-
-    fn tree(&self) -> Tree<'_, MemStore, N> {
-        Tree::new(&self.store, self.meta.root)
-    }
-
-    fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
-        let positions = match fingerprint {
-            Some(fingerprint) => (self.design.tables().iter().enumerate())
-                .map(|(i, table)| Position {
-                    table: i as u16,
-                    key: table.permute(&fingerprint),
-                    tid,
-                })
-                .collect(),
-            None => vec![Position {
-                table: self.design.null_table(),
-                key: [0; N],
-                tid,
-            }],
-        };
-        for position in positions {
-            tree.insert(&position).unwrap();
-        }
-    }
-
-    fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
-        let plan = Rc::new(Plan::new(&self.design, radius, rows));
-        let mut scan = Scan::new(self.design.clone(), plan, *query);
-        let mut matches = Vec::new();
-        let tree = self.tree();
-        while scan.step(&tree, &mut matches).unwrap() {}
-        let mut found: Vec<_> = matches
-            .into_iter()
-            .map(|m| (m.tid, m.fingerprint, m.distance))
-            .collect();
-        found.sort_unstable();
-        found
-    }
-
-    /// The `limit` nearest rows, by (distance, tid).
-    fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
-        let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
-        let first = plan_of(self.design.distance());
-        let mut nearest = Nearest::new(Scan::new(self.design.clone(), first, *query), vec![]);
-        let tree = self.tree();
-        (0..limit)
-            .map_while(|_| nearest.next(&tree, plan_of).unwrap())
-            .map(|row| (row.distance, row.tid))
-            .collect()
-    }
-
-    fn all_rows(&self) -> Vec<Tid> {
-        let mut rows = Vec::new();
-        let mut scan = AllRows::new(&self.design, None);
-        let tree = self.tree();
-        while scan.step(&tree, &mut rows).unwrap() {}
-        rows.sort_unstable();
-        rows
-    }
-
-    fn check(&self) -> CheckStats {
-        self.tree().check(&self.design, |_, _, _| ()).unwrap()
-    }
-
-    /// Everything at once: the invariants, all rows, and searches of all kinds of plans.
-    fn assert_equals(&self, model: &Model<N>, rng: &mut StdRng, searches: usize) {
-        let stats = self.check();
-        let with = model.values().flatten().count() as u64;
-        assert_eq!(
-            (stats.rows, stats.null_rows),
-            (with, model.len() as u64 - with)
-        );
-        assert_eq!(self.all_rows(), model.keys().copied().collect::<Vec<_>>());
-        let fingerprints: Vec<Key<N>> = model.values().flatten().copied().collect();
-        for _ in 0..searches {
-            let query = some_key(rng, &fingerprints);
-            let radius = match rng.random_range(0..4) {
-                0 => self.design.distance(),
-                1 => rng.random_range(0..=self.design.distance()),
-                _ => rng.random_range(0..=20 * N as u32),
-            };
-            // The estimate of the number of rows chooses the plan, and no plan may be wrong.
-            let rows = [1.0, 1e5, 1e7, 1e10][rng.random_range(0..4)];
-            let expected: Vec<(Tid, Key<N>, u32)> = (model.iter())
-                .filter_map(|(tid, fingerprint)| Some((*tid, (*fingerprint)?)))
-                .map(|(tid, fingerprint)| (tid, fingerprint, distance(&fingerprint, &query, 0)))
-                .filter(|&(_, _, distance)| distance <= radius)
-                .collect();
-            assert_eq!(
-                self.search(&query, radius, rows),
-                expected,
-                "radius {radius}, rows {rows}"
-            );
-        }
-    }
-}
-
-/// A key near one of those given, or one of few, or any.
-fn some_key<const N: usize>(rng: &mut StdRng, known: &[Key<N>]) -> Key<N> {
-    match rng.random_range(0..10) {
-        0 => [rng.random_range(0..4); N],
-        1..6 if !known.is_empty() => {
-            let mut key = known[rng.random_range(0..known.len())];
-            for _ in 0..rng.random_range(0..12) {
-                key[rng.random_range(0..N)] ^= 1 << rng.random_range(0..64);
-            }
-            key
-        }
-        _ => std::array::from_fn(|_| rng.random()),
-    }
-}
-
-fn random_rows<const N: usize>(rng: &mut StdRng, count: u32) -> Model<N> {
-    let mut known: Vec<Key<N>> = Vec::new();
-    (0..count)
-        .map(|i| {
-            let tid = Tid {
-                block: i / 100,
-                offset: (i % 100 + 1) as u16,
-            };
-            let key = some_key(rng, &known);
-            known.push(key);
-            (tid, rng.random_bool(0.95).then_some(key))
-        })
-        .collect()
-}
 
 fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
     (0..=4u32, 1..=3u32).prop_filter_map("no design", |(distance, more)| {
@@ -388,8 +231,9 @@ fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &m
         assert_eq!(found, within(true));
 
         let mut all = Vec::new();
-        let mut scan = AllRows::new(&index.design, Some(query[0]));
+        let mut scan = AllRows::new(index.design.clone(), Some(query[0]));
         while scan.step(&tree, &mut all).unwrap() {}
+        let mut all: Vec<Tid> = all.into_iter().map(|row| row.tid).collect();
         all.sort_unstable();
         // Rows without a fingerprint have scope 0 in this test.
         let expected: Vec<Tid> = (rows.iter())

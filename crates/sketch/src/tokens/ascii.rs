@@ -8,7 +8,7 @@
 //! Nothing changes if some letters take several bytes, each of which counts as a letter.
 
 use super::kinds::{BLOCK, Masks, classify};
-use crate::shingle::{HashSink, PaddedBlock, Shingles};
+use crate::shingle::{FeatureSink, PaddedBlock, Shingles};
 
 /// Blocks that are classified in one go.
 const BLOCKS: usize = 16;
@@ -29,7 +29,7 @@ struct Before {
 pub(super) fn tokenize(
     text: &[u8],
     shingles: &mut Shingles,
-    sink: &mut impl HashSink,
+    sink: &mut impl FeatureSink,
     check: &mut dyn FnMut(),
 ) {
     let mut before = Before::default();
@@ -62,7 +62,7 @@ fn tokenize_blocks(
     after: u8,
     before: &mut Before,
     shingles: &mut Shingles,
-    sink: &mut impl HashSink,
+    sink: &mut impl FeatureSink,
 ) {
     let mut masks = [Masks::default(); BLOCKS + 1];
     classify(blocks, &mut masks);

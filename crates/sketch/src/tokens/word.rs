@@ -9,7 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::ascii;
 use crate::normalize::class::Class;
 use crate::normalize::{lower, piece_len, push_normalized};
-use crate::shingle::{HashSink, Shingles};
+use crate::shingle::{FeatureSink, Shingles};
 
 /// Bytes after which a stretch of the general kind ends at the next cut.
 const STRETCH: usize = 1 << 13;
@@ -40,7 +40,7 @@ impl Words {
         &mut self,
         text: &str,
         shingles: &mut Shingles,
-        sink: &mut impl HashSink,
+        sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
         self.normal.clear();
@@ -89,7 +89,7 @@ impl Words {
         &mut self,
         mut text: &str,
         shingles: &mut Shingles,
-        sink: &mut impl HashSink,
+        sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
         let mut enough = NORMAL;
@@ -113,7 +113,7 @@ impl Words {
         self.take_words(self.normal.len(), shingles, sink);
     }
 
-    fn take_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl HashSink) {
+    fn take_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         for word in self.normal[..len].unicode_words() {
             // The two spaces that normalisation leaves; marks attach to them.
             if !word.starts_with([' ', '\u{1680}']) {
@@ -126,7 +126,7 @@ impl Words {
 
 /// Feeds the characters at the start of `text` that are words of their own, and skips those between
 /// them that are no words. Returns how far it came, at most some kilobytes.
-fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl HashSink) -> usize {
+fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl FeatureSink) -> usize {
     let mut at = 0;
     let mut chars = text.chars();
     let mut this = chars.next().map(|c| (c, Class::of(c)));

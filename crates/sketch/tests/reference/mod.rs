@@ -1,11 +1,11 @@
-//! The definition of `simhash64_text`, written down as directly as possible: no fast way, no cut, no
+//! The definition of `simhash64_text` and `simhash128_text`, written down as directly as possible: no fast way, no cut, no
 //! streaming, another table, another lower case, other sums. What the tests compare with.
 
 use std::collections::HashMap;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The words of a text.
 pub fn words(text: &str) -> Vec<String> {
@@ -23,9 +23,9 @@ pub fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The simhash of features with integer weights.
-pub fn simhash(features: impl Iterator<Item = (u64, i128)>) -> Option<u64> {
-    let mut sums = [0_i128; 64];
+/// The simhash of features with integer weights, of so many bits.
+pub fn simhash(bits: usize, features: impl Iterator<Item = (u128, i128)>) -> Option<u128> {
+    let mut sums = vec![0_i128; bits];
     let mut any = false;
     for (hash, weight) in features {
         any = true;
@@ -38,15 +38,24 @@ pub fn simhash(features: impl Iterator<Item = (u64, i128)>) -> Option<u64> {
         }
     }
     any.then(|| {
-        (0..64)
+        (0..bits)
             .filter(|&bit| sums[bit] > 0)
             .map(|bit| 1 << bit)
             .sum()
     })
 }
 
-/// The fingerprint of a text.
+/// The fingerprint of a text, in 64 bits.
 pub fn simhash64(text: &str) -> Option<u64> {
+    of_text(64, text, |feature| xxh3_64(feature).into()).map(|fp| fp as u64)
+}
+
+/// The fingerprint of a text, in 128 bits.
+pub fn simhash128(text: &str) -> Option<u128> {
+    of_text(128, text, xxh3_128)
+}
+
+fn of_text(bits: usize, text: &str, hash: fn(&[u8]) -> u128) -> Option<u128> {
     let words = words(text);
     let features: Vec<String> = match words.len() {
         0 | 1 => words,
@@ -56,9 +65,10 @@ pub fn simhash64(text: &str) -> Option<u64> {
     for feature in features {
         *counts.entry(feature).or_default() += 1;
     }
-    simhash(counts.into_iter().map(|(feature, count)| {
+    let weighted = counts.into_iter().map(|(feature, count)| {
         // Counts of the tests are small: a double holds the root exactly enough for its floor.
         let weight = (f64::from(count).sqrt() * 65_536.0).floor() as i128;
-        (xxh3_64(feature.as_bytes()), weight)
-    }))
+        (hash(feature.as_bytes()), weight)
+    });
+    simhash(bits, weighted)
 }

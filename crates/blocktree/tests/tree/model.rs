@@ -1,0 +1,190 @@
+//! An index over the store in memory, beside a model of what it must hold and find.
+use crate::mem_store::MemStore;
+use neardup_blocktree::build::{Fill, build};
+use neardup_blocktree::check::CheckStats;
+use neardup_blocktree::design::Design;
+use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::meta::Meta;
+use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::plan::Plan;
+use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::sort::Rows;
+use neardup_blocktree::tree::Tree;
+use rand::Rng;
+use rand::rngs::StdRng;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+pub type Model<const N: usize> = BTreeMap<Tid, Option<Key<N>>>;
+
+pub struct Index<const N: usize> {
+    pub store: MemStore,
+    pub design: Rc<Design<N>>,
+    pub meta: Meta,
+}
+
+impl<const N: usize> Index<N> {
+    pub fn build(design: Design<N>, rows: &Model<N>, memory: usize) -> Self {
+        let store = MemStore::new();
+        let mut host = &store;
+        let (mut with, mut without) = (Rows::new(memory), Rows::new(memory));
+        for (&tid, fingerprint) in rows {
+            match fingerprint {
+                Some(fingerprint) => with.push(&mut host, *fingerprint, tid),
+                None => without.push(&mut host, [0; N], tid),
+            }
+        }
+        let meta = build(&mut host, &design, &mut with, &mut without, Fill::default());
+        Index {
+            store,
+            design: Rc::new(design),
+            meta,
+        }
+    }
+
+    pub fn tree(&self) -> Tree<'_, MemStore, N> {
+        Tree::new(&self.store, self.meta.root)
+    }
+
+    pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
+        let positions = match fingerprint {
+            Some(fingerprint) => (self.design.tables().iter().enumerate())
+                .map(|(i, table)| Position {
+                    table: i as u16,
+                    key: table.permute(&fingerprint),
+                    tid,
+                })
+                .collect(),
+            None => vec![Position {
+                table: self.design.null_table(),
+                key: [0; N],
+                tid,
+            }],
+        };
+        for position in positions {
+            tree.insert(&position).unwrap();
+        }
+    }
+
+    pub fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
+        let plan = Rc::new(Plan::new(&self.design, radius, rows));
+        let mut scan = Scan::new(self.design.clone(), plan, *query);
+        let mut matches = Vec::new();
+        let tree = self.tree();
+        while scan.step(&tree, &mut matches).unwrap() {}
+        let mut found: Vec<_> = matches
+            .into_iter()
+            .map(|m| (m.tid, m.fingerprint, m.distance))
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The `limit` nearest rows, by (distance, tid).
+    pub fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
+        let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
+        let first = plan_of(self.design.distance());
+        let mut nearest = Nearest::new(
+            Scan::new(self.design.clone(), first, *query),
+            vec![],
+            u32::MAX,
+        );
+        let tree = self.tree();
+        (0..limit)
+            .map_while(|_| nearest.next(&tree, plan_of).unwrap())
+            .map(|row| (row.distance, row.tid))
+            .collect()
+    }
+
+    pub fn all_rows(&self) -> Vec<(Tid, Option<Key<N>>)> {
+        let mut rows = Vec::new();
+        let mut scan = AllRows::new(self.design.clone(), None);
+        let tree = self.tree();
+        while scan.step(&tree, &mut rows).unwrap() {}
+        let mut rows: Vec<_> = rows
+            .into_iter()
+            .map(|row| (row.tid, row.fingerprint))
+            .collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    pub fn check(&self) -> CheckStats {
+        self.tree().check(&self.design, |_, _, _| ()).unwrap()
+    }
+
+    /// Everything at once: the invariants, all rows, and searches of all kinds of plans.
+    pub fn assert_equals(&self, model: &Model<N>, rng: &mut StdRng, searches: usize) {
+        let stats = self.check();
+        let with = model.values().flatten().count() as u64;
+        assert_eq!(
+            (stats.rows, stats.null_rows),
+            (with, model.len() as u64 - with)
+        );
+        let all: Vec<_> = model.iter().map(|(tid, key)| (*tid, *key)).collect();
+        assert_eq!(self.all_rows(), all);
+        for (tid, key) in model.iter().take(3) {
+            if let Some(key) = key {
+                let key = self.design.tables()[0].permute(key);
+                let position = |offset| Position {
+                    table: 0,
+                    key,
+                    tid: Tid { offset, ..*tid },
+                };
+                assert!(self.tree().holds(&position(tid.offset)).unwrap());
+                assert!(!self.tree().holds(&position(9_999)).unwrap());
+            }
+        }
+        let fingerprints: Vec<Key<N>> = model.values().flatten().copied().collect();
+        for _ in 0..searches {
+            let query = some_key(rng, &fingerprints);
+            let radius = match rng.random_range(0..4) {
+                0 => self.design.distance(),
+                1 => rng.random_range(0..=self.design.distance()),
+                _ => rng.random_range(0..=20 * N as u32),
+            };
+            // The estimate of the number of rows chooses the plan, and no plan may be wrong.
+            let rows = [1.0, 1e5, 1e7, 1e10][rng.random_range(0..4)];
+            let expected: Vec<(Tid, Key<N>, u32)> = (model.iter())
+                .filter_map(|(tid, fingerprint)| Some((*tid, (*fingerprint)?)))
+                .map(|(tid, fingerprint)| (tid, fingerprint, distance(&fingerprint, &query, 0)))
+                .filter(|&(_, _, distance)| distance <= radius)
+                .collect();
+            assert_eq!(
+                self.search(&query, radius, rows),
+                expected,
+                "radius {radius}, rows {rows}"
+            );
+        }
+    }
+}
+
+/// A key near one of those given, or one of few, or any.
+pub fn some_key<const N: usize>(rng: &mut StdRng, known: &[Key<N>]) -> Key<N> {
+    match rng.random_range(0..10) {
+        0 => [rng.random_range(0..4); N],
+        1..6 if !known.is_empty() => {
+            let mut key = known[rng.random_range(0..known.len())];
+            for _ in 0..rng.random_range(0..12) {
+                key[rng.random_range(0..N)] ^= 1 << rng.random_range(0..64);
+            }
+            key
+        }
+        _ => std::array::from_fn(|_| rng.random()),
+    }
+}
+
+pub fn random_rows<const N: usize>(rng: &mut StdRng, count: u32) -> Model<N> {
+    let mut known: Vec<Key<N>> = Vec::new();
+    (0..count)
+        .map(|i| {
+            let tid = Tid {
+                block: i / 100,
+                offset: (i % 100 + 1) as u16,
+            };
+            let key = some_key(rng, &known);
+            known.push(key);
+            (tid, rng.random_bool(0.95).then_some(key))
+        })
+        .collect()
+}

@@ -1,0 +1,422 @@
+//! Searching an index for what scan keys ask: conditions, and the ways in which rows are found.
+use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::scan::{AllRows, Match, Row, Scan};
+use pgrx::pg_sys;
+
+use super::keys::{self, Layout, with_words};
+use super::state::{Index, plan_of, words_of};
+use super::validate;
+use crate::pg::errors::UserError;
+
+/// A condition on the fingerprint: a ball, of which an equality is the smallest.
+#[derive(Clone, Copy)]
+struct Condition<const N: usize> {
+    /// Without a scope.
+    center: Key<N>,
+    radius: u32,
+}
+
+/// What the conditions of a scan come to.
+struct Conditions<const N: usize> {
+    near: Vec<Condition<N>>,
+    /// The scope, if all of its columns are given.
+    scope: Option<u64>,
+    /// Whether the index cannot be sure that a row fulfils them.
+    recheck: bool,
+}
+
+impl<const N: usize> Conditions<N> {
+    /// The conditions that scan keys make; `None` if nothing fulfils them.
+    ///
+    /// # Safety
+    /// The keys are for operators of the operator classes of this index.
+    unsafe fn of(
+        index: pg_sys::Relation,
+        layout: &Layout,
+        keys: &[pg_sys::ScanKeyData],
+    ) -> Option<Self> {
+        let mut near = Vec::new();
+        let mut hashes = vec![None; layout.scope_columns];
+        // Another scope may have the same hash, and a ball's radius is not in the index.
+        let recheck = layout.balls || layout.scope_columns > 0;
+        for key in keys {
+            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
+                return None;
+            }
+            let column = key.sk_attno as usize - 1;
+            // SAFETY: the argument is of the type on the right side of the key's operator.
+            unsafe {
+                if column < layout.scope_columns {
+                    // An operator for any array, or any enumeration, tells nothing of the type.
+                    let given = key.sk_subtype;
+                    let is_type = given != pg_sys::InvalidOid
+                        && pg_sys::get_typtype(given) as u8 != pg_sys::TYPTYPE_PSEUDO;
+                    let value_type = match is_type {
+                        true => given,
+                        false => keys::attribute(index, column).atttypid,
+                    };
+                    let hash = keys::hash(index, column, value_type, key.sk_argument);
+                    // Two values that a column is to be equal to: at most one is its own, which
+                    // the recheck finds out.
+                    hashes[column] = Some(hash);
+                } else {
+                    near.push(near_condition(layout, key)?);
+                }
+            }
+        }
+        let scope = (layout.scope_columns > 0 && hashes.iter().all(Option::is_some))
+            .then(|| keys::scope(hashes.into_iter()));
+        Some(Conditions {
+            near,
+            scope,
+            recheck,
+        })
+    }
+}
+
+/// The condition that a key on the fingerprint makes; `None` if nothing fulfils it.
+unsafe fn near_condition<const N: usize>(
+    layout: &Layout,
+    key: &pg_sys::ScanKeyData,
+) -> Option<Condition<N>> {
+    let mut center = [0; N];
+    // SAFETY: the caller's promise; the operators of strategy 1, and all those of classes for
+    // balls, have a ball on their right side.
+    let radius = unsafe {
+        if layout.balls || key.sk_strategy == validate::WITHIN {
+            layout.ball(&mut center, key.sk_argument)?
+        } else {
+            layout.put_fingerprint(&mut center, key.sk_argument);
+            match key.sk_strategy {
+                validate::NEAR => validate::near_radius(layout.fingerprint_words),
+                _ => 0,
+            }
+        }
+    };
+    Some(Condition { center, radius })
+}
+
+/// How rows are found.
+enum Source<const N: usize> {
+    /// None, or no more.
+    Nothing,
+    /// All of them.
+    All(AllRows<N>),
+    /// Those near a query, in no order.
+    Near(Scan<N>),
+    /// By distance from a query, up to a radius if there is one, and then those without any.
+    Ordered {
+        nearest: Box<Nearest<N>>,
+        then_nulls: bool,
+    },
+    /// Those of a set that is sorted already, the next one last, and then those without a
+    /// fingerprint.
+    Sorted { rows: Vec<Row<N>>, then_nulls: bool },
+}
+
+/// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
+/// it may return from being replaced by others that its snapshot could see; so it holds no pin
+/// either, unless the rows themselves will not be looked at.
+pub trait Search {
+    /// Begins anew and says whether rows are to be rechecked. With `index_only` it stays on the
+    /// leaf of the rows that it has given last.
+    ///
+    /// # Safety
+    /// The keys are for operators of the operator classes of the index.
+    unsafe fn restart(
+        &mut self,
+        keys: &[pg_sys::ScanKeyData],
+        order_bys: &[pg_sys::ScanKeyData],
+        index_only: bool,
+    ) -> bool;
+
+    /// Puts what comes next, perhaps nothing, into an empty list. False: there is no more.
+    fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
+
+    /// The index's last column for a row of the last step; `None` if it is NULL, or cannot be told.
+    /// It may point into memory that the next step reuses.
+    fn value(&self, row: usize) -> Option<pg_sys::Datum>;
+
+    /// Lets go of the leaf that it stays on.
+    fn end(&mut self);
+}
+
+struct IndexSearch<const N: usize> {
+    index: Index<N>,
+    /// Rows in the index when the scan began, for choosing plans.
+    rows: f64,
+    source: Source<N>,
+    /// Conditions that the source does not see to.
+    also: Vec<Condition<N>>,
+    scope: Option<u64>,
+    matches: Vec<Match<N>>,
+    /// What the last step gave.
+    rows_given: Vec<Row<N>>,
+    /// Whether rows will be used without a look at the table.
+    index_only: bool,
+}
+
+impl<const N: usize> Search for IndexSearch<N> {
+    unsafe fn restart(
+        &mut self,
+        keys: &[pg_sys::ScanKeyData],
+        order_bys: &[pg_sys::ScanKeyData],
+        index_only: bool,
+    ) -> bool {
+        self.index_only = index_only;
+        self.index.pages.stay_on_leaves(index_only);
+        let layout = self.index.layout;
+        // SAFETY: the caller's promise.
+        let conditions = unsafe { Conditions::of(self.index.relation(), &layout, keys) };
+        let order: Vec<Key<N>> = (order_bys.iter())
+            // The distance to NULL is NULL for all rows: it orders nothing.
+            .filter(|key| key.sk_flags as u32 & pg_sys::SK_ISNULL == 0)
+            .map(|key| {
+                let mut center = [0; N];
+                // SAFETY: the operator has a fingerprint on its right side.
+                unsafe { layout.put_fingerprint(&mut center, key.sk_argument) };
+                center
+            })
+            .collect();
+        match conditions {
+            None => {
+                self.source = Source::Nothing;
+                false
+            }
+            Some(Conditions {
+                near,
+                scope,
+                recheck,
+            }) => {
+                self.scope = scope;
+                self.begin(near, &order);
+                recheck
+            }
+        }
+    }
+
+    fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
+        let mut rows = core::mem::take(&mut self.rows_given);
+        rows.clear();
+        let more = self.find(&mut rows);
+        let skipped = self.index.layout.scope_words();
+        let also = &self.also;
+        rows.extend(
+            (self.matches.iter())
+                .filter(|found| all_hold(also, &found.fingerprint, skipped))
+                .map(|found| found.row()),
+        );
+        tids.extend(rows.iter().map(|row| row.tid));
+        self.rows_given = rows;
+        more
+    }
+
+    fn value(&self, row: usize) -> Option<pg_sys::Datum> {
+        let layout = &self.index.layout;
+        let fingerprint = self.rows_given.get(row)?.fingerprint.as_ref()?;
+        (!layout.balls).then(|| layout.fingerprint_datum(fingerprint))
+    }
+
+    fn end(&mut self) {
+        self.index.pages.stay_on_leaves(false);
+    }
+}
+
+fn all_hold<const N: usize>(also: &[Condition<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
+    also.iter()
+        .all(|other| distance(&other.center, fingerprint, skipped) <= other.radius)
+}
+
+impl<const N: usize> IndexSearch<N> {
+    /// Appends rows that fulfil all conditions to `rows`, and puts those in `matches` on which some
+    /// are still to be tried.
+    fn find(&mut self, rows: &mut Vec<Row<N>>) -> bool {
+        self.matches.clear();
+        let index = &self.index;
+        let tree = index.tree();
+        let plan = |radius| plan_of(&index.meta, &index.design, radius, self.rows);
+        // Rows that were found a while ago on many leaves are looked up again one by one where it
+        // matters that they are still there: what VACUUM has taken away nobody can see.
+        let still_there = |row: &Row<N>| match row.fingerprint {
+            Some(fingerprint) if self.index_only => {
+                let key = index.design.tables()[0].permute(&fingerprint);
+                index.sound(tree.holds(&Position {
+                    table: 0,
+                    key,
+                    tid: row.tid,
+                }))
+            }
+            _ => true,
+        };
+        let mut next = None;
+        let more = match &mut self.source {
+            Source::Nothing => false,
+            Source::All(scan) => index.sound(scan.step(&tree, rows)),
+            Source::Near(scan) => index.sound(scan.step(&tree, &mut self.matches)),
+            Source::Ordered {
+                nearest,
+                then_nulls,
+            } => {
+                let row = index.sound(nearest.next(&tree, plan));
+                match row {
+                    Some(row) if still_there(&row.row()) => self.matches.push(row),
+                    Some(_) => (),
+                    None if *then_nulls => {
+                        next = Some(Source::All(AllRows::nulls(
+                            index.design.clone(),
+                            self.scope,
+                        )));
+                    }
+                    None => next = Some(Source::Nothing),
+                }
+                true
+            }
+            Source::Sorted {
+                rows: sorted,
+                then_nulls,
+            } => {
+                match sorted.pop() {
+                    Some(row) if still_there(&row) => rows.push(row),
+                    Some(_) => (),
+                    None if *then_nulls => {
+                        next = Some(Source::All(AllRows::nulls(
+                            index.design.clone(),
+                            self.scope,
+                        )));
+                    }
+                    None => next = Some(Source::Nothing),
+                }
+                true
+            }
+        };
+        let root = tree.root();
+        self.index.remember(root);
+        if let Some(next) = next {
+            self.source = next;
+        }
+        more
+    }
+
+    /// Begins anew with these conditions, in the order of the distance to the first of some keys,
+    /// then to the next.
+    fn begin(&mut self, mut near: Vec<Condition<N>>, order: &[Key<N>]) {
+        let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
+        let narrowest = narrowest.map(|i| near.swap_remove(i));
+        self.also = near;
+        match (narrowest, order) {
+            (None, []) => {
+                self.source = Source::All(AllRows::new(self.index.design.clone(), self.scope));
+            }
+            (Some(near), []) => self.search(near),
+            (None, [query, then_by @ ..]) => self.search_in_order(*query, then_by, None),
+            (Some(near), [query, then_by @ ..]) if near.center == *query => {
+                self.search_in_order(*query, then_by, Some(near.radius));
+            }
+            (Some(near), order) => self.search_and_sort(near, order, false),
+        }
+    }
+
+    /// Whether rows of all scopes are looked at.
+    fn in_all_scopes(&self) -> bool {
+        self.scope.is_none() && self.index.layout.scope_columns > 0
+    }
+
+    fn scan_from(&self, center: Key<N>, radius: u32) -> Scan<N> {
+        let mut query = center;
+        if let Some(scope) = self.scope {
+            query[0] = scope;
+        }
+        let Index { design, meta, .. } = &self.index;
+        if !self.in_all_scopes() {
+            let plan = plan_of(meta, design, radius, self.rows);
+            return Scan::new(design.clone(), plan, query);
+        }
+        // Scopes stand apart, so that a table can only be read whole, as for all distances.
+        let plan = plan_of(meta, design, u32::MAX, 1.0);
+        let mut scan = Scan::new(design.clone(), plan, query).in_all_scopes();
+        scan.narrow(radius.min(design.bits()));
+        scan
+    }
+
+    fn search(&mut self, near: Condition<N>) {
+        if let Source::Near(scan) = &mut self.source
+            && self.index.layout.scope_columns == 0
+        {
+            // The usual case of a nested loop, which begins anew for each outer row.
+            let plan = plan_of(&self.index.meta, &self.index.design, near.radius, self.rows);
+            scan.restart(plan, near.center);
+            return;
+        }
+        self.source = Source::Near(self.scan_from(near.center, near.radius));
+    }
+
+    fn search_in_order(&mut self, query: Key<N>, then_by: &[Key<N>], up_to: Option<u32>) {
+        if self.in_all_scopes() {
+            let everything = Condition {
+                center: query,
+                radius: up_to.unwrap_or(u32::MAX),
+            };
+            let order: Vec<Key<N>> = [&[query], then_by].concat();
+            return self.search_and_sort(everything, &order, up_to.is_none());
+        }
+        let limit = up_to.unwrap_or(u32::MAX);
+        let first = self.index.design.distance().min(limit);
+        let scan = self.scan_from(query, first);
+        let nearest = Box::new(Nearest::new(scan, then_by.to_vec(), limit));
+        self.source = Source::Ordered {
+            nearest,
+            then_nulls: up_to.is_none(),
+        };
+    }
+
+    /// Rows near one thing in the order of their distance to another.
+    fn search_and_sort(&mut self, near: Condition<N>, order: &[Key<N>], then_nulls: bool) {
+        let skipped = self.index.layout.scope_words();
+        self.search(near);
+        let mut rows: Vec<(Vec<u32>, Row<N>)> = Vec::new();
+        let mut none = Vec::new();
+        while self.find(&mut none) {
+            pgrx::check_for_interrupts!();
+            if rows.try_reserve(self.matches.len()).is_err() {
+                UserError::out_of_memory().raise();
+            }
+            rows.extend(
+                (self.matches.iter())
+                    .filter(|found| all_hold(&self.also, &found.fingerprint, skipped))
+                    .map(|found| {
+                        let far = |key: &Key<N>| distance(key, &found.fingerprint, skipped);
+                        (order.iter().map(far).collect(), found.row())
+                    }),
+            );
+        }
+        self.matches.clear();
+        rows.sort_unstable_by(|(a, x), (b, y)| (b, y.tid).cmp(&(a, x.tid)));
+        let rows = rows.into_iter().map(|(_, row)| row).collect();
+        self.source = Source::Sorted { rows, then_nulls };
+    }
+}
+
+/// A search in an open index, which is to be begun by [`Search::restart`].
+///
+/// # Safety
+/// The relation is an index of this access method and stays open as long as the result lives.
+pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
+    // SAFETY: the caller's promise.
+    let words = unsafe { words_of(relation) };
+    with_words!(words, N => {
+        // SAFETY: the caller's promise.
+        let index = unsafe { Index::<N>::open(relation) };
+        let rows = index.rows();
+        Box::new(IndexSearch {
+            index,
+            rows,
+            source: Source::Nothing,
+            also: Vec::new(),
+            scope: None,
+            matches: Vec::new(),
+            rows_given: Vec::new(),
+            index_only: false,
+        })
+    })
+}

@@ -1,0 +1,50 @@
+//! The symbols of a fingerprint type: the same functions for each, under names that begin with the
+//! type's.
+
+/// Exports what every type has that distances can be asked of: `PREFIX_distance`, `PREFIX_ball`
+/// and so on, for the type that implements `Threshold`.
+macro_rules! export_distances {
+    ($prefix:literal, $type:ty) => {
+        $crate::pg::call::export! {
+            plain concat!($prefix, "_distance") => $crate::types::distance::distance::<$type>;
+            plain concat!($prefix, "_similar") => $crate::types::distance::similar::<$type>;
+            plain concat!($prefix, "_within") => $crate::types::distance::within::<$type>;
+            guarded concat!($prefix, "_ball") => $crate::types::ball::construct::<$type>;
+            guarded concat!($prefix, "_ball_in") => $crate::types::ball::input::<$type>;
+            guarded concat!($prefix, "_ball_out") => $crate::types::ball::output::<$type>;
+            guarded concat!($prefix, "_ball_recv") => $crate::types::ball::receive::<$type>;
+            guarded concat!($prefix, "_ball_send") => $crate::types::ball::send::<$type>;
+            plain concat!($prefix, "_contained") => $crate::types::ball::contained::<$type>;
+            plain concat!($prefix, "_contains") => $crate::types::ball::contains::<$type>;
+            plain concat!($prefix, "_ball_similar") => $crate::types::ball::similar::<$type>;
+        }
+    };
+}
+
+/// Exports what belongs to a type of the extension's own: `PREFIX_in`, `PREFIX_cmp` and so on, and
+/// its distances. Its sort support function is exported where it is written.
+macro_rules! export_fingerprint {
+    ($prefix:literal, $type:ty) => {
+        $crate::pg::call::export! {
+            guarded concat!($prefix, "_in") => $crate::types::fingerprint::input::<$type>;
+            guarded concat!($prefix, "_out") => $crate::types::fingerprint::output::<$type>;
+            guarded concat!($prefix, "_recv") => $crate::types::fingerprint::receive::<$type>;
+            guarded concat!($prefix, "_send") => $crate::types::fingerprint::send::<$type>;
+            guarded concat!($prefix, "_from_bytea") => $crate::types::fingerprint::from_bytea::<$type>;
+            guarded concat!($prefix, "_from_bit") => $crate::types::fingerprint::from_bit::<$type>;
+            guarded concat!($prefix, "_to_bit") => $crate::types::fingerprint::to_bit::<$type>;
+            plain concat!($prefix, "_cmp") => $crate::types::fingerprint::compare::<$type>;
+            plain concat!($prefix, "_eq") => $crate::types::fingerprint::equal::<$type>;
+            plain concat!($prefix, "_ne") => $crate::types::fingerprint::not_equal::<$type>;
+            plain concat!($prefix, "_lt") => $crate::types::fingerprint::less::<$type>;
+            plain concat!($prefix, "_le") => $crate::types::fingerprint::less_or_equal::<$type>;
+            plain concat!($prefix, "_gt") => $crate::types::fingerprint::greater::<$type>;
+            plain concat!($prefix, "_ge") => $crate::types::fingerprint::greater_or_equal::<$type>;
+            plain concat!($prefix, "_hash") => $crate::types::fingerprint::hash::<$type>;
+            plain concat!($prefix, "_hash_extended") => $crate::types::fingerprint::hash_extended::<$type>;
+        }
+        $crate::types::export::export_distances!($prefix, $type);
+    };
+}
+
+pub(crate) use {export_distances, export_fingerprint};

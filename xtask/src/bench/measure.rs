@@ -1,0 +1,277 @@
+//! The measurements, in their order. Sides take turns within each round, so that what else happens
+//! on the machine falls on all of them alike.
+use super::corpus::{self, INSERTED, INSERTS, PROBES};
+use super::session::{Session, Time, least};
+use super::sides::{Probes, Query, Side};
+use crate::ui;
+use anyhow::{Result, ensure};
+use std::collections::BTreeMap;
+
+/// Memory of index builds, the same for all sides.
+pub const BUILD_MEMORY: &str = "1GB";
+/// PostgreSQL's default for the same.
+pub const DEFAULT_MEMORY: &str = "64MB";
+/// Radii beyond the one that an index guarantees by default.
+pub const WIDER: [u32; 2] = [8, 12];
+/// Time, in seconds, that the probes of one slow query may take together.
+const SLOW_LIMIT: f64 = 1.0;
+
+/// What one run over a table of some size has measured.
+#[derive(Default)]
+pub struct Measured {
+    /// Rows of the table.
+    pub rows: u64,
+    /// All repetitions by name: `probe/...` in seconds a probe, `build/...` in seconds, `size/...`
+    /// in bytes, `insert/...` in seconds and `wal/...` in bytes a statement. Behind `cpu/` stand
+    /// the times on a processor.
+    pub samples: BTreeMap<String, Vec<f64>>,
+    /// The plans that were measured.
+    pub plans: BTreeMap<String, String>,
+    /// What was compared, and how many results were the same on both sides.
+    pub agreed: BTreeMap<String, usize>,
+}
+
+impl Measured {
+    fn add(&mut self, name: &str, values: impl IntoIterator<Item = f64>) {
+        let samples = self.samples.entry(name.to_owned()).or_default();
+        samples.extend(values);
+    }
+
+    fn add_times(&mut self, name: &str, times: impl IntoIterator<Item = Time>) {
+        for time in times {
+            self.add(name, [time.wall]);
+            self.add(&format!("cpu/{name}"), time.cpu);
+        }
+    }
+
+    /// The smallest of a measurement's repetitions.
+    pub fn least(&self, name: &str) -> Option<f64> {
+        self.samples.get(name).map(|values| least(values))
+    }
+
+    /// Requires two sides to have found the same.
+    fn agree(&mut self, what: &str, ours: &[(i64, i64)], theirs: &[(i64, i64)]) -> Result<()> {
+        ensure!(
+            ours == theirs,
+            "{what}: neardup's index finds {}, the others {}, and not the same",
+            ours.len(),
+            theirs.len()
+        );
+        ensure!(!ours.is_empty(), "{what}: nothing was found");
+        self.agreed.insert(what.to_owned(), ours.len());
+        Ok(())
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    session: &'a mut Session,
+    measured: Measured,
+    /// What neardup's index finds within radius 3, as rows and as values.
+    rows_found: Vec<(i64, i64)>,
+    values_found: Vec<(i64, i64)>,
+}
+
+/// Loads a table of so many rows and measures all, `rounds` times what is done in rounds.
+pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
+    ui::step(format!("Loading {rows} rows"), || {
+        corpus::load_docs(session, rows)?;
+        corpus::load_permuted(session, rows)?;
+        corpus::load_rest(session, rows)
+    })?;
+    let mut run = Run {
+        session,
+        measured: Measured {
+            rows,
+            ..Measured::default()
+        },
+        rows_found: Vec::new(),
+        values_found: Vec::new(),
+    };
+    for round in 1..=rounds {
+        let step =
+            |side: Side, what: &str| format!("Round {round} of {rounds}, {}: {what}", side.label());
+        for side in Side::ALL {
+            ui::step(step(side, "build and search"), || {
+                run.build(side)?;
+                run.search(side)
+            })?;
+            if round == 1 && side == Side::Neardup {
+                ui::step("Sequential scans and wider radii", || run.slow())?;
+            }
+            if side != Side::Permuted {
+                ui::step(step(side, "insert"), || run.insert(side))?;
+            }
+            run.clear(side)?;
+        }
+    }
+    ui::step(format!("Builds with {DEFAULT_MEMORY}"), || {
+        run.small_builds()
+    })?;
+    Ok(run.measured)
+}
+
+impl Run<'_> {
+    fn build(&mut self, side: Side) -> Result<()> {
+        // Every side starts right after a checkpoint; whatever pages its build writes are logged
+        // since, and inserts need not log them whole again.
+        self.session.run("RESET ALL; CHECKPOINT")?;
+        self.session
+            .run(&format!("SET maintenance_work_mem = '{BUILD_MEMORY}'"))?;
+        if side == Side::Bare {
+            return Ok(());
+        }
+        let time = side.build(self.session)?;
+        let size = side.size(self.session)?;
+        self.measured
+            .add_times(&format!("build/{}", side.key()), [time]);
+        self.measured.add(&format!("size/{}", side.key()), [size]);
+        // Indexes on expressions have statistics of their own.
+        self.session.run(&format!("ANALYZE {}", side.table()))
+    }
+
+    fn search(&mut self, side: Side) -> Result<()> {
+        let query = |probes| match side {
+            Side::Neardup => Query::neardup(probes, 3),
+            Side::Blocks => Query::blocks(probes),
+            Side::Permuted => Query::permuted(probes),
+            Side::Bare | Side::Plain => Query::equality(probes),
+        };
+        if side == Side::Bare {
+            return Ok(());
+        }
+        let absent = Probes::absent(PROBES);
+        self.probe(&format!("{} absent", side.key()), &query(absent), absent)?;
+        let probes = Probes::planted(PROBES);
+        let query = query(probes);
+        self.probe(side.key(), &query, probes)?;
+        match side {
+            Side::Neardup => {
+                self.rows_found = query.rows(self.session)?;
+                self.values_found = query.values(self.session)?;
+            }
+            Side::Blocks => {
+                let theirs = query.rows(self.session)?;
+                self.measured
+                    .agree("rows within 3", &self.rows_found, &theirs)?;
+            }
+            Side::Permuted => {
+                let theirs = query.values(self.session)?;
+                self.measured
+                    .agree("values within 3", &self.values_found, &theirs)?;
+            }
+            Side::Bare | Side::Plain => {}
+        }
+        Ok(())
+    }
+
+    /// Times a query of so many probes.
+    fn probe(&mut self, name: &str, query: &Query, probes: Probes) -> Result<()> {
+        query.set(self.session)?;
+        let count = query.count();
+        let plan = self.session.plan(&count, query.plan)?;
+        let times = self.session.times(&count)?;
+        let each = times
+            .into_iter()
+            .map(|time| time.divided(probes.count as f64));
+        self.measured.add_times(&format!("probe/{name}"), each);
+        self.measured.plans.insert(name.to_owned(), plan);
+        Ok(())
+    }
+
+    /// What takes long is measured with fewer probes, and compared with the index.
+    fn slow(&mut self) -> Result<()> {
+        self.sequential("sequential", 3, |probes| Query::sequential(probes, 3))?;
+        self.sequential("bit_count", 3, |probes| Query::bit_count(probes, 3))?;
+        for radius in WIDER {
+            let ours = |probes| Query::neardup(probes, radius);
+            let probes = self.affordable(ours)?;
+            self.probe(&format!("neardup {radius}"), &ours(probes), probes)?;
+            let name = format!("sequential {radius}");
+            self.sequential(&name, radius, |probes| Query::sequential(probes, radius))?;
+        }
+        Ok(())
+    }
+
+    fn sequential(
+        &mut self,
+        name: &str,
+        radius: u32,
+        query: impl Fn(Probes) -> Query,
+    ) -> Result<()> {
+        let probes = self.affordable(&query)?;
+        self.probe(name, &query(probes), probes)?;
+        let theirs = query(probes).rows(self.session)?;
+        let ours = Query::neardup(probes, radius).rows(self.session)?;
+        self.measured
+            .agree(&format!("rows, {name}"), &ours, &theirs)
+    }
+
+    /// How many probes of a query may be made, going by the time of one.
+    fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
+        query(Probes::planted(1)).set(self.session)?;
+        let one = query(Probes::planted(1)).count();
+        self.session.timed(&one)?;
+        let time = self.session.timed(&one)?.wall;
+        Ok(Probes::planted(
+            ((SLOW_LIMIT / time) as u64).clamp(1, PROBES),
+        ))
+    }
+
+    /// Statements one after the other, so that the share of splits is that of a growing table and
+    /// not of one that has just been built. Counted is a statement's share of all.
+    fn insert(&mut self, side: Side) -> Result<()> {
+        self.session.run("RESET ALL")?;
+        let (key, share) = (side.key(), INSERTS as f64);
+        let (mut time, mut wal) = (Time::ZERO, 0.0);
+        for statement in 0..INSERTS {
+            let before = self.session.wal()?;
+            let insert = format!("INSERT INTO docs SELECT id, fp FROM fresh_{statement}");
+            let taken = self.session.timed(&insert)?;
+            let bytes = (self.session.wal()? - before) as f64;
+            if statement == 0 {
+                self.measured
+                    .add_times(&format!("insert/{key} first"), [taken]);
+                self.measured.add(&format!("wal/{key} first"), [bytes]);
+            }
+            time = time.plus(taken);
+            wal += bytes;
+        }
+        let time = time.divided(share);
+        self.measured.add_times(&format!("insert/{key}"), [time]);
+        self.measured.add(&format!("wal/{key}"), [wal / share]);
+        let expected = self.measured.rows + INSERTS * INSERTED;
+        let count: i64 = self.session.value("SELECT count(*) FROM docs")?;
+        ensure!(
+            count.cast_unsigned() == expected,
+            "{count} rows, not {expected}"
+        );
+        Ok(())
+    }
+
+    /// Drops the indexes and cuts the table back to what was loaded.
+    fn clear(&mut self, side: Side) -> Result<()> {
+        side.drop(self.session)?;
+        if side == Side::Permuted {
+            return Ok(());
+        }
+        let rows = self.measured.rows;
+        self.session
+            .run(&format!("DELETE FROM docs WHERE id >= {rows}"))?;
+        self.session.run("VACUUM docs")
+    }
+
+    /// Builds that have to sort outside memory when the table is large.
+    fn small_builds(&mut self) -> Result<()> {
+        for side in [Side::Neardup, Side::Blocks, Side::Plain] {
+            self.session.run("RESET ALL; CHECKPOINT")?;
+            self.session
+                .run(&format!("SET maintenance_work_mem = '{DEFAULT_MEMORY}'"))?;
+            let time = side.build(self.session)?;
+            self.measured
+                .add_times(&format!("build/{} small", side.key()), [time]);
+            side.drop(self.session)?;
+        }
+        Ok(())
+    }
+}

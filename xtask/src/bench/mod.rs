@@ -1,0 +1,141 @@
+//! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
+//! each line means.
+mod corpus;
+mod machine;
+mod measure;
+mod report;
+mod session;
+mod sides;
+
+use crate::{cargo, extension, private, ui};
+use anyhow::{Context, Result, bail};
+use machine::Machine;
+use neardup_pgserver::{Lock, Server, stop_leftovers};
+use serde_json::{Value, json};
+use session::Session;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What can be chosen on the command line.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Rows of the table
+    #[arg(long, default_value_t = SMALL, value_parser = clap::value_parser!(u64).range(corpus::FEWEST..))]
+    rows: u64,
+    /// One million rows and then ten million; takes half an hour and 15 GB of disk
+    #[arg(long, conflicts_with = "rows")]
+    full: bool,
+    /// How often builds, searches and inserts are repeated
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Where to write the results as JSON [default: bench/ROWS.json in the target folder]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+const SMALL: u64 = 1_000_000;
+const LARGE: u64 = 10_000_000;
+/// The server's name.
+const PURPOSE: &str = "bench";
+
+/// Runs the benchmark.
+pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> {
+    let private = private::prepare(pg_config)?;
+    let dir = &private.instance.data_root;
+    let Some(_lock) = Lock::try_take(dir, PURPOSE)? else {
+        bail!("another cargo xtask bench is running");
+    };
+    stop_leftovers(dir, PURPOSE)?;
+    let sizes = if options.full {
+        vec![SMALL, LARGE]
+    } else {
+        vec![options.rows]
+    };
+    let mut results = Vec::new();
+    for &rows in &sizes {
+        let settings = settings(rows);
+        let result = {
+            let server = ui::step("Starting a server for the benchmark", || {
+                let pairs: Vec<(&str, &str)> = settings
+                    .iter()
+                    .map(|(name, value)| (*name, value.as_str()))
+                    .collect();
+                Server::temporary(&private.instance, PURPOSE, &pairs)
+            })?;
+            bench(&server, rows, options.rounds, &settings)?
+        };
+        results.push(result);
+    }
+    let name = sizes
+        .iter()
+        .map(u64::to_string)
+        .collect::<Vec<_>>()
+        .join("-");
+    let path = match &options.json {
+        Some(path) => path.clone(),
+        None => cargo::target_dir()?.join("bench").join(name + ".json"),
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    let text = serde_json::to_string_pretty(&json!({ "runs": results }))? + "\n";
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    ui::note(format!("written to {}", path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures on one server, prints the table and returns the same and more as JSON.
+fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let load = [machine::load()];
+    let measured = measure::run(&mut session, rows, rounds)?;
+    let load = [load[0], machine::load()];
+    println!("\n{rows} rows; {}", machine.line());
+    let listed: Vec<String> = settings
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    println!("{}", listed.join(", "));
+    println!(
+        "One thread, warm cache; the least of all repetitions in {rounds} rounds. Ratio: theirs to \
+         neardup's, above 1 neardup is better; by CPU time it leaves out waiting for the disk and for \
+         other programs."
+    );
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+    println!("\n{}", report::table(&measured));
+    let mut json = report::json(&measured);
+    json["machine"] = machine.json();
+    json["load"] = json!(load);
+    json["rounds"] = json!(rounds);
+    json["settings"] = settings
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .collect();
+    Ok(json)
+}
+
+/// Settings of the server. All that is measured fits into its memory; no checkpoint and no
+/// background work comes in between; a query uses one process and no compiled expressions.
+fn settings(rows: u64) -> Vec<(&'static str, String)> {
+    // Table and indexes of one side, and the table below a quarter of it: above that a sequential
+    // scan reads through a small ring of buffers.
+    let buffers = (rows * 256 / (1 << 20)).max(512);
+    let fixed = [
+        ("max_parallel_workers_per_gather", "0"),
+        ("max_parallel_maintenance_workers", "0"),
+        ("jit", "off"),
+        ("autovacuum", "off"),
+        ("checkpoint_timeout", "1h"),
+        ("max_wal_size", "32GB"),
+    ];
+    let mut settings = vec![("shared_buffers", format!("{buffers}MB"))];
+    settings.extend(fixed.map(|(name, value)| (name, value.to_owned())));
+    settings
+}
