@@ -200,9 +200,11 @@ fn each_damage_is_an_error_with_a_way_out() -> Outcome {
             assert_eq!(code(&error), *expected, "{what}: {error:?}");
             if *expected != BROKEN_FILE {
                 let error = error.as_db_error().context("an error of the server's")?;
-                assert!(error.message().contains("\"docs_fp\""), "{what}: {error:?}");
+                let name = format!("case_{case}.docs_fp");
+                assert!(error.message().contains(&name), "{what}: {error:?}");
                 let hint = error.hint().unwrap_or_default();
-                assert!(hint.contains("REINDEX INDEX docs_fp"), "{what}: {error:?}");
+                let repair = format!("REINDEX INDEX {name}");
+                assert!(hint.contains(&repair), "{what}: {error:?}");
                 assert!(error.detail().is_some(), "{what}: {error:?}");
             }
             touch_everything(&mut client, what)?;
