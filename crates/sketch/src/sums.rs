@@ -128,23 +128,6 @@ pub(crate) struct PositionalCount {
     len: u64,
 }
 
-impl Default for PositionalCount {
-    fn default() -> Self {
-        Self {
-            pending: [0; 16],
-            pending_len: 0,
-            ones: 0,
-            twos: 0,
-            fours: 0,
-            eights: 0,
-            sixteens: [0; 8],
-            sixteens_added: 0,
-            wide: [0; 64],
-            len: 0,
-        }
-    }
-}
-
 /// Bit j of a byte, moved to byte j of a word.
 const SPREAD: [u64; 256] = {
     let mut table = [0; 256];
@@ -168,6 +151,20 @@ const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
 }
 
 impl PositionalCount {
+    /// No words.
+    const EMPTY: Self = Self {
+        pending: [0; 16],
+        pending_len: 0,
+        ones: 0,
+        twos: 0,
+        fours: 0,
+        eights: 0,
+        sixteens: [0; 8],
+        sixteens_added: 0,
+        wide: [0; 64],
+        len: 0,
+    };
+
     /// Adds one word.
     #[inline]
     pub fn add(&mut self, word: u64) {
@@ -255,7 +252,7 @@ impl<const W: usize> GroupedSums<W> {
     /// `weight`: from a number of occurrences, at least 1.
     pub fn new(weight: fn(u64) -> u64) -> Self {
         Self {
-            groups: std::array::from_fn(|_| std::array::from_fn(|_| PositionalCount::default())),
+            groups: [const { [PositionalCount::EMPTY; W] }; GROUPS],
             rest: BitSums::default(),
             weight,
         }
@@ -298,7 +295,7 @@ mod tests {
             words in prop::collection::vec(any::<u64>(), 0..600),
             repeat in 1_usize..12,
         ) {
-            let mut counted = PositionalCount::default();
+            let mut counted = PositionalCount::EMPTY;
             let mut expected = [0_u64; 64];
             for &word in words.iter().cycle().take(words.len() * repeat) {
                 counted.add(word);
@@ -332,7 +329,7 @@ mod tests {
 
     #[test]
     fn byte_counters_do_not_overflow() {
-        let mut counted = PositionalCount::default();
+        let mut counted = PositionalCount::EMPTY;
         for _ in 0..100_000 {
             counted.add(u64::MAX);
         }
