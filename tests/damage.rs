@@ -255,7 +255,6 @@ fn right_links_in_a_circle_are_an_error_to_every_statement() -> Outcome {
 }
 
 #[test]
-#[ignore = "a descent that finds a right link on the root begins again from the root, for ever"]
 fn a_right_link_on_the_root_is_an_error_that_comes_soon() -> Outcome {
     with(own_server("root", &[("fsync", "off")])?, |server| {
         damaged(server, 1, |_, pages| {
