@@ -284,7 +284,7 @@ mod tests {
         ) {
             // The two words differ in which features they tell apart.
             let hashes: Vec<[u64; 2]> = (hashes.iter())
-                .map(|&h| [h / 7, if spread { h << 52 | h % 50 } else { h % 50 }])
+                .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
                 .collect();
             let mut counts = FeatureCounts::with_max_slots(1024);
             counts.reset(0);

@@ -178,6 +178,20 @@ EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM q256 a JOIN d256 b ON a.fp <~> b.fp <
 EXPLAIN (COSTS OFF) SELECT id FROM d256 WHERE fp <~> repeat('0', 64)::fingerprint256 <= 31 ORDER BY fp <~> repeat('0', 64)::fingerprint256 LIMIT 10;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
+-- Hashes that stand in columns of other types, by an index on the cast
+CREATE TABLE raw AS SELECT id, fp::bytea AS hash, md5(id::text)::uuid AS u, fp::bit(256) AS bits FROM d256;
+CREATE INDEX ON raw USING neardup ((hash::fingerprint256));
+CREATE INDEX ON raw USING neardup ((u::fingerprint128));
+CREATE INDEX ON raw USING neardup ((bits::fingerprint256));
+ANALYZE raw;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM raw WHERE u::fingerprint128 <~> 'c4ca4238-a0b9-2382-0dcc-509a6f75849b'::uuid::fingerprint128 <= 6;
+SELECT (SELECT array_agg(id ORDER BY id) FROM raw WHERE hash::fingerprint256 <~> q.fp <= 31) = t.ids AS by_bytea, (SELECT array_agg(id ORDER BY id) FROM raw WHERE bits::fingerprint256 <~> q.fp <= 31) = t.ids AS by_bit,
+       (SELECT array_agg(id) FROM raw WHERE u::fingerprint128 <~> md5(q.id::text)::uuid::fingerprint128 <= 6) = ARRAY[q.id] AS by_uuid
+FROM q256 q JOIN (SELECT query, array_agg(id ORDER BY id) AS ids FROM t256 WHERE distance <= 31 GROUP BY query) t ON t.query = q.id WHERE q.id = 1;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
 CREATE FUNCTION estimate(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
