@@ -54,10 +54,22 @@ fn returned(call: &mut Call, fingerprint: Option<impl Fingerprint>) -> Datum {
     }
 }
 
+/// Raises an error if the memory that a long text usually takes cannot be had: in the midst of the
+/// work a failing allocation would end the server's process.
+fn require_memory(length: usize) {
+    // Some three times the text, which is also what the worst of ordinary texts take.
+    const FACTOR: usize = 3;
+    const LONG: usize = 1 << 20;
+    if length > LONG && Vec::<u8>::new().try_reserve_exact(FACTOR * length).is_err() {
+        UserError::out_of_memory().raise();
+    }
+}
+
 /// The fingerprint of a text; NULL if it has no word.
 fn of_text<T: Simhash>(call: &mut Call) -> Datum {
     // SAFETY: declared to take text.
     let text = unsafe { text::utf8(call.arg(0)) };
+    require_memory(text.len());
     let fingerprint = T::of_text(&text, &mut || {
         pgrx::check_for_interrupts!();
     });
