@@ -344,7 +344,11 @@ impl<const N: usize> IndexSearch<N> {
             && self.index.layout.scope_columns == 0
         {
             // The usual case of a nested loop, which begins anew for each outer row.
-            let plan = plan_of(&self.index.meta, &self.index.design, near.radius, self.rows);
+            let plan = if scan.plan().radius == near.radius {
+                scan.plan().clone()
+            } else {
+                plan_of(&self.index.meta, &self.index.design, near.radius, self.rows)
+            };
             scan.restart(plan, near.center);
             return;
         }

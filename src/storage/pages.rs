@@ -12,6 +12,14 @@ use super::wal;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
+unsafe extern "C-unwind" {
+    // The two calls that each page costs besides its pin. On a buffer that is pinned, with the few
+    // locks that the tree holds, they raise no error; so they are declared here without the wrapper
+    // that pgrx puts around C functions, which makes a place to return to for each call.
+    fn LockBuffer(buffer: pg_sys::Buffer, mode: core::ffi::c_int);
+    fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
+}
+
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
     "neardup needs pages of 8 kB"
@@ -198,7 +206,7 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: the buffer was pinned and locked by us.
-            unsafe { pg_sys::UnlockReleaseBuffer(self.buffer) }
+            unsafe { UnlockReleaseBuffer(self.buffer) }
         }
     }
 }
@@ -280,7 +288,7 @@ impl PageStore for IndexPages {
         let buffer = self.pin(block);
         prefetch(buffer);
         // SAFETY: the buffer is pinned.
-        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
+        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))
     }
 
@@ -288,7 +296,7 @@ impl PageStore for IndexPages {
     fn read_inner(&self, block: Block) -> ReadPage<'_> {
         let buffer = self.pin_recent(block);
         // SAFETY: the buffer is pinned.
-        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
+        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))
     }
 
@@ -299,7 +307,7 @@ impl PageStore for IndexPages {
         let buffer = page.0.buffer;
         core::mem::forget(page);
         // SAFETY: the buffer is pinned and locked by us; the pin stays.
-        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) };
+        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) };
         self.move_on(buffer);
     }
 
@@ -307,7 +315,7 @@ impl PageStore for IndexPages {
     fn write(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned.
-        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) };
+        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) };
         WritePage {
             locked: Locked::new(buffer, block),
             new: false,
