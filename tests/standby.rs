@@ -47,11 +47,10 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
         crowd::work(&conninfo, &CROWD, 1, false, || {
             let start = Instant::now();
             let mut searches = 0;
-            while start.elapsed() < Duration::from_secs(4) {
+            while searches <= 10 || start.elapsed() < Duration::from_secs(4) {
                 crowd::search(&mut reader, searches)?;
                 searches += 1;
             }
-            ensure!(searches > 10, "{searches} searches on the standby");
             Ok(())
         })?;
 
