@@ -290,3 +290,32 @@ fn a_scrollable_cursor_goes_back() -> Outcome {
     assert_eq!(forward, backward);
     Ok(())
 }
+
+#[test]
+fn pages_found_in_the_cache_are_counted() -> Outcome {
+    let (_database, mut client) = database()?;
+    // Each search looks at one page at least, found nearly always where it was last time.
+    Way::Index.set(&mut client)?;
+    let searches: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM asked WHERE ball IS NOT NULL AND radius >= 0",
+    )?;
+    for _ in 0..2 {
+        let search = "SELECT count(*) FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, p.radius)";
+        value::<i64>(&mut client, search)?;
+    }
+    let read = "SELECT pg_stat_get_xact_blocks_fetched('docs_fp'::regclass)";
+    let hit = "SELECT pg_stat_get_xact_blocks_hit('docs_fp'::regclass)";
+    client.batch_execute("BEGIN")?;
+    value::<i64>(
+        &mut client,
+        "SELECT count(*) FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, p.radius)",
+    )?;
+    let (read, hit): (i64, i64) = (value(&mut client, read)?, value(&mut client, hit)?);
+    client.batch_execute("COMMIT")?;
+    assert!(
+        searches > 50 && hit >= searches && read >= hit,
+        "{searches} searches, {read} pages, {hit} in the cache"
+    );
+    Ok(())
+}

@@ -1,4 +1,5 @@
 //! The index's pages in the server's keeping: locks and pins, the log, and bulk writing.
 pub mod bulk;
 pub mod pages;
+mod recent;
 mod wal;

@@ -9,6 +9,7 @@ use crate::plan::{Plan, next_within};
 use crate::store::{Held, PageStore};
 use crate::tree::{Rightwards, Tree};
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A row within the radius.
@@ -43,6 +44,11 @@ enum Next<const N: usize> {
     Nowhere,
 }
 
+/// Probes whose leaves are looked up together, before the first is read, so that the machine fetches
+/// all of them from memory at the same time. Four is what an index has by default; more would push
+/// each other out of a cache of 32 kB.
+const TOGETHER: usize = 4;
+
 /// A search by distance under way. It stands on no page between its steps.
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
@@ -59,6 +65,10 @@ pub struct Scan<const N: usize> {
     probe: usize,
     permuted: Key<N>,
     next: Next<N>,
+    /// The probes whose first leaves have been looked up, each with that leaf and the query as its
+    /// table has it, in its place modulo their number.
+    ahead: Range<usize>,
+    leaves_ahead: [(Block, Key<N>); TOGETHER],
     found: Vec<u16>,
 }
 
@@ -82,9 +92,11 @@ impl<const N: usize> Scan<N> {
             probe: 0,
             permuted: query,
             next: Next::Nowhere,
+            ahead: 0..0,
+            leaves_ahead: [(0, query); TOGETHER],
             found: Vec::new(),
         };
-        scan.start(0);
+        scan.begin();
         scan
     }
 
@@ -94,14 +106,14 @@ impl<const N: usize> Scan<N> {
         self.plan = plan;
         self.query = query;
         self.beyond = None;
-        self.start(0);
+        self.begin();
     }
 
     /// Looks in all scopes. The plan must be one that reads a table whole.
     pub fn in_all_scopes(mut self) -> Self {
         debug_assert!(self.plan.is_whole());
         self.in_scope = false;
-        self.start(0);
+        self.begin();
         self
     }
 
@@ -127,15 +139,56 @@ impl<const N: usize> Scan<N> {
         &self.plan
     }
 
+    fn begin(&mut self) {
+        self.ahead = 0..0;
+        self.start(0);
+    }
+
     fn start(&mut self, probe: usize) {
         self.probe = probe;
         self.next = Next::Nowhere;
-        if let Some(probe) = self.plan.probes.get(probe) {
-            self.permuted = self.design.tables()[usize::from(probe.table)].permute(&self.query);
-            if let Some(first) = self.first_key(0) {
-                self.next = Next::Descend(Position::before_key(probe.table, first));
+        let Some(table) = self.plan.probes.get(probe).map(|probe| probe.table) else {
+            return;
+        };
+        let known = self.ahead.contains(&probe);
+        let (leaf, permuted) = self.leaves_ahead[probe % TOGETHER];
+        self.permuted = if known {
+            permuted
+        } else {
+            self.design.tables()[usize::from(table)].permute(&self.query)
+        };
+        if let Some(first) = self.first_key(0) {
+            let position = Position::before_key(table, first);
+            self.next = if known {
+                Next::At(leaf, position)
+            } else {
+                Next::Descend(position)
+            };
+        }
+    }
+
+    /// Looks up the leaves of the probe under way and of those after it, as far as each is about
+    /// one prefix, and has them fetched. They may be split before they are read: then what has
+    /// moved is found by right links.
+    fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+        let first = self.probe;
+        let with_one_prefix = (self.plan.probes[first..].iter().take(TOGETHER))
+            .take_while(|probe| probe.threshold == 0 && probe.bits > 0);
+        let probes = first..first + with_one_prefix.count();
+        if probes.len() < 2 {
+            return Ok(());
+        }
+        for probe in probes.clone() {
+            self.start(probe);
+            if let Next::Descend(position) = self.next {
+                let leaf = tree.descend(&position, 0)?;
+                tree.store.soon(leaf);
+                self.leaves_ahead[probe % TOGETHER] = (leaf, self.permuted);
             }
         }
+        self.ahead = probes;
+        self.start(first);
+        Ok(())
     }
 
     /// The scope that is looked in; `None` if there are none, or all of them are.
@@ -166,6 +219,9 @@ impl<const N: usize> Scan<N> {
         tree: &Tree<'_, S, N>,
         matches: &mut Vec<Match<N>>,
     ) -> Result<bool> {
+        if matches!(self.next, Next::Descend(_)) && !self.ahead.contains(&self.probe) {
+            self.look_ahead(tree)?;
+        }
         let (mut block, position) = match self.next {
             Next::Nowhere => return Ok(false),
             Next::Descend(position) => (tree.descend(&position, 0)?, position),

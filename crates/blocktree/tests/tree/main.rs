@@ -352,6 +352,55 @@ fn threads_insert_search_and_vacuum_together() {
 }
 
 #[test]
+fn splits_between_the_steps_of_a_search_hide_nothing() {
+    // Leaves of 29 entries, whose places a search looks up some time before it reads them.
+    let design = Design::<16>::new(3, 4).unwrap();
+    let mut rng = StdRng::seed_from_u64(7);
+    let center: Key<16> = std::array::from_fn(|_| rng.random());
+    let near = |rng: &mut StdRng| {
+        let mut key = center;
+        for _ in 0..3 {
+            key[rng.random_range(0..16)] ^= 1 << rng.random_range(0..64);
+        }
+        key
+    };
+    for rounds in 0..8 {
+        let rows = (0..400).map(|i| {
+            (
+                Tid {
+                    block: i,
+                    offset: 1,
+                },
+                Some(near(&mut rng)),
+            )
+        });
+        let model: Model<16> = rows.collect();
+        let index = Index::build(design.clone(), &model, 1 << 20);
+        let plan = Rc::new(Plan::new(&index.design, 3, 1e9));
+        assert_eq!(plan.probes.len(), 4);
+        let (tree, inserting) = (index.tree(), index.tree());
+        let mut scan = Scan::new(index.design.clone(), plan, center);
+        let (mut matches, mut next) = (Vec::new(), 1_000);
+        while scan.step(&tree, &mut matches).unwrap() {
+            // A search that is outrun would never end.
+            for _ in 0..30 * rounds * u32::from(next < 3_000) {
+                let tid = Tid {
+                    block: next,
+                    offset: 1,
+                };
+                index.insert(&inserting, tid, Some(near(&mut rng)));
+                next += 1;
+            }
+        }
+        let mut found: Vec<Tid> = matches.iter().map(|row| row.tid).collect();
+        found.sort_unstable();
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "seen twice");
+        let there = found.iter().filter(|tid| tid.block < 1_000).count();
+        assert_eq!(there, model.len(), "round {rounds}");
+    }
+}
+
+#[test]
 fn a_crash_at_any_change_loses_no_row_that_was_there() {
     let mut rng = StdRng::seed_from_u64(6);
     let start = random_rows::<16>(&mut rng, 300);
