@@ -1,5 +1,5 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
-use neardup_blocktree::design::ENTRIES_PER_LEAF;
+use neardup_blocktree::leaf;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
@@ -146,14 +146,20 @@ impl Work {
             let relation = pg_sys::index_open(info.indexoid, no_lock);
             let work = with_words!(words_of(relation), N => {
                 let index = Index::<N>::open(relation);
-                let rows = rows_of(&index.meta, f64::from(info.pages));
-                let whole = Reads { descents: 1.0, leaves: (rows / ENTRIES_PER_LEAF).max(1.0) };
+                let all = rows_of(&index.meta, f64::from(info.pages));
+                // Of a scope that is given, its own rows only, however they are searched.
+                let rows = match search.scope {
+                    Scope::One(share) => all * share,
+                    Scope::Without | Scope::All => all,
+                };
+                let leaves = (rows / leaf::usual_count(N)).max(1.0);
+                let whole = Reads { descents: 1.0, leaves };
                 let bits = index.design.bits();
                 let within = |radius: u32| {
                     let plan = plan_of(&index.meta, &index.design, radius, rows);
                     Reads { descents: plan.descents, leaves: plan.leaves }
                 };
-                let work = match search.radius {
+                match search.radius {
                     // Scopes stand apart: without one, a table is read whole.
                     // Ordered, its rows are sorted before the first is given.
                     _ if search.scope == Scope::All && ordered => Work {
@@ -173,11 +179,6 @@ impl Work {
                         at_once(within(validate::near_radius(index.layout.fingerprint_words)))
                     }
                     Radius::Known(radius) => at_once(within(radius)),
-                };
-                match search.scope {
-                    // Of all leaves only those of the scope, however they are searched.
-                    Scope::One(share) => work.within_share(share),
-                    _ => work,
                 }
             });
             pg_sys::index_close(relation, no_lock);
@@ -185,17 +186,6 @@ impl Work {
                 to_first: work.to_first.times(search.times),
                 to_all: work.to_all.times(search.times),
             }
-        }
-    }
-
-    fn within_share(self, share: f64) -> Self {
-        let limit = |reads: Reads| Reads {
-            leaves: (reads.leaves * share).max(reads.descents),
-            ..reads
-        };
-        Work {
-            to_first: limit(self.to_first),
-            to_all: limit(self.to_all),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Searching an index for what scan keys ask: conditions, and the ways in which rows are found.
 use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::leaf;
 use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::scan::{AllRows, Match, Row, Scan};
 use pgrx::pg_sys;
@@ -146,6 +147,8 @@ struct IndexSearch<const N: usize> {
     index: Index<N>,
     /// Rows in the index when the scan began, for choosing plans.
     rows: f64,
+    /// A scope and, about, the rows that it had when it was looked at first.
+    rows_of_scope: Option<(u64, f64)>,
     source: Source<N>,
     /// Conditions that the source does not see to.
     also: Vec<Condition<N>>,
@@ -235,7 +238,8 @@ impl<const N: usize> IndexSearch<N> {
         self.matches.clear();
         let index = &self.index;
         let tree = index.tree();
-        let plan = |radius| plan_of(&index.meta, &index.design, radius, self.rows);
+        let among = self.rows_searched();
+        let plan = |radius| plan_of(&index.meta, &index.design, radius, among);
         // Rows that were found a while ago on many leaves are looked up again one by one where it
         // matters that they are still there: what VACUUM has taken away nobody can see.
         let still_there = |row: &Row<N>| match row.fingerprint {
@@ -322,14 +326,46 @@ impl<const N: usize> IndexSearch<N> {
         self.scope.is_none() && self.index.layout.scope_columns > 0
     }
 
-    fn scan_from(&self, center: Key<N>, radius: u32) -> Scan<N> {
+    /// Rows, about, among which is searched.
+    fn rows_searched(&self) -> f64 {
+        match (self.scope, self.rows_of_scope) {
+            (Some(scope), Some((known, rows))) if scope == known => rows,
+            _ => self.rows,
+        }
+    }
+
+    /// Learns how many rows the scope has: where they stand on few leaves, these are read and no
+    /// others.
+    fn measure_scope(&mut self) {
+        let Some(scope) = self.scope else { return };
+        if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
+            return;
+        }
+        let (mut first, mut last) = ([0; N], [u64::MAX; N]);
+        (first[0], last[0]) = (scope, scope);
+        let (from, to) = (Position::before_key(0, first), Position::after_key(0, last));
+        let leaves = self
+            .index
+            .sound(self.index.tree().leaves_between(&from, &to));
+        let rows = (leaves * leaf::usual_count(N)).min(self.rows);
+        self.rows_of_scope = Some((scope, rows));
+    }
+
+    /// The key that is searched for.
+    fn query(&self, center: Key<N>) -> Key<N> {
         let mut query = center;
         if let Some(scope) = self.scope {
             query[0] = scope;
         }
+        query
+    }
+
+    fn scan_from(&mut self, center: Key<N>, radius: u32) -> Scan<N> {
+        self.measure_scope();
+        let query = self.query(center);
         let Index { design, meta, .. } = &self.index;
         if !self.in_all_scopes() {
-            let plan = plan_of(meta, design, radius, self.rows);
+            let plan = plan_of(meta, design, radius, self.rows_searched());
             return Scan::new(design.clone(), plan, query);
         }
         // Scopes stand apart, so that a table can only be read whole, as for all distances.
@@ -340,16 +376,22 @@ impl<const N: usize> IndexSearch<N> {
     }
 
     fn search(&mut self, near: Condition<N>) {
+        self.measure_scope();
+        let (query, rows, all) = (
+            self.query(near.center),
+            self.rows_searched(),
+            self.in_all_scopes(),
+        );
         if let Source::Near(scan) = &mut self.source
-            && self.index.layout.scope_columns == 0
+            && !(all || scan.is_in_all_scopes())
         {
             // The usual case of a nested loop, which begins anew for each outer row.
-            let plan = if scan.plan().radius == near.radius {
+            let plan = if scan.plan().radius == near.radius && self.scope.is_none() {
                 scan.plan().clone()
             } else {
-                plan_of(&self.index.meta, &self.index.design, near.radius, self.rows)
+                plan_of(&self.index.meta, &self.index.design, near.radius, rows)
             };
-            scan.restart(plan, near.center);
+            scan.restart(plan, query);
             return;
         }
         self.source = Source::Near(self.scan_from(near.center, near.radius));
@@ -415,6 +457,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
         Box::new(IndexSearch {
             index,
             rows,
+            rows_of_scope: None,
             source: Source::Nothing,
             also: Vec::new(),
             scope: None,

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use neardup_blocktree::design::{Design, ENTRIES_PER_LEAF};
+use neardup_blocktree::design::Design;
+use neardup_blocktree::leaf;
 use neardup_blocktree::meta::{self, Meta, MetaError, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
@@ -111,7 +112,7 @@ impl<const N: usize> Index<N> {
 
 /// The number of rows in an index of so many blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
-    ENTRIES_PER_LEAF * blocks / f64::from(meta.tables.max(1))
+    leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
 
 /// The name of an open relation, quoted and with its schema where a statement needs that.

@@ -6,15 +6,13 @@
 //! the leading bits agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
 
 use crate::key::Key;
+use crate::leaf;
 
 /// The most tables an index may have. Each costs its share of space and of every insert.
 pub const MAX_TABLES: usize = 64;
 
 /// The largest guaranteed radius.
 pub const MAX_DISTANCE: u32 = 8;
-
-/// The entries of one leaf that a newly built index holds, about: what one page read looks at.
-pub const ENTRIES_PER_LEAF: f64 = 520.0;
 
 /// Why a combination of distance and blocks is no design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +158,7 @@ impl<const N: usize> Design<N> {
             .take_while(|&blocks| Self::in_scope(scope, distance, blocks).is_ok())
             .find(|&blocks| {
                 let leading = f64::from((blocks - distance) * (bits / blocks));
-                rows / leading.exp2() <= 2.0 * ENTRIES_PER_LEAF
+                rows / leading.exp2() <= 2.0 * leaf::usual_count(N)
             })
             .unwrap_or(fewest)
     }

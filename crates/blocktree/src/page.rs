@@ -44,7 +44,12 @@ const ID: usize = PAGE_SIZE - 2;
 
 /// Bytes at the end of a page for keys of `N` words.
 pub const fn special_size<const N: usize>() -> usize {
-    8 * N + FIELDS
+    fields_size(N)
+}
+
+/// [`special_size`] of a number that is known only at run time.
+pub const fn fields_size(words: usize) -> usize {
+    8 * words + FIELDS
 }
 
 /// Bytes between the header and the fields at the end.

@@ -11,8 +11,9 @@
 //! A row that several tables would find is returned by the first of them alone, which the
 //! difference between its fingerprint and the query decides: nothing has to be remembered.
 
-use crate::design::{Design, ENTRIES_PER_LEAF, combinations};
+use crate::design::{Design, combinations};
 use crate::key::Key;
+use crate::leaf;
 
 /// What a probe of one table costs against reading on to the next leaf: the way down from the root.
 const DESCENT: f64 = 3.0;
@@ -72,7 +73,7 @@ pub struct Plan<const N: usize> {
 impl<const N: usize> Plan<N> {
     /// The cheapest plan for a radius in an index of `rows` rows.
     pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
-        let leaves = (rows / ENTRIES_PER_LEAF).max(1.0);
+        let leaves = (rows / leaf::usual_count(N)).max(1.0);
         let whole = Plan {
             radius,
             probes: vec![Probe::new(design, 0, 0, 0)],
@@ -375,7 +376,9 @@ mod tests {
                 "{radius} {rows}"
             );
         }
-        let within = |radius, rows| Plan::new(&design, radius, rows).cost() * 2.0 < rows / 520.0;
+        let within = |radius, rows| {
+            Plan::new(&design, radius, rows).cost() * 2.0 < rows / leaf::usual_count(1)
+        };
         assert!(within(8, 1e6) && within(12, 1e7));
     }
 

@@ -117,6 +117,11 @@ impl<const N: usize> Scan<N> {
         self
     }
 
+    /// Whether rows of all scopes are looked at.
+    pub fn is_in_all_scopes(&self) -> bool {
+        !self.in_scope
+    }
+
     /// Begins anew with the same query, for what lies beyond a distance.
     pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: u32) {
         self.restart(plan, self.query);

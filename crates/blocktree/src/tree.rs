@@ -85,6 +85,41 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
+    /// The number of leaves, about, on which the entries from one position to another stand. Exact
+    /// if one inner page leads to all of them; else they are many, and what is told is how many
+    /// there would be below pages of the usual fill.
+    pub fn leaves_between(&self, from: &Position<N>, to: &Position<N>) -> Result<f64> {
+        let mut level = self.root.get().level;
+        let mut block = self.root.get().block;
+        let mut rightwards = Rightwards::<N>::default();
+        loop {
+            let page = self.store.read_inner(block);
+            self.expect(&page, level)?;
+            if page::is_left_of(&page, from) {
+                block = rightwards.next(&page, block)?;
+                drop(page);
+                self.store.pause();
+                continue;
+            }
+            let first = inner::search(&page, from);
+            let last = if page::is_left_of(&page, to) {
+                inner::count::<N>(&page)
+            } else {
+                inner::search(&page, to)
+            };
+            if level == 1 {
+                return Ok((last - first + 1) as f64);
+            }
+            if first < last {
+                let each = inner::usual_count::<N>().powi(i32::from(level) - 1);
+                return Ok((last - first) as f64 * each);
+            }
+            block = inner::child::<N>(&page, first);
+            level -= 1;
+            rightwards = Rightwards::default();
+        }
+    }
+
     /// Locks for changing the page on a level where a position belongs.
     pub(crate) fn lock(&self, position: &Position<N>, level: u16) -> Result<S::Write<'s>> {
         let root = self.root.get();

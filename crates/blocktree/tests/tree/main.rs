@@ -7,9 +7,10 @@ use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::page::PAGE_SIZE;
+use neardup_blocktree::leaf::usual_count;
+use neardup_blocktree::page::{self, PAGE_SIZE};
 use neardup_blocktree::plan::Plan;
-use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::scan::{AllRows, Scan, Walk};
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
@@ -195,6 +196,78 @@ fn a_scope_keeps_its_rows_to_itself() {
     assert_scopes_hold(&index, &model, &scopes, &mut rng);
 }
 
+fn leaves_of_scope<S: PageStore>(tree: &Tree<'_, S, 3>, scope: u64) -> f64 {
+    let from = Position::before_key(0, [scope, 0, 0]);
+    let to = Position::after_key(0, [scope, u64::MAX, u64::MAX]);
+    tree.leaves_between(&from, &to).unwrap()
+}
+
+#[test]
+fn the_leaves_between_two_positions_are_counted() {
+    let mut rng = StdRng::seed_from_u64(10);
+    let model = random_rows::<16>(&mut rng, 9_000);
+    let index = Index::build(Design::<16>::new(1, 2).unwrap(), &model, 1 << 24);
+    let tree = index.tree();
+    for i in 0..6_000 {
+        let key = some_key(&mut rng, &[]);
+        index.insert(
+            &tree,
+            Tid {
+                block: 9_000_000 + i,
+                offset: 1,
+            },
+            Some(key),
+        );
+    }
+    // Keeping the root of the build: its page has been split since.
+    let old = index.tree();
+    // Where each leaf of a table begins.
+    let mut starts = vec![Vec::new(); 2];
+    for (table, starts) in starts.iter_mut().enumerate() {
+        let mut walk = Walk::<16>::new(table as u16);
+        let mut start = Position::start_of(table as u16);
+        while let Some(block) = walk.next(&tree).unwrap() {
+            let leaf = index.store.read(block);
+            assert!(walk.pass(&leaf, block).unwrap());
+            starts.push(start);
+            if let Some(high) = page::high(&leaf) {
+                start = high;
+            }
+        }
+        assert!(starts.len() > 300);
+    }
+    let (mut exact, mut many) = (0, 0);
+    for _ in 0..3_000 {
+        let table = rng.random_range(0..2);
+        let starts = &starts[usize::from(table)];
+        let mut ends: [Key<16>; 2] = [some_key(&mut rng, &[]), some_key(&mut rng, &[])];
+        if rng.random_bool(0.5) {
+            // Near each other.
+            ends[1] = ends[0];
+            ends[1][0] ^= rng.random::<u64>() >> rng.random_range(1..12);
+        }
+        ends.sort_unstable();
+        let (from, to) = (
+            Position::before_key(table, ends[0]),
+            Position::after_key(table, ends[1]),
+        );
+        let at = |position: &Position<16>| starts.partition_point(|start| start <= position);
+        let expected = (at(&to) - at(&from) + 1) as f64;
+        for tree in [&tree, &old] {
+            let leaves = tree.leaves_between(&from, &to).unwrap();
+            if leaves < 40.0 {
+                // Below one inner page; an old root may have a split one to its right.
+                assert!(leaves == expected || leaves < expected && expected > 10.0);
+                exact += u32::from(leaves == expected);
+            } else {
+                assert!(expected > 1.0, "{leaves} {expected}");
+                many += 1;
+            }
+        }
+    }
+    assert!(exact > 1_000 && many > 1_000, "{exact} {many}");
+}
+
 /// Searches in one scope, in all of them, and for all rows of one.
 fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &mut StdRng) {
     index.check();
@@ -216,8 +289,11 @@ fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &m
                 .filter(|&(_, _, distance)| distance <= radius)
                 .collect()
         };
-        let estimate = [1.0, 1e5, 1e9][rng.random_range(0..3)];
-        assert_eq!(index.search(&query, radius, estimate), within(false));
+        // As many rows as the tree says that the scope has, and as few and many as it never would.
+        let leaves = leaves_of_scope(&tree, query[0]);
+        for estimate in [leaves * usual_count(3), 1.0, 1e5, 1e9] {
+            assert_eq!(index.search(&query, radius, estimate), within(false));
+        }
 
         let whole = Rc::new(Plan::new(&index.design, index.design.bits(), 1.0));
         let mut scan = Scan::new(index.design.clone(), whole, query).in_all_scopes();
