@@ -249,6 +249,14 @@ impl<const N: usize> Scan<N> {
                 what: "leaf of another table",
             });
         }
+        // A table read whole goes on to the right. Measured: a fifth to a quarter less time with keys
+        // of one or two words; leaves of longer ones come no faster than they do by themselves.
+        if N <= 2
+            && self.plan.probes[self.probe].bits == 0
+            && let Some(right) = page::right(&leaf)
+        {
+            tree.store.soon(right);
+        }
         self.collect(&leaf, matches);
         // The way on is read in the same look as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
