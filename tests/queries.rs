@@ -1,7 +1,7 @@
 //! Queries of every kind that reach the index: joins, subqueries, several conditions, NULL.
 use crate::support::Outcome;
 use crate::support::data::Shape;
-use crate::support::oracle::{Way, assert_way};
+use crate::support::oracle::{Way, assert_way, plan_with_costs};
 use crate::support::table::{FINGERPRINT, Table, value};
 use anyhow::Result;
 use neardup_tests::Database;
@@ -317,5 +317,34 @@ fn pages_found_in_the_cache_are_counted() -> Outcome {
         searches > 50 && hit >= searches && read >= hit,
         "{searches} searches, {read} pages, {hit} in the cache"
     );
+    Ok(())
+}
+
+#[test]
+fn a_join_is_priced_by_its_radius() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT n AS id, hashint8extended(n, 1)::fingerprint AS fp \
+             FROM generate_series(1::bigint, 200000) AS n; \
+         CREATE TABLE asked AS SELECT * FROM docs WHERE id % 1000 = 0; \
+         CREATE INDEX docs_fp ON docs USING neardup (fp); ANALYZE",
+    )?;
+    let condition =
+        |radius: &str| format!("SELECT * FROM asked a JOIN docs d ON d.fp <~> a.fp <= {radius}");
+    let mut cost = |query: &str| -> anyhow::Result<f64> {
+        assert_way(&mut client, Way::Index, "docs_fp", query)?;
+        let plan = plan_with_costs(&mut client, query)?;
+        // The first line is the join: "Nested Loop  (cost=0.00..1234.56 rows=1 width=32)".
+        let cost = plan
+            .split("..")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        Ok(cost.unwrap_or_default().parse()?)
+    };
+    let costs = ["3", "8", "12", "30"].map(|radius| cost(&condition(radius)));
+    let costs: Vec<f64> = costs.into_iter().collect::<anyhow::Result<_>>()?;
+    assert!(costs.windows(2).all(|pair| pair[0] < pair[1]), "{costs:?}");
+    assert!(costs[2] > 5.0 * costs[0], "{costs:?}");
     Ok(())
 }

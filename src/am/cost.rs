@@ -7,6 +7,7 @@ use super::keys::with_words;
 use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
 use crate::pg::compat;
+use crate::planner::selectivity;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
@@ -282,23 +283,17 @@ impl Search {
                 return;
             }
             let clause = clause.cast::<pg_sys::OpExpr>();
-            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Const>();
+            let argument = pg_sys::list_nth((*clause).args, 1).cast();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            let is_constant =
-                (*argument).xpr.type_ == pg_sys::NodeTag::T_Const && !(*argument).constisnull;
-            // A ball is its centre and then its radius; for classes of balls ~= takes one too.
-            let is_ball = is_constant && (*argument).constlen > 8 && !(*argument).constbyval;
             let radius = match strategy as u16 {
                 validate::EQUAL => Radius::Known(0),
-                validate::WITHIN if is_ball => {
-                    let at = (*argument).constlen as usize - 8;
-                    let ball = (*argument).constvalue.cast_mut_ptr::<u8>();
-                    let radius = ball.add(at).cast::<i32>().read();
-                    Radius::Known(u32::try_from(radius).unwrap_or(0))
-                }
-                validate::NEAR => Radius::Default,
-                _ => Radius::Unknown,
+                strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
+                    // Nothing lies within a radius below zero.
+                    Some(radius) => Radius::Known(radius.clamp(0, u32::MAX.into()) as u32),
+                    None if strategy == validate::NEAR => Radius::Default,
+                    None => Radius::Unknown,
+                },
             };
             self.radius = match (self.radius, radius) {
                 (Radius::Known(a), Radius::Known(b)) => Radius::Known(a.min(b)),

@@ -3,16 +3,15 @@ use core::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use neardup_blocktree::build::Fill;
-use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES};
+use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES, default_distance};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use super::keys::Layout;
 use crate::pg::compat::int_option;
 use crate::pg::errors::UserError;
 
-/// The radius that an index guarantees unless it is told otherwise: the conventional threshold
-/// for 64-bit simhashes (Manku, Jain, Das Sarma, WWW 2007).
-const DEFAULT_DISTANCE: c_int = 3;
+/// What goes by the width of the fingerprints.
+const DEFAULT_DISTANCE: c_int = -1;
 const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
@@ -22,6 +21,7 @@ const MIN_FILL: c_int = 50;
 struct Options {
     /// The header of a variable-length value.
     length: i32,
+    /// Below 0: chosen by the width.
     distance: c_int,
     /// 0: chosen by the number of rows.
     blocks: c_int,
@@ -98,14 +98,15 @@ pub unsafe extern "C-unwind" fn parse(
         && validate
         && options.blocks != 0
     {
-        check(options.distance as u32, options.blocks as u32);
+        check(u32::try_from(options.distance).ok(), options.blocks as u32);
     }
     options.cast()
 }
 
 /// What an index is to be built with.
 pub struct BuildOptions {
-    distance: u32,
+    /// `None`: that of the width.
+    distance: Option<u32>,
     blocks: u32,
     /// How full its pages are to be.
     pub fill: Fill,
@@ -127,7 +128,7 @@ impl BuildOptions {
             ..Fill::default()
         };
         BuildOptions {
-            distance: distance as u32,
+            distance: u32::try_from(distance).ok(),
             blocks: blocks as u32,
             fill,
         }
@@ -136,31 +137,46 @@ impl BuildOptions {
     /// The design for so many rows, in an index of that layout.
     pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> Design<N> {
         let scope = layout.scope_words() > 0;
+        let distance = (self.distance)
+            .unwrap_or_else(|| default_distance(64 * layout.fingerprint_words as u32));
         let blocks = match self.blocks {
-            0 => Design::<N>::default_blocks(scope, self.distance, rows),
+            0 => Design::<N>::default_blocks(scope, distance, rows),
             blocks => blocks,
         };
-        Design::in_scope(scope, self.distance, blocks)
-            .unwrap_or_else(|error| refuse(self.distance, blocks, error))
+        Design::in_scope(scope, distance, blocks)
+            .unwrap_or_else(|error| refuse(distance, blocks, error))
     }
 }
 
-/// Raises an error unless the two make a design. Narrow fingerprints have the fewest designs, so
-/// what passes here may still be refused at build, but nothing that is refused here would do.
-fn check(distance: u32, blocks: u32) {
-    if let Err(error) = Design::<1>::new(distance, blocks) {
-        refuse(distance, blocks, error);
+/// Raises an error unless the two make a design for fingerprints of some width. The widest have the
+/// most designs, so that what passes here may still be refused at build, but nothing that is
+/// refused here would do.
+fn check(distance: Option<u32>, blocks: u32) {
+    const WIDEST: usize = 4;
+    let distances = match distance {
+        Some(distance) => [distance; 2],
+        None => [64, 64 * WIDEST as u32].map(default_distance),
+    };
+    let errors = distances.map(|distance| Design::<WIDEST>::new(distance, blocks).err());
+    if let [Some(error), Some(_)] = errors {
+        refuse(distances[0], blocks, error);
     }
 }
 
 fn refuse(distance: u32, blocks: u32, error: DesignError) -> ! {
     let detail = match error {
-        DesignError::DistanceTooLarge => format!("The largest distance is {MAX_DISTANCE}."),
+        DesignError::DistanceTooLarge(most) => {
+            format!("The largest distance of fingerprints of this width is {most}.")
+        }
         DesignError::BlocksOutOfRange => format!(
             "With distance {distance} a fingerprint needs at least {} blocks.",
             distance + 1
         ),
         DesignError::TooManyTables(tables) => {
+            let tables = match u32::try_from(tables) {
+                Ok(tables) => tables.to_string(),
+                Err(_) => "billions of".to_owned(),
+            };
             format!("These would need {tables} tables; an index can have {MAX_TABLES}.")
         }
     };

@@ -3,6 +3,6 @@ mod catalog;
 mod estimate;
 mod nodes;
 mod rewrite;
-mod selectivity;
+pub mod selectivity;
 mod statistics;
 mod within;

@@ -39,10 +39,19 @@ impl Way {
     }
 }
 
-/// The plan of a query, as EXPLAIN prints it.
+/// The plan of a query, as EXPLAIN prints it, without its costs.
 pub fn plan(client: &mut impl GenericClient, query: &str) -> Result<String> {
+    explained(client, &format!("EXPLAIN (COSTS OFF) {query}"))
+}
+
+/// The plan of a query with its costs, one line for each node and each condition.
+pub fn plan_with_costs(client: &mut impl GenericClient, query: &str) -> Result<String> {
+    explained(client, &format!("EXPLAIN {query}"))
+}
+
+fn explained(client: &mut impl GenericClient, statement: &str) -> Result<String> {
     let mut text = String::new();
-    for message in client.simple_query(&format!("EXPLAIN (COSTS OFF) {query}"))? {
+    for message in client.simple_query(statement)? {
         if let SimpleQueryMessage::Row(row) = message {
             text += row.get(0).unwrap_or_default();
             text.push('\n');
