@@ -14,3 +14,4 @@ mod scopes;
 mod servers;
 mod standby;
 mod support;
+mod torture;
