@@ -6,6 +6,7 @@ mod concurrency;
 mod crash;
 mod damage;
 mod exclusion;
+mod load;
 mod nearest;
 mod options;
 mod queries;

@@ -52,7 +52,7 @@ impl Job {
             }
             Work::Fill => ("insert with splits", place.insert(3_000)),
             Work::Change => ("update or delete", change(place, random)),
-            Work::Vacuum if random.below(6) == 0 => ("checkpoint", "CHECKPOINT".to_owned()),
+            Work::Vacuum if random.below(20) == 0 => ("checkpoint", "CHECKPOINT".to_owned()),
             Work::Vacuum => ("vacuum", format!("VACUUM (INDEX_CLEANUP ON) {table}")),
             Work::Build if random.below(2) == 0 => drop_other(table, ""),
             Work::Build => create_other(place, ""),
@@ -196,13 +196,15 @@ fn work_until(
     loop {
         let (doing, statement) = busy.job.next(&mut random);
         busy.set(doing);
-        let result = match busy.job.0 {
+        let mut result = match busy.job.0 {
             Work::Search => places::search(&mut client, busy.job.1, random.bits(), strict),
             _ => client.batch_execute(&statement).map_err(Into::into),
         };
+        if (result.as_ref()).is_err_and(|error| is_in_the_way(busy.job.1, error)) {
+            result = client.batch_execute("ROLLBACK").map_err(Into::into);
+        }
         match result {
             Err(error) if may_end && is_cut_off(&error) => return Ok(()),
-            Err(error) if is_in_the_way(busy.job.1, &error) => client.batch_execute("ROLLBACK")?,
             result => result.with_context(|| statement)?,
         }
         if done.load(Ordering::Relaxed) {

@@ -51,7 +51,7 @@ fn killed_at_random_moments_the_index_holds() -> Outcome {
         ("autovacuum_naptime", "1s"),
         ("log_line_prefix", "%m [%p] %b "),
     ];
-    let mut server = own_server(&format!("torture-{seed}"), &settings)?;
+    let mut server = own_server(&format!("killed-{seed}"), &settings)?;
     let mut tally = Tally::default();
     let result = torture(&mut server, rounds, seed, milliseconds, &mut tally);
     println!("{tally}");
