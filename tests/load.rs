@@ -7,7 +7,7 @@ use neardup_tests::{client_program, connect, own_server, setting};
 use std::path::Path;
 
 /// The scripts, and how often each comes.
-const SCRIPTS: [(&str, u32); 10] = [
+const SCRIPTS: [(&str, u32); 9] = [
     ("insert", 20),
     ("rollback", 2),
     ("update", 10),
@@ -17,7 +17,6 @@ const SCRIPTS: [(&str, u32); 10] = [
     ("nearest", 10),
     ("apart", 20),
     ("vacuum", 4),
-    ("reindex", 1),
 ];
 
 /// Of each client, unless `cargo xtask torture` says how long.

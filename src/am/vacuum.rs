@@ -5,6 +5,7 @@ use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
 use super::keys::with_words;
+use super::options::BuildOptions;
 use super::state::{Index, words_of};
 use crate::storage::pages::IndexPages;
 
@@ -29,10 +30,11 @@ pub unsafe extern "C-unwind" fn bulk_delete(
                 })
             })
         };
-        let (found, blocks) = with_words!(words_of(relation), N => {
+        let fill = BuildOptions::of(relation).fill;
+        let (found, blocks, free) = with_words!(words_of(relation), N => {
             let index = Index::<N>::with_pages(relation, pages);
-            let found = index.tree().vacuum(index.design.null_table(), is_dead);
-            (index.sound(found), index.pages.blocks())
+            let found = index.tree().vacuum(index.design.null_table(), fill, is_dead);
+            (index.sound(found), index.pages.blocks(), index.tree().free_pages())
         });
         let stats = or_new(stats);
         (*stats).num_pages = blocks;
@@ -40,6 +42,9 @@ pub unsafe extern "C-unwind" fn bulk_delete(
         (*stats).estimated_count = false;
         // Rows, not entries: each row stood in all tables.
         (*stats).tuples_removed += found.removed_rows as f64;
+        (*stats).pages_newly_deleted += found.freed_pages as pg_sys::BlockNumber;
+        (*stats).pages_deleted = free as pg_sys::BlockNumber;
+        (*stats).pages_free = free as pg_sys::BlockNumber;
         stats
     }
 }

@@ -32,8 +32,6 @@ pub struct IndexPages {
     logged: bool,
     /// The ring of buffers to read through; null for all of them.
     strategy: pg_sys::BufferAccessStrategy,
-    /// Whether to be held back between pages as `vacuum_cost_delay` asks.
-    vacuuming: bool,
     /// Whether to stay on the leaf whose rows are being used.
     staying: Cell<bool>,
     /// The buffer of that leaf, pinned but not locked; 0 for none.
@@ -52,13 +50,12 @@ impl IndexPages {
             relation,
             logged,
             strategy: core::ptr::null_mut(),
-            vacuuming: false,
             staying: Cell::new(false),
             stayed_on: Cell::new(0),
         }
     }
 
-    /// The same for a vacuum, with its ring of buffers and its delays.
+    /// The same for a vacuum, with its ring of buffers.
     ///
     /// # Safety
     /// As for [`IndexPages::new`]; the strategy is null or lives as long.
@@ -69,7 +66,6 @@ impl IndexPages {
         // SAFETY: the caller's promise.
         IndexPages {
             strategy,
-            vacuuming: true,
             ..unsafe { IndexPages::new(relation) }
         }
     }
@@ -332,6 +328,20 @@ impl PageStore for IndexPages {
         }
     }
 
+    fn try_write_alone(&self, block: Block) -> Option<WritePage<'_>> {
+        let buffer = self.pin(block);
+        // SAFETY: the buffer is pinned, once.
+        let locked = unsafe { pg_sys::ConditionalLockBufferForCleanup(buffer) };
+        if !locked {
+            // SAFETY: pinned by us.
+            unsafe { pg_sys::ReleaseBuffer(buffer) };
+        }
+        locked.then(|| WritePage {
+            locked: Locked::new(buffer, block),
+            new: false,
+        })
+    }
+
     fn allocate(&self) -> WritePage<'_> {
         // SAFETY: the relation is open.
         let buffer = unsafe { compat::extend_relation(self.relation) };
@@ -362,9 +372,10 @@ impl PageStore for IndexPages {
     #[inline]
     fn pause(&self) {
         pgrx::check_for_interrupts!();
-        if self.vacuuming {
-            // SAFETY: a vacuum holds no lock here, as `PageStore::pause` says.
-            unsafe { compat::vacuum_delay_point() };
-        }
+    }
+
+    fn rest(&self) {
+        // SAFETY: nothing is held here, as `PageStore::rest` says. Interrupts are looked after.
+        unsafe { compat::vacuum_delay_point() };
     }
 }

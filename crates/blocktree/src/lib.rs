@@ -8,7 +8,8 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
-//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`]: the algorithms over a store;
+//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
+//!   [`check`]: the algorithms over a store;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
@@ -21,6 +22,7 @@ pub mod inner;
 pub mod insert;
 pub mod key;
 pub mod leaf;
+pub mod merge;
 pub mod meta;
 pub mod nearest;
 pub mod page;

@@ -5,6 +5,7 @@ mod model;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::page::PAGE_SIZE;
@@ -47,11 +48,7 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
                 }
                 stays
             });
-            let stats = tree
-                .vacuum(index.design.null_table(), |tid| {
-                    dead.binary_search(&tid).is_ok()
-                })
-                .unwrap();
+            let stats = index.vacuum(|tid| dead.binary_search(&tid).is_ok());
             assert_eq!(stats.rows, model.len() as u64);
         } else {
             let known: Vec<Key<N>> = model.values().flatten().copied().collect();
@@ -314,7 +311,7 @@ fn threads_insert_search_and_vacuum_together() {
             let tree = Tree::<_, 16>::new(store, meta.root);
             for _ in 0..20 {
                 // Rows of the third writer with an odd number.
-                tree.vacuum(null_table, |tid| {
+                tree.vacuum(null_table, Fill::default(), |tid| {
                     tid.block > 3_000_000 && tid.block % 2 == 1
                 })
                 .unwrap();
@@ -345,7 +342,7 @@ fn threads_insert_search_and_vacuum_together() {
             .collect()
     });
     let dead = |tid: Tid| tid.block > 3_000_000 && tid.block % 2 == 1;
-    index.tree().vacuum(null_table, dead).unwrap();
+    index.vacuum(dead);
     let mut model = model;
     model.extend(added.into_iter().flatten().filter(|(tid, _)| !dead(*tid)));
     index.assert_equals(&model, &mut rng, 20);
@@ -382,10 +379,7 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
         index.store.crash_after(-1);
         if let Some(broken) = broken {
             // The row of the transaction that died may be in some tables; vacuum takes it away.
-            index
-                .tree()
-                .vacuum(index.design.null_table(), |tid| tid == broken)
-                .unwrap();
+            index.vacuum(|tid| tid == broken);
         }
         index.assert_equals(&model, &mut rng, 2);
     }

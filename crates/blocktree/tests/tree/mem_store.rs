@@ -70,6 +70,9 @@ fn height(page: &Page) -> u16 {
 
 fn hold(block: Block, page: &Page) {
     HELD.with_borrow_mut(|held| {
+        if page::kind(page) == Some(Kind::Free) {
+            return held.push((block, None));
+        }
         let highest = held.iter().filter_map(|(_, level)| *level).max();
         assert!(
             highest.is_none_or(|highest| height(page) > highest),
@@ -138,6 +141,13 @@ impl PageStore for MemStore {
 
     fn write_alone(&self, block: Block) -> Write {
         self.write(block)
+    }
+
+    fn try_write_alone(&self, block: Block) -> Option<Write> {
+        let guard = self.page(block).try_write_arc()?;
+        // Whoever does not wait may take pages in any order.
+        HELD.with_borrow_mut(|held| held.push((block, Some(page::level(&guard)))));
+        Some(Write(guard, block))
     }
 
     fn allocate(&self) -> Write {

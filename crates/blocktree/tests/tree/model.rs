@@ -6,10 +6,13 @@ use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::meta::Meta;
 use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::store::PageStore;
 use neardup_blocktree::sort::Rows;
 use neardup_blocktree::tree::Tree;
+use neardup_blocktree::vacuum::VacuumStats;
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
@@ -109,8 +112,20 @@ impl<const N: usize> Index<N> {
         rows
     }
 
+    /// Checks every invariant, and that no page has been lost but those that were new in a crash.
     pub fn check(&self) -> CheckStats {
-        self.tree().check(&self.design, |_, _, _| ()).unwrap()
+        let tree = self.tree();
+        let stats = tree.check(&self.design, |_, _, _| ()).unwrap();
+        let known = 1 + stats.leaves + stats.inner_pages + tree.free_pages();
+        let unused = (0..self.store.blocks()).filter(|&block| *self.store.read(block) == [0; PAGE_SIZE]);
+        assert_eq!(known + unused.count() as u64, u64::from(self.store.blocks()));
+        stats
+    }
+
+    /// Takes rows away.
+    pub fn vacuum(&self, is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
+        let (tree, null_table) = (self.tree(), self.design.null_table());
+        tree.vacuum(null_table, Fill::default(), is_dead).unwrap()
     }
 
     /// Everything at once: the invariants, all rows, and searches of all kinds of plans.
