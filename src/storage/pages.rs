@@ -95,6 +95,34 @@ impl IndexPages {
         }
     }
 
+    /// Does what needs the index for itself, if nobody else uses it now; `None` if somebody does.
+    pub fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: the relation is open. Like the server's own vacuum, which cuts off the end of a
+        // table so, it lets go before its transaction ends; an error lets go as well.
+        unsafe {
+            if !pg_sys::ConditionalLockRelation(self.relation, mode) {
+                return None;
+            }
+            let result = work();
+            pg_sys::UnlockRelation(self.relation, mode);
+            Some(result)
+        }
+    }
+
+    /// Whether somebody waits for what [`IndexPages::alone`] has locked.
+    pub fn is_waited_for(&self) -> bool {
+        let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: the relation is open, and locked in this mode.
+        unsafe { pg_sys::LockHasWaitersRelation(self.relation, mode) }
+    }
+
+    /// Cuts the index off after so many blocks. To be called from [`IndexPages::alone`].
+    pub fn truncate(&self, blocks: Block) {
+        // SAFETY: the relation is open, and nobody else uses it.
+        unsafe { pg_sys::RelationTruncate(self.relation, blocks) }
+    }
+
     fn pin(&self, block: Block) -> pg_sys::Buffer {
         // SAFETY: the relation is open; a block that does not exist is an error of the server.
         unsafe {
@@ -315,6 +343,13 @@ impl PageStore for IndexPages {
         WritePage {
             locked: Locked::new(buffer, block),
             new: false,
+        }
+    }
+
+    fn write_anew(&self, block: Block) -> WritePage<'_> {
+        WritePage {
+            new: true,
+            ..self.write(block)
         }
     }
 

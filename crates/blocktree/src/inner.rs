@@ -44,6 +44,11 @@ pub fn child<const N: usize>(page: &Page, i: usize) -> Block {
     page::u32_at(page, link_offset::<N>(i))
 }
 
+/// Changes the page that an entry leads to.
+pub(crate) fn put_child<const N: usize>(page: &mut Page, i: usize, child: Block) {
+    page::put_u32(page, link_offset::<N>(i), child);
+}
+
 /// The entry below which a position lies: the last whose separator is not above it.
 #[inline]
 pub fn search<const N: usize>(page: &Page, position: &Position<N>) -> usize {

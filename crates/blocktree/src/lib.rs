@@ -9,13 +9,14 @@
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
 //! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
-//!   [`check`]: the algorithms over a store;
+//!   [`compact`], [`check`]: the algorithms over a store;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
 
 pub mod build;
 pub mod check;
+pub mod compact;
 pub mod design;
 pub mod filter;
 pub mod inner;

@@ -57,6 +57,10 @@ pub trait PageStore {
     /// Locks a page for changing.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
+    /// Locks a page for writing it anew: its next change is logged whole, so that it need not have
+    /// been there before.
+    fn write_anew(&self, block: Block) -> Self::Write<'_>;
+
     /// Locks a page for taking entries away: waits until no scan stands on it.
     fn write_alone(&self, block: Block) -> Self::Write<'_>;
 

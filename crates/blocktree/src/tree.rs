@@ -59,7 +59,15 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             let mut rightwards = Rightwards::<N>::default();
             while at > level {
                 let page = self.store.read_inner(block);
-                match self.place_of(position, &page, at)? {
+                let place = match self.place_of(position, &page, at) {
+                    // The root that was remembered has been moved to another block.
+                    Err(_) if block == root.block && self.refresh_root()? != root => {
+                        root = self.root.get();
+                        continue 'from_root;
+                    }
+                    place => place?,
+                };
+                match place {
                     Place::Here => {
                         block = inner::child::<N>(&page, inner::search(&page, position));
                         at -= 1;

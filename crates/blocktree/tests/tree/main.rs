@@ -2,6 +2,7 @@
 
 mod mem_store;
 mod model;
+mod space;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
@@ -35,9 +36,9 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
         if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
     );
     index.assert_equals(&model, &mut rng, 4);
-    let tree = index.tree();
     let mut next = 1_000_000;
     for _ in 0..steps {
+        let tree = index.tree();
         if rng.random_bool(0.2) {
             let share = [0.01, 0.5, 1.0][rng.random_range(0..3)];
             let mut dead = Vec::new();
@@ -50,6 +51,9 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
             });
             let stats = index.vacuum(|tid| dead.binary_search(&tid).is_ok());
             assert_eq!(stats.rows, model.len() as u64);
+            if rng.random_bool(0.5) {
+                index.compact([5, u32::MAX][rng.random_range(0..2)]);
+            }
         } else {
             let known: Vec<Key<N>> = model.values().flatten().copied().collect();
             let same = rng.random_bool(0.2).then(|| some_key(&mut rng, &known));

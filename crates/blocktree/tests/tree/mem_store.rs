@@ -38,6 +38,11 @@ impl MemStore {
         self.fuse.store(changes, Ordering::Relaxed);
     }
 
+    /// Cuts off what comes after so many blocks.
+    pub fn truncate(&self, blocks: Block) {
+        self.pages.write().truncate(blocks as usize);
+    }
+
     pub fn blocks(&self) -> Block {
         self.pages.read().len() as Block
     }
@@ -136,6 +141,12 @@ impl PageStore for MemStore {
     fn write(&self, block: Block) -> Write {
         let guard = self.page(block).write_arc();
         hold(block, &guard);
+        Write(guard, block)
+    }
+
+    fn write_anew(&self, block: Block) -> Write {
+        let guard = self.page(block).write_arc();
+        HELD.with_borrow_mut(|held| held.push((block, None)));
         Write(guard, block)
     }
 

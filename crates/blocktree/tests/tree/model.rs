@@ -4,13 +4,13 @@ use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::meta::Meta;
+use neardup_blocktree::meta::{self, Meta};
 use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan};
-use neardup_blocktree::store::PageStore;
 use neardup_blocktree::sort::Rows;
+use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use neardup_blocktree::vacuum::VacuumStats;
 use rand::Rng;
@@ -45,8 +45,14 @@ impl<const N: usize> Index<N> {
         }
     }
 
+    /// The tree, from its first root, as of somebody who has not looked since; but from the newest
+    /// if that has been cut off.
     pub fn tree(&self) -> Tree<'_, MemStore, N> {
-        Tree::new(&self.store, self.meta.root)
+        let mut root = self.meta.root;
+        if root.block >= self.store.blocks() {
+            root = meta::root(&self.store.read(0)).unwrap();
+        }
+        Tree::new(&self.store, root)
     }
 
     pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
@@ -67,6 +73,17 @@ impl<const N: usize> Index<N> {
         for position in positions {
             tree.insert(&position).unwrap();
         }
+    }
+
+    /// Moves at most so many pages to the front, and cuts off the end.
+    pub fn compact(&self, mut moves: u32) {
+        let blocks = self.store.blocks();
+        let go_on = || {
+            moves = moves.saturating_sub(1);
+            moves > 0
+        };
+        let end = self.tree().compact(blocks, go_on).unwrap();
+        self.store.truncate(end);
     }
 
     pub fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
@@ -117,8 +134,12 @@ impl<const N: usize> Index<N> {
         let tree = self.tree();
         let stats = tree.check(&self.design, |_, _, _| ()).unwrap();
         let known = 1 + stats.leaves + stats.inner_pages + tree.free_pages();
-        let unused = (0..self.store.blocks()).filter(|&block| *self.store.read(block) == [0; PAGE_SIZE]);
-        assert_eq!(known + unused.count() as u64, u64::from(self.store.blocks()));
+        let unused =
+            (0..self.store.blocks()).filter(|&block| *self.store.read(block) == [0; PAGE_SIZE]);
+        assert_eq!(
+            known + unused.count() as u64,
+            u64::from(self.store.blocks())
+        );
         stats
     }
 
