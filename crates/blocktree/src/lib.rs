@@ -9,6 +9,7 @@
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
 //! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`]: the algorithms over a store;
+//! * [`pairs`]: all pairs within a radius, a table at a time;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
@@ -24,6 +25,7 @@ pub mod leaf;
 pub mod meta;
 pub mod nearest;
 pub mod page;
+pub mod pairs;
 pub mod plan;
 pub mod scan;
 pub mod sort;

@@ -2,6 +2,7 @@
 
 mod mem_store;
 mod model;
+mod pairs;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
