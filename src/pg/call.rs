@@ -17,6 +17,11 @@ impl Call {
         Call(fcinfo)
     }
 
+    /// The call record.
+    pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+        self.0
+    }
+
     /// The argument at position `n`, counted from 0.
     #[inline(always)]
     pub fn arg(&self, n: usize) -> pg_sys::Datum {

@@ -10,12 +10,14 @@
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
 //! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
+//! * [`clusters`]: groups made of such pairs;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
 
 pub mod build;
 pub mod check;
+pub mod clusters;
 pub mod design;
 pub mod filter;
 pub mod inner;

@@ -120,7 +120,7 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Looks on until it has given some pairs. False: there is nothing left to look at.
+    /// Looks on until it has given some pairs. False: these were the last, if there were any.
     ///
     /// `resolve` is asked for the rows of pairs, for each entry once: the address under which the
     /// caller knows the row, or `None` if the row is not to be in any pair.
@@ -310,6 +310,44 @@ fn read_leaf<S: PageStore, const N: usize>(
         return Ok(end);
     }
     Ok(None)
+}
+
+/// All entries of an index's first table in the order of their keys there: rows with equal
+/// fingerprints follow each other.
+#[derive(Debug)]
+pub struct InOrder<const N: usize> {
+    design: Rc<Design<N>>,
+    walk: Walk<N>,
+    leaf: Chunk<N>,
+}
+
+impl<const N: usize> InOrder<N> {
+    /// From the first on.
+    pub fn new(design: Rc<Design<N>>) -> Self {
+        InOrder {
+            walk: Walk::new(0),
+            leaf: Chunk::new(design.scope_words(), false),
+            design,
+        }
+    }
+
+    /// Gives the entries of one more leaf, with their fingerprints behind their scope. False: these
+    /// were the last.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        give: &mut impl FnMut(Key<N>, Tid),
+    ) -> Result<bool> {
+        self.leaf.clear();
+        let end = read_leaf(tree, &mut self.walk, &mut self.leaf, None)?;
+        let table = &self.design.tables()[0];
+        for (entry, key) in self.leaf.keys().iter().enumerate() {
+            if let Some(row) = self.leaf.row(entry, &mut Some) {
+                give(table.restore(key), row);
+            }
+        }
+        Ok(end.is_some())
+    }
 }
 
 /// What is compared with what.

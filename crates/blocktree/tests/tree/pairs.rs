@@ -2,7 +2,7 @@
 use crate::model::{Index, Model, random_rows, some_key};
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::pairs::{Pair, PairPlan, Pairs};
+use neardup_blocktree::pairs::{InOrder, Pair, PairPlan, Pairs};
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -307,4 +307,32 @@ fn damage_is_an_error() {
     let plan = PairPlan::new(&index.design, 2, 3e3);
     let mut pairs = Pairs::new(index.design.clone(), plan, 0, false);
     assert!(pairs.step(&index.tree(), &mut Some, &mut |_| ()).is_err());
+}
+
+#[test]
+fn rows_with_equal_fingerprints_follow_each_other() {
+    let mut rng = StdRng::seed_from_u64(26);
+    let model = crowded(&mut rng, 5_000);
+    let mut rows = model.clone();
+    rows.extend((0..2_000).map(|i| {
+        (
+            Tid {
+                block: i,
+                offset: 9,
+            },
+            Some([i as u64 % 3]),
+        )
+    }));
+    let index = Index::build(Design::new(2, 4).unwrap(), &rows, 1 << 20);
+    let (tree, mut given) = (index.tree(), Vec::new());
+    let mut walk = InOrder::new(index.design.clone());
+    while walk
+        .step(&tree, &mut |key, tid| given.push((key, tid)))
+        .unwrap()
+    {}
+    let table = &index.design.tables()[0];
+    assert!(given.is_sorted_by_key(|(key, tid)| (table.permute(key), *tid)));
+    given.sort_unstable_by_key(|(_, tid)| *tid);
+    let expected: Vec<_> = rows.iter().map(|(tid, key)| (key.unwrap(), *tid)).collect();
+    assert!(given == expected);
 }
