@@ -8,6 +8,7 @@ mod damage;
 mod exclusion;
 mod nearest;
 mod options;
+mod pairs;
 mod queries;
 mod relations;
 mod scopes;

@@ -8,7 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::column::Column;
 use super::pairs::{PairSet, distance_argument};
-use super::scope::ScopeColumns;
+use super::scope::{ScopeColumns, Values};
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
@@ -238,9 +238,10 @@ unsafe fn sample_of<const N: usize>(
     let chosen: Vec<(Key<N>, Tid)> = lowest.into_vec();
     let asked = chosen.len();
     // SAFETY: the caller's promise.
-    let sample: Vec<(Key<N>, Tid, Tid)> = (chosen.into_iter())
+    let sample: Vec<(Key<N>, Tid, SeenRow)> = (chosen.into_iter())
         .filter_map(|(key, entry)| Some((key, entry, unsafe { seen.find(entry)? })))
         .collect();
+    seen.keep();
     let mut counts = Counts::new(most);
     if sample.is_empty() {
         return counts;
@@ -257,7 +258,8 @@ unsafe fn sample_of<const N: usize>(
             keys.push(key);
             tids.push(tid);
         }));
-        let mut known = vec![None; keys.len()];
+        let mut known: Vec<Option<Option<SeenRow>>> = vec![None; keys.len()];
+        seen.forget();
         for (key, entry, row) in &sample {
             found.clear();
             filter::within_keys(&keys, key, skipped, most, &mut found);
@@ -267,9 +269,11 @@ unsafe fn sample_of<const N: usize>(
                     continue;
                 }
                 // SAFETY: the caller's promise.
-                let other = *known[i].get_or_insert_with(|| unsafe { seen.find(tids[i]) });
-                if let Some(other) = other {
-                    counts.add(*row, other, distance(key, &keys[i], skipped));
+                let other = known[i].get_or_insert_with(|| unsafe { seen.find(tids[i]) });
+                if let Some(other) = other
+                    && seen.in_one_scope(row, other)
+                {
+                    counts.add(row.row, other.row, distance(key, &keys[i], skipped));
                 }
             }
         }
@@ -280,14 +284,26 @@ unsafe fn sample_of<const N: usize>(
     }
 }
 
-/// Rows that make pairs: the snapshot sees them, and no column of their scope is NULL.
+/// A row that can make pairs: the snapshot sees it, and no column of its scope is NULL.
+#[derive(Clone)]
+struct SeenRow {
+    row: Tid,
+    /// Its scope, if the index has one.
+    scope: Values,
+}
+
+/// Looks up rows with their scopes.
 struct Seen {
     rows: IndexedRows,
     scope: Option<ScopeColumns>,
-    context: pg_sys::MemoryContext,
+    /// Where the values of rows that are kept live, and those of others.
+    contexts: [pg_sys::MemoryContext; 2],
+    keeping: bool,
 }
 
 impl Seen {
+    /// The first rows found are kept until the end.
+    ///
     /// # Safety
     /// The relations are open as long as the result lives, and the index is theirs.
     unsafe fn new<const N: usize>(relations: &LockedIndex, index: &Index<N>) -> Self {
@@ -296,34 +312,55 @@ impl Seen {
             Seen {
                 rows: IndexedRows::new(relations.table()),
                 scope: ScopeColumns::of(relations.index(), &index.layout),
-                context: crate::pg::compat::small_context(c"neardup scope of a row"),
+                contexts: [c"neardup scopes", c"neardup scopes of a leaf"]
+                    .map(|name| crate::pg::compat::small_context(name)),
+                keeping: true,
             }
         }
     }
 
+    /// Rows found from here on go with [`Seen::forget`].
+    fn keep(&mut self) {
+        self.keeping = false;
+    }
+
+    /// Lets go of the rows found since [`Seen::keep`].
+    fn forget(&mut self) {
+        // SAFETY: the context is ours.
+        unsafe { pg_sys::MemoryContextReset(self.contexts[1]) }
+    }
+
     /// # Safety
     /// As for [`Seen::new`].
-    unsafe fn find(&mut self, entry: Tid) -> Option<Tid> {
+    unsafe fn find(&mut self, entry: Tid) -> Option<SeenRow> {
         let row = self.rows.find(entry)?;
+        let mut values = Values::new();
         if let Some(scope) = &self.scope {
             // SAFETY: the caller's promise.
             unsafe {
-                let outer = pg_sys::MemoryContextSwitchTo(self.context);
-                let values = scope.values(self.rows.slot());
+                let context = self.contexts[usize::from(!self.keeping)];
+                let outer = pg_sys::MemoryContextSwitchTo(context);
+                let taken = scope.values(self.rows.slot());
                 pg_sys::MemoryContextSwitchTo(outer);
-                pg_sys::MemoryContextReset(self.context);
-                values?;
+                values = taken?;
             }
         }
-        Some(row)
+        Some(SeenRow { row, scope: values })
+    }
+
+    fn in_one_scope(&self, a: &SeenRow, b: &SeenRow) -> bool {
+        // SAFETY: the values of both were taken here and are kept.
+        (self.scope.as_ref()).is_none_or(|scope| unsafe { scope.equal(&a.scope, &b.scope) })
     }
 }
 
 impl Drop for Seen {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: made by us.
-            unsafe { pg_sys::MemoryContextDelete(self.context) }
+            for context in self.contexts {
+                // SAFETY: made by us.
+                unsafe { pg_sys::MemoryContextDelete(context) }
+            }
         }
     }
 }
