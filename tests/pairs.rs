@@ -64,7 +64,7 @@ fn all_pairs_of_every_shape() -> Result<()> {
     let mut client = database.connect()?;
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let table = Table::new(if i % 2 == 0 { FINGERPRINT } else { BIGINT });
-        let rows = if shape == Shape::Equal { 300 } else { 1_500 };
+        let rows = if shape == Shape::Equal { 200 } else { 800 };
         let values = shape.values(rows, 40 + i as u64);
         for options in ["", "distance = 1", "distance = 2, blocks = 5"] {
             table.create_indexed(&mut client, &values, options)?;
@@ -77,7 +77,7 @@ fn all_pairs_of_every_shape() -> Result<()> {
                 )?;
             }
         }
-        agree(&mut client, &[11, 20], &format!("{shape:?}"))?;
+        agree(&mut client, &[11], &format!("{shape:?}"))?;
     }
     Ok(())
 }
@@ -141,8 +141,9 @@ fn a_snapshot_sees_its_pairs_whatever_happens() -> Result<()> {
             table.append(&mut writer, 100_000 + 1_000 * round as i64, &values)?;
             writer.batch_execute(&format!(
                 "DELETE FROM docs WHERE id % 40 = {round}; \
-                 UPDATE docs SET fp = (~fp::bigint)::fingerprint WHERE id % 41 = {round}; VACUUM docs"
+                 UPDATE docs SET fp = (~fp::bigint)::fingerprint WHERE id % 41 = {round}"
             ))?;
+            writer.batch_execute("VACUUM docs")?;
         }
     }
     ensure!(
