@@ -5,6 +5,7 @@ mod changes;
 mod concurrency;
 mod crash;
 mod damage;
+mod dedup;
 mod exclusion;
 mod nearest;
 mod options;
