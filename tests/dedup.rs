@@ -9,11 +9,15 @@ use postgres::error::SqlState;
 use postgres::{Client, Error};
 use std::io::Write;
 
-/// Two tables alike, that keep near-duplicates out in the two ways that there are.
+/// Two tables alike, that keep near-duplicates out in the two ways that there are. Between the look of
+/// the trigger and the write of the row some time passes.
 const SCHEMA: &str = "CREATE TABLE triggered (id bigint PRIMARY KEY, fp fingerprint); \
     CREATE INDEX ON triggered USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON triggered \
         FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance=3'); \
+    CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS \
+        $$ BEGIN PERFORM pg_sleep(0.005 * random()); RETURN NEW; END $$; \
+    CREATE TRIGGER linger BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION linger(); \
     CREATE TABLE constrained (id bigint PRIMARY KEY, fp fingerprint, \
         EXCLUDE USING neardup (fp WITH ~=));";
 
