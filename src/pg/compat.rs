@@ -363,7 +363,7 @@ pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryCon
 /// The relation is an open index.
 pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     // SAFETY: the caller's promise; the header of the entry lies before its data.
-    unsafe { pgrx::pg_sys::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
+    unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
 
 /// The number of a relation's file (`relfilenode`).
