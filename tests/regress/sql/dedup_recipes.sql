@@ -99,6 +99,9 @@ EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM doc
 SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
 -- Merge: what is new, one of each among the new.
 CREATE INDEX staging_fp ON staging USING neardup (fp);
+EXPLAIN (COSTS OFF) SELECT s.id FROM staging s
+WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3)
+  AND NOT EXISTS (SELECT FROM neardup_clusters('staging_fp', 3, keep => 'id') c WHERE c.member = s.ctid AND c.member <> c.representative);
 INSERT INTO docs (id, body, fp)
 SELECT s.id, s.body, s.fp FROM staging s
 WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3)
