@@ -1,8 +1,8 @@
 //! A part of a table in memory: its entries in the order of their keys, cut into groups.
 
-use crate::key::{Key, Tid};
+use crate::key::{Key, Position, Tid};
 use crate::leaf;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::scan::prefix;
 use std::cell::Cell;
 use std::ops::Range;
@@ -98,14 +98,18 @@ impl<const N: usize> Chunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies what a leaf holds, of one scope if one is given, without looking at it: the leaf is
-    /// locked. [`Chunk::accept`] does the rest.
-    pub fn copy(&mut self, leaf: &Page, scope: Option<u64>) {
+    /// Copies what a leaf holds from a position on, of one scope if one is given, without looking at
+    /// it: the leaf is locked. [`Chunk::accept`] does the rest.
+    pub fn copy(&mut self, leaf: &Page, from: &Position<N>, scope: Option<u64>) {
         debug_assert!(self.incoming.is_empty());
+        // A leaf that has been merged into this one was passed before.
+        let passed = page::low(leaf) < *from;
         for i in 0..leaf::count::<N>(leaf) {
-            let key = leaf::key::<N>(leaf, i);
-            if scope.is_none_or(|scope| scope == key[0]) {
-                self.incoming.push((key, leaf::tid::<N>(leaf, i).packed()));
+            let Position { key, tid, .. } = leaf::position(leaf, i);
+            if scope.is_none_or(|scope| scope == key[0])
+                && !(passed && leaf::position(leaf, i) < *from)
+            {
+                self.incoming.push((key, tid.packed()));
             }
         }
     }

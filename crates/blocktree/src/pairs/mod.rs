@@ -279,21 +279,16 @@ fn read_leaf<S: PageStore, const N: usize>(
     if !chunk.reserve() {
         tree.store.out_of_memory();
     }
-    while let Some(block) = walk.next(tree)? {
-        tree.store.pause();
-        let leaf = tree.store.read(block);
-        tree.expect(&leaf, 0)?;
-        if !walk.pass(&leaf, block)? {
-            continue;
-        }
-        chunk.copy(&leaf, scope);
-        let table = page::table(&leaf);
-        let end = page::high::<N>(&leaf).filter(|high| high.table == table);
-        drop(leaf);
-        chunk.accept();
-        return Ok(end);
-    }
-    Ok(None)
+    tree.store.pause();
+    let Some((leaf, from)) = walk.step(tree, |block| tree.store.read(block))? else {
+        return Ok(None);
+    };
+    chunk.copy(&leaf, &from, scope);
+    let table = page::table(&leaf);
+    let end = page::high::<N>(&leaf).filter(|high| high.table == table);
+    drop(leaf);
+    chunk.accept();
+    Ok(end)
 }
 
 /// All entries of an index's first table in the order of their keys there: rows with equal

@@ -1,5 +1,6 @@
 //! All pairs, against comparing every row with every other.
 use crate::model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::pairs::{InOrder, Pair, PairPlan, Pairs};
@@ -252,7 +253,7 @@ fn pairs_of_equal_rows_stream() {
 }
 
 #[test]
-fn each_pair_once_while_others_insert() {
+fn each_pair_once_while_others_insert_and_vacuum() {
     let mut rng = StdRng::seed_from_u64(24);
     let model = random_rows::<16>(&mut rng, 1_200);
     for radius in [1, 30] {
@@ -282,6 +283,15 @@ fn each_pair_once_while_others_insert() {
                     }
                 });
             }
+            scope.spawn(move || {
+                let tree = Tree::<_, 16>::new(store, meta.root);
+                let null_table = Design::<16>::new(1, 3).unwrap().null_table();
+                for _ in 0..20 {
+                    // Merges pages that the inserters have split, and are splitting.
+                    let dead = |tid: Tid| tid.block > 1_000_000;
+                    tree.vacuum(null_table, Fill::default(), dead).unwrap();
+                }
+            });
             for round in 0..6 {
                 let (rows, memory) = ([1.0, 1e4, 1e8][round % 3], [0, 1 << 21][round % 2]);
                 // What others insert is not seen, as by a snapshot.
