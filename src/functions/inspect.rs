@@ -37,7 +37,7 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
             stats.leaves,
             stats.inner_pages,
         ];
-        call.return_record(&counts.map(|count| pg_sys::Datum::from(count as i64)))
+        call.return_record(&counts.map(|count| Some(pg_sys::Datum::from(count as i64))))
     }
 }
 

@@ -8,7 +8,8 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
-//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`]: the algorithms over a store;
+//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`], [`info`]: the algorithms
+//!   over a store;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
@@ -17,6 +18,7 @@ pub mod build;
 pub mod check;
 pub mod design;
 pub mod filter;
+pub mod info;
 pub mod inner;
 pub mod insert;
 pub mod key;
