@@ -10,6 +10,7 @@ use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::owner::AsOwner;
 use crate::pg::relation::LockedIndex;
 
 export! {
@@ -126,6 +127,7 @@ unsafe fn check_heap<const N: usize>(
     // SAFETY: both relations are open and locked; the scan ends within this function, and so does
     // the snapshot's registration.
     unsafe {
+        let _as_owner = AsOwner::of(relations.table());
         let layout = index.layout;
         let tables = u64::MAX >> (64 - index.design.tables().len());
         let (heap, index) = (relations.table(), relations.index());

@@ -398,3 +398,13 @@ pub unsafe fn read_recent_buffer(
         return pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
     }
 }
+
+/// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
+/// version 17 where it runs the expressions of indexes.
+pub fn restrict_search_path() {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: changes a setting of this backend.
+    unsafe {
+        pg_sys::RestrictSearchPath()
+    }
+}

@@ -2,6 +2,7 @@
 pub mod call;
 pub mod compat;
 pub mod errors;
+pub mod owner;
 pub mod relation;
 pub mod text;
 pub mod varlena;
