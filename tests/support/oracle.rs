@@ -90,7 +90,7 @@ fn conditions(fp: Type, probe: Probe, rewrites: bool) -> Vec<String> {
     let Probe { center, radius } = probe;
     let center = fp.literal(center);
     let mut conditions = vec![format!("fp <@ {}", fp.ball(probe))];
-    if radius == 3 {
+    if radius == fp.near {
         conditions.push(format!("fp ~= {center}"));
     }
     if radius == 0 {
@@ -146,9 +146,10 @@ impl Table {
     pub fn answers(&self, client: &mut impl GenericClient, radii: &[i32], seed: u64) -> Result<()> {
         Way::Sequential.set(client)?;
         let select = format!(
-            "SELECT coalesce(array_agg(fp::bigint), '{{}}') FROM \
+            "SELECT coalesce(array_agg({}), '{{}}') FROM \
              (SELECT fp FROM {} WHERE fp IS NOT NULL ORDER BY hashint8extended(id, {seed}) \
               LIMIT 50) AS sample",
+            self.fp.bits_of("fp"),
             self.name
         );
         let sample: Vec<i64> = value(client, &select)?;
