@@ -41,14 +41,26 @@ impl Way {
 
 /// The plan of a query, as EXPLAIN prints it.
 pub fn plan(client: &mut impl GenericClient, query: &str) -> Result<String> {
+    explain(client, "COSTS OFF", query)
+}
+
+/// What EXPLAIN prints with these options.
+pub fn explain(client: &mut impl GenericClient, options: &str, query: &str) -> Result<String> {
     let mut text = String::new();
-    for message in client.simple_query(&format!("EXPLAIN (COSTS OFF) {query}"))? {
+    for message in client.simple_query(&format!("EXPLAIN ({options}) {query}"))? {
         if let SimpleQueryMessage::Row(row) = message {
             text += row.get(0).unwrap_or_default();
             text.push('\n');
         }
     }
     Ok(text)
+}
+
+/// The number behind the first of these labels in what EXPLAIN prints.
+pub fn number(shown: &str, label: &str) -> Option<f64> {
+    let rest = shown.split(label).nth(1)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    rest[..end].parse().ok()
 }
 
 /// Asserts that a query runs in this way, on this index.
