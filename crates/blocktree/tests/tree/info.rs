@@ -51,7 +51,11 @@ fn expected<const N: usize>(
 }
 
 fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
+    let pauses = index.store.pauses();
     let info = index.measure();
+    // Before each page but the meta page it can be cancelled.
+    let pauses = index.store.pauses() - pauses;
+    assert!(pauses >= u64::from(index.store.blocks()) - 1, "{pauses}");
     let with = rows.values().flatten().count() as u64;
     assert_eq!(info.rows, with);
     assert_eq!(info.null_rows, rows.len() as u64 - with);

@@ -10,7 +10,7 @@ use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 thread_local! {
     /// Blocks that this thread has locked, with their level; `None` for pages nobody can reach.
@@ -24,6 +24,8 @@ pub struct MemStore {
     pages: RwLock<Vec<Arc<RwLock<Page>>>>,
     /// Changes until the crash; negative for never.
     fuse: AtomicI64,
+    /// How often what runs long looked for interrupts.
+    pauses: AtomicU64,
 }
 
 impl MemStore {
@@ -31,11 +33,16 @@ impl MemStore {
         MemStore {
             pages: RwLock::new(Vec::new()),
             fuse: AtomicI64::new(-1),
+            pauses: AtomicU64::new(0),
         }
     }
 
     pub fn crash_after(&self, changes: i64) {
         self.fuse.store(changes, Ordering::Relaxed);
+    }
+
+    pub fn pauses(&self) -> u64 {
+        self.pauses.load(Ordering::Relaxed)
     }
 
     pub fn blocks(&self) -> Block {
@@ -172,7 +179,9 @@ impl PageStore for MemStore {
         }
     }
 
-    fn pause(&self) {}
+    fn pause(&self) {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Recovery zeroes the hole, so nothing may live there.
