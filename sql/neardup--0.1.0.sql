@@ -540,8 +540,15 @@ CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
     RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
--- As amcheck's functions: it locks out writers and reads everything.
-REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;
+CREATE FUNCTION neardup_index_info(index regclass,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int, OUT tables int, OUT leading_bits int,
+    OUT height int, OUT pages bigint, OUT inner_pages bigint, OUT leaf_pages bigint, OUT empty_pages bigint, OUT unused_pages bigint,
+    OUT entries bigint, OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8, OUT candidates float8,
+    OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid)
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'neardup_index_info';
+COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
+-- As amcheck's functions: they read everything, and the check locks out writers.
+REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean), neardup_index_info(regclass) FROM PUBLIC;
 
 -- ------------------------------------------------------------------------------------------------
 -- A whole table at once

@@ -9,6 +9,7 @@ use crate::am::keys::{Layout, tid_of, with_words};
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::owner::AsOwner;
 use crate::pg::relation::LockedIndex;
 
 export! {
@@ -36,7 +37,7 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
             stats.leaves,
             stats.inner_pages,
         ];
-        call.return_record(&counts.map(|count| pg_sys::Datum::from(count as i64)))
+        call.return_record(&counts.map(|count| Some(pg_sys::Datum::from(count as i64))))
     }
 }
 
@@ -125,6 +126,7 @@ unsafe fn check_heap<const N: usize>(
     // SAFETY: both relations are open and locked; the scan ends within this function, and so does
     // the snapshot's registration.
     unsafe {
+        let _as_owner = AsOwner::of(relations.table());
         let layout = index.layout;
         let tables = u64::MAX >> (64 - index.design.tables().len());
         let (heap, index) = (relations.table(), relations.index());

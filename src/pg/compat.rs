@@ -452,3 +452,13 @@ pub unsafe fn index_beginscan(
         scan
     }
 }
+
+/// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
+/// version 17 where it runs the expressions of indexes.
+pub fn restrict_search_path() {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: changes a setting of this backend.
+    unsafe {
+        pg_sys::RestrictSearchPath()
+    }
+}

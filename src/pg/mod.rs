@@ -3,6 +3,7 @@ pub mod call;
 pub mod compat;
 pub mod errors;
 pub mod order;
+pub mod owner;
 pub mod relation;
 pub mod rights;
 pub mod set;

@@ -30,12 +30,12 @@ impl LockedIndex {
                 refuse(oid);
             }
             let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
-            let is_ours = (*(*index).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
-                && !access_method.is_null()
-                && core::ffi::CStr::from_ptr(access_method) == c"neardup";
+            let is_ours =
+                !access_method.is_null() && core::ffi::CStr::from_ptr(access_method) == c"neardup";
             if !is_ours {
                 refuse(oid);
             }
+            refuse_unreadable(index);
             if !(*(*index).rd_index).indisvalid {
                 UserError::new(
                     PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -119,6 +119,51 @@ impl Drop for LockedIndex {
     }
 }
 
+/// Raises an error for an index whose pages this session cannot read.
+unsafe fn refuse_unreadable(index: pg_sys::Relation) {
+    // SAFETY: the caller's relation is open.
+    let (oid, kind, persistence, is_local) = unsafe {
+        let form = &*(*index).rd_rel;
+        let local = (*index).rd_islocaltemp;
+        ((*index).rd_id, form.relkind, form.relpersistence, local)
+    };
+    let name = || relation_name(oid);
+    if kind as u8 == pg_sys::RELKIND_PARTITIONED_INDEX {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("index \"{}\" is partitioned", name()),
+        )
+        .detail("It has no pages of its own: those are in the indexes of the partitions.")
+        .hint("Name the index of a partition; pg_partition_tree() lists them.")
+        .raise();
+    }
+    if persistence as u8 == pg_sys::RELPERSISTENCE_TEMP && !is_local {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on a temporary table of another session",
+                name()
+            ),
+        )
+        .detail("Its pages are in that session's own memory.")
+        .raise();
+    }
+    // SAFETY: asks for the server's state.
+    if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED
+        && unsafe { pg_sys::RecoveryInProgress() }
+    {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on an unlogged table, which a standby does not have",
+                name()
+            ),
+        )
+        .hint("Look at it on the primary.")
+        .raise();
+    }
+}
+
 /// The name of a relation, or its number if there is none.
 fn relation_name(oid: pg_sys::Oid) -> String {
     // SAFETY: a catalogue look-up, whose result is null or a C string.
@@ -138,6 +183,6 @@ fn refuse(oid: pg_sys::Oid) -> ! {
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
         format!("\"{}\" is not a neardup index", relation_name(oid)),
     )
-    .hint("Name an index made by CREATE INDEX ... USING neardup. Of a partitioned index, name a partition's.")
+    .hint("Name an index made by CREATE INDEX ... USING neardup.")
     .raise()
 }

@@ -9,7 +9,7 @@
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
 //! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
-//!   [`compact`], [`check`]: the algorithms over a store;
+//!   [`compact`], [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
 //! * [`clusters`]: groups made of such pairs;
 //! * [`build`]: sorting rows into a new tree.
@@ -22,6 +22,7 @@ pub mod clusters;
 pub mod compact;
 pub mod design;
 pub mod filter;
+pub mod info;
 pub mod inner;
 pub mod insert;
 pub mod key;

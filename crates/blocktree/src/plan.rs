@@ -17,6 +17,15 @@ use crate::key::Key;
 /// What a probe of one table costs against reading on to the next leaf: the way down from the root.
 const DESCENT: f64 = 3.0;
 
+/// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
+/// outnumber all entries.
+const LONGEST_PREFIX: u32 = 64;
+
+/// Leading bits of a table's keys that a search within the guaranteed radius looks up.
+pub fn probed_bits<const N: usize>(design: &Design<N>, table: usize) -> u32 {
+    design.leading_bits(table).min(LONGEST_PREFIX)
+}
+
 /// How one table is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe<const N: usize> {
@@ -32,8 +41,7 @@ pub struct Probe<const N: usize> {
 
 impl<const N: usize> Probe<N> {
     pub(crate) fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
-        // Longer prefixes would narrow nothing: 2^64 of them outnumber all entries.
-        let bits = bits.min(64);
+        let bits = bits.min(LONGEST_PREFIX);
         let mask = design.tables()[table].leading_mask(bits);
         Probe {
             table: table as u16,
