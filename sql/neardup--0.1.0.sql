@@ -550,6 +550,25 @@ COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, wh
 -- As amcheck's functions: they read everything, and the check locks out writers.
 REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean), neardup_index_info(regclass) FROM PUBLIC;
 
+-- ------------------------------------------------------------------------------------------------
+-- A whole table at once
+-- ------------------------------------------------------------------------------------------------
+
+-- They see what the query's snapshot sees and check the caller's rights on the table themselves.
+CREATE FUNCTION neardup_pairs(index regclass, distance integer, OUT a tid, OUT b tid, OUT distance integer)
+    RETURNS SETOF record LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_pairs';
+COMMENT ON FUNCTION neardup_pairs(regclass, integer) IS 'all pairs of rows within a distance, found by one pass over each table of a neardup index';
+
+CREATE FUNCTION neardup_clusters(index regclass, distance integer, method text DEFAULT 'star', keep text DEFAULT NULL,
+    OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_clusters';
+COMMENT ON FUNCTION neardup_clusters(regclass, integer, text, text) IS 'groups of near-duplicate rows, each with the row to keep by the order given';
+
+CREATE FUNCTION neardup_distance_histogram(relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000, column_name name DEFAULT NULL,
+    OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[])
+    RETURNS SETOF record LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17 AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name) IS 'how many pairs of rows there are at each distance, with a few of them, for choosing a distance';
+
 -- Constraints of any radius: EXCLUDE USING neardup (ball(fp, 8) WITH ~=).
 CREATE OPERATOR CLASS fingerprint_ball_ops DEFAULT FOR TYPE fingerprint_ball USING neardup AS
     OPERATOR 2 ~= (fingerprint_ball, fingerprint_ball), STORAGE fingerprint;
@@ -583,3 +602,10 @@ CREATE OPERATOR CLASS inet_scope_ops DEFAULT FOR TYPE inet USING neardup AS OPER
 CREATE OPERATOR CLASS oid_scope_ops DEFAULT FOR TYPE oid USING neardup AS OPERATOR 3 = (oid, oid);
 CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS OPERATOR 3 = (anyenum, anyenum);
 CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS OPERATOR 3 = (anyarray, anyarray);
+
+-- ------------------------------------------------------------------------------------------------
+-- Deduplication
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_dedup() RETURNS trigger LANGUAGE C VOLATILE AS 'MODULE_PATHNAME', 'neardup_dedup';
+COMMENT ON FUNCTION neardup_dedup() IS 'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that are there';

@@ -1,7 +1,8 @@
 //! Looking inside indexes where that is not a matter of course: while others write, on a standby's
 //! or another session's tables, with pages that a crash has left over.
-use crate::support::crowd::{self, Work};
+use crate::support::crowd::{self, Job, Work};
 use crate::support::data::Shape;
+use crate::support::places::{self, DOCS};
 use crate::support::table::{FINGERPRINT, Table, value};
 use crate::support::{Outcome, with};
 use anyhow::Context;
@@ -14,11 +15,12 @@ const FUNCTIONS: [&str; 2] = ["neardup_index_info", "neardup_index_check"];
 fn an_index_can_be_looked_into_while_others_write() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    crowd::prepare(&mut client, 2_000)?;
+    places::prepare(&mut client, &[&DOCS], 2_000)?;
     let mut reader = database.connect()?;
     // Nobody takes a row away: what was committed before the look began is counted.
-    let works = [Work::Insert, Work::Insert, Work::Vacuum, Work::Build];
-    crowd::work(database.conninfo(), &works, 1, false, || {
+    let works =
+        [Work::Insert, Work::Insert, Work::Vacuum, Work::Build].map(|work| Job(work, &DOCS));
+    crowd::work(database.conninfo(), &works, 1, false, |_| {
         for _ in 0..200 {
             let committed = "SELECT count(fp) FROM docs";
             let before: i64 = value(&mut reader, committed)?;

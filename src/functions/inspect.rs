@@ -8,7 +8,6 @@ use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 use crate::am::keys::{Layout, tid_of, with_words};
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
-use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::owner::AsOwner;
 use crate::pg::relation::LockedIndex;
@@ -133,19 +132,7 @@ unsafe fn check_heap<const N: usize>(
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         // As amcheck: a snapshot from before the build may see rows that the index left out.
-        let form = (*index).rd_index;
-        let built_by = compat::creation_xid(index);
-        if (*form).indcheckxmin && !pg_sys::TransactionIdPrecedes(built_by, (*snapshot).xmin) {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!(
-                    "index {} is younger than this transaction's snapshot",
-                    name(index)
-                ),
-            )
-            .hint("Check it in a new transaction.")
-            .raise();
-        }
+        relations.check_age(snapshot);
         let scan =
             pg_sys::table_beginscan_strat(heap, snapshot, 0, core::ptr::null_mut(), true, true);
         // As amcheck does it: with a snapshot of our own, and no constraint to check.

@@ -17,6 +17,11 @@ impl Call {
         Call(fcinfo)
     }
 
+    /// The call record.
+    pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+        self.0
+    }
+
     /// The argument at position `n`, counted from 0.
     #[inline(always)]
     pub fn arg(&self, n: usize) -> pg_sys::Datum {
@@ -76,6 +81,12 @@ impl Call {
                 (*flinfo).fn_oid
             }
         }
+    }
+
+    /// What the server keeps about the function from one call to the next; null in a direct call.
+    pub fn function(&self) -> *mut pg_sys::FmgrInfo {
+        // SAFETY: `new` was promised a live call record.
+        unsafe { (*self.0).flinfo }
     }
 
     /// The node that the caller passed along, such as a place to keep a soft error.

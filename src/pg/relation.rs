@@ -2,6 +2,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
+use super::{compat, rights};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
 /// until the transaction ends, as for the server's own commands.
@@ -44,6 +45,54 @@ impl LockedIndex {
                 .raise();
             }
             LockedIndex { index, table }
+        }
+    }
+
+    /// Opens an index for a function that reads it past the executor, with the snapshot that is
+    /// active. Raises an error unless the caller may see what it tells of its table, and unless
+    /// it holds all rows that the snapshot sees.
+    pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
+        // SAFETY: a catalogue look-up; both relations are open as long as `opened` lives.
+        unsafe {
+            let table = pg_sys::IndexGetRelation(oid, true);
+            if table == pg_sys::InvalidOid {
+                refuse(oid);
+            }
+            rights::check_some(table);
+            let opened = Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+            rights::check_index(opened.table, opened.index);
+            rights::check_reachable(opened.table);
+            opened.check_age(pg_sys::GetActiveSnapshot());
+            opened
+        }
+    }
+
+    /// Opens again what [`LockedIndex::open_for_reading`] opened earlier in the same query.
+    pub fn reopen(oid: pg_sys::Oid) -> Self {
+        Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
+    }
+
+    /// Raises an error if a snapshot may see rows that the index left out, because their chains of
+    /// updates were broken when it was built. As for amcheck and the planner.
+    ///
+    /// # Safety
+    /// The snapshot is registered or active.
+    pub unsafe fn check_age(&self, snapshot: pg_sys::Snapshot) {
+        // SAFETY: the relation is open, and the caller's promise.
+        unsafe {
+            let form = (*self.index).rd_index;
+            let built_by = compat::creation_xid(self.index);
+            if (*form).indcheckxmin && !pg_sys::TransactionIdPrecedes(built_by, (*snapshot).xmin) {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                    format!(
+                        "index \"{}\" is younger than this transaction's snapshot",
+                        relation_name((*self.index).rd_id)
+                    ),
+                )
+                .hint("Read it in a new transaction.")
+                .raise();
+            }
         }
     }
 

@@ -6,13 +6,13 @@
 //! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that 1 + (N - 1) / 2^p.
 
 use crate::design::Design;
-use crate::key::{Key, Position, Tid};
+use crate::key::{Key, Tid};
 use crate::leaf;
-use crate::page::{self, Result};
+use crate::page::Result;
 use crate::plan::probed_bits;
 use crate::scan::Walk;
 use crate::store::PageStore;
-use crate::tree::{Rightwards, Tree};
+use crate::tree::Tree;
 
 /// What a tree consists of.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,19 +117,17 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             };
             let mut runs = Runs::default();
             let mut walk = Walk::<N>::new(table);
-            while let Some(block) = walk.next(self)? {
-                self.store.pause();
-                let leaf = self.store.read(block);
-                self.expect(&leaf, 0)?;
-                if !walk.pass(&leaf, block)? {
-                    continue;
-                }
+            while let Some((leaf, from)) = walk.step(self, |block| self.store.read(block))? {
                 prefixes.clear();
-                prefixes.extend((0..leaf::count::<N>(&leaf)).map(|i| {
-                    let key = leaf::key::<N>(&leaf, i);
-                    (prefix(design, &key, bits), leaf::tid::<N>(&leaf, i))
-                }));
+                // What lies before has been counted, on a leaf that was merged into this one since.
+                let entries = (0..leaf::count::<N>(&leaf)).map(|i| leaf::position(&leaf, i));
+                prefixes.extend(
+                    entries
+                        .filter(|entry| *entry >= from)
+                        .map(|entry| (prefix(design, &entry.key, bits), entry.tid)),
+                );
                 drop(leaf);
+                self.store.pause();
                 match prefixes.is_empty() {
                     true => info.empty_leaves += 1,
                     false => info.leaf_pages += 1,
@@ -148,19 +146,14 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
 
     /// The pages on a level.
     fn count_level(&self, level: u16) -> Result<u64> {
-        let mut block = self.descend(&Position::start_of(0), level)?;
-        let mut rightwards = Rightwards::<N>::default();
+        let mut walk = Walk::<N>::on_level(level);
         let mut pages = 0;
-        loop {
-            self.store.pause();
-            let page = self.store.read(block);
-            self.expect(&page, level)?;
+        while let Some((page, _)) = walk.step(self, |block| self.store.read(block))? {
+            drop(page);
             pages += 1;
-            if page::right(&page).is_none() {
-                return Ok(pages);
-            }
-            block = rightwards.next(&page, block)?;
+            self.store.pause();
         }
+        Ok(pages)
     }
 }
 

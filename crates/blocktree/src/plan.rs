@@ -40,7 +40,7 @@ pub struct Probe<const N: usize> {
 }
 
 impl<const N: usize> Probe<N> {
-    fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
+    pub(crate) fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
         let bits = bits.min(LONGEST_PREFIX);
         let mask = design.tables()[table].leading_mask(bits);
         Probe {
@@ -145,9 +145,9 @@ impl<const N: usize> Plan<N> {
 
 /// A table with its leading bits, and how many of them may differ; `None`: it is not probed.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    table: usize,
-    bits: u32,
+pub(crate) struct Part {
+    pub table: usize,
+    pub bits: u32,
     threshold: Option<u32>,
 }
 
@@ -174,7 +174,7 @@ impl Part {
 }
 
 /// The number of words of `bits` bits within a radius of one of them, for any real `bits`.
-fn ball(bits: f64, radius: u32) -> f64 {
+pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;
     for i in 0..radius {
@@ -196,7 +196,7 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
 /// Few tables that together find everything within a radius by leading bits that agree in full:
 /// for each choice of `radius` spoilt blocks one of them leads with none of those. `None` beyond
 /// the guaranteed radius. Greedy, which for one block more than the radius is the best.
-fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
+pub(crate) fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
     if radius > design.distance() {
         return None;
     }
@@ -225,7 +225,7 @@ fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<u
 }
 
 /// Sets of tables whose leading parts do not overlap: led by one block each, by two, ...
-fn disjoint_parts<const N: usize>(design: &Design<N>) -> Vec<Vec<Part>> {
+pub(crate) fn disjoint_parts<const N: usize>(design: &Design<N>) -> Vec<Vec<Part>> {
     let longest = design.tables()[0].leading().len();
     (1..=longest)
         .map(|length| {

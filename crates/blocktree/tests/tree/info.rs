@@ -1,5 +1,6 @@
 //! What is measured of a tree is what a count of its rows says.
 use crate::model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::info::{Crowd, Info};
 use neardup_blocktree::key::{Key, Tid};
@@ -138,10 +139,10 @@ fn grown_and_shrunk<const N: usize>(design: Design<N>, seed: u64) {
     rows.retain(|tid, _| tid.block % 3 != 0);
     let kept = rows.clone();
     let null_table = index.design.null_table();
-    tree.vacuum(null_table, |tid| !kept.contains_key(&tid))
+    tree.vacuum(null_table, Fill::default(), |tid| !kept.contains_key(&tid))
         .unwrap();
     assert_measured(&index, &rows);
-    tree.vacuum(null_table, |_| true).unwrap();
+    tree.vacuum(null_table, Fill::default(), |_| true).unwrap();
     assert_measured(&index, &Model::new());
 }
 

@@ -41,6 +41,11 @@ impl MemStore {
         self.fuse.store(changes, Ordering::Relaxed);
     }
 
+    /// Cuts off what comes after so many blocks.
+    pub fn truncate(&self, blocks: Block) {
+        self.pages.write().truncate(blocks as usize);
+    }
+
     pub fn pauses(&self) -> u64 {
         self.pauses.load(Ordering::Relaxed)
     }
@@ -77,6 +82,9 @@ fn height(page: &Page) -> u16 {
 
 fn hold(block: Block, page: &Page) {
     HELD.with_borrow_mut(|held| {
+        if page::kind(page) == Some(Kind::Free) {
+            return held.push((block, None));
+        }
         let highest = held.iter().filter_map(|(_, level)| *level).max();
         assert!(
             highest.is_none_or(|highest| height(page) > highest),
@@ -143,8 +151,21 @@ impl PageStore for MemStore {
         Write(guard, block)
     }
 
+    fn write_anew(&self, block: Block) -> Write {
+        let guard = self.page(block).write_arc();
+        HELD.with_borrow_mut(|held| held.push((block, None)));
+        Write(guard, block)
+    }
+
     fn write_alone(&self, block: Block) -> Write {
         self.write(block)
+    }
+
+    fn try_write_alone(&self, block: Block) -> Option<Write> {
+        let guard = self.page(block).try_write_arc()?;
+        // Whoever does not wait may take pages in any order.
+        HELD.with_borrow_mut(|held| held.push((block, Some(page::level(&guard)))));
+        Some(Write(guard, block))
     }
 
     fn allocate(&self) -> Write {
