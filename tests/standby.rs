@@ -56,6 +56,10 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     let mut writer = connect(&conninfo)?;
     writer.batch_execute("CREATE EXTENSION neardup")?;
     places::prepare(&mut writer, &LOGGED, 2_000)?;
+    writer.batch_execute(
+        "CREATE UNLOGGED TABLE passing (fp fingerprint); \
+         CREATE INDEX passing_fp ON passing USING neardup (fp)",
+    )?;
     // Queries on the standby are not cancelled for a vacuum of the primary's.
     let settings = [("fsync", "off"), ("hot_standby_feedback", "on")];
     let standby = primary.standby("test-replica", &settings)?;
@@ -83,6 +87,8 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
         );
         let primary = running.as_ref().context("a primary")?;
         assert_same_pages(&mut writer, &mut reader, primary, standby)?;
+
+        look_inside(&mut writer, &mut reader)?;
 
         drop(writer);
         running.take();
@@ -203,6 +209,23 @@ fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
         page[..MASKED].fill(0);
     }
     Ok(bytes)
+}
+
+/// Asserts that the standby's index is what the primary's is, page by page, and that there is
+/// nothing to look into in one that is not replicated.
+fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
+    let info = "SELECT neardup_index_info('docs_fp')::text";
+    assert_eq!(
+        value::<String>(standby, info)?,
+        value::<String>(primary, info)?
+    );
+    let error = standby
+        .batch_execute("SELECT neardup_index_info('passing_fp')")
+        .unwrap_err();
+    let error = error.as_db_error().context("an error of the server's")?;
+    assert_eq!(error.code().code(), "0A000", "{error:?}");
+    assert!(error.message().contains("unlogged"), "{error:?}");
+    Ok(())
 }
 
 /// Waits until the standby has replayed what the primary has written.

@@ -70,6 +70,22 @@ impl IndexPages {
         }
     }
 
+    /// The same for reading all pages once, through a ring of few buffers, so that what others need
+    /// stays in the rest.
+    ///
+    /// # Safety
+    /// As for [`IndexPages::new`]; the memory context that is current now lives as long.
+    pub unsafe fn for_one_pass(relation: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bulk_read = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
+            IndexPages {
+                strategy: pg_sys::GetAccessStrategy(bulk_read),
+                ..IndexPages::new(relation)
+            }
+        }
+    }
+
     /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
     /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
     pub fn stay_on_leaves(&self, staying: bool) {

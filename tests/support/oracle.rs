@@ -41,8 +41,13 @@ impl Way {
 
 /// The plan of a query, as EXPLAIN prints it.
 pub fn plan(client: &mut impl GenericClient, query: &str) -> Result<String> {
+    explain(client, "COSTS OFF", query)
+}
+
+/// What EXPLAIN prints with these options.
+pub fn explain(client: &mut impl GenericClient, options: &str, query: &str) -> Result<String> {
     let mut text = String::new();
-    for message in client.simple_query(&format!("EXPLAIN (COSTS OFF) {query}"))? {
+    for message in client.simple_query(&format!("EXPLAIN ({options}) {query}"))? {
         if let SimpleQueryMessage::Row(row) = message {
             text += row.get(0).unwrap_or_default();
             text.push('\n');
@@ -63,6 +68,13 @@ fn other_plan(
     // A condition that the planner itself finds false needs no index.
     let decided = plan.contains("One-Time Filter: false");
     Ok((!decided && !plan.contains(&way.mark(index))).then_some(plan))
+}
+
+/// The number behind the first of these labels in what EXPLAIN prints.
+pub fn number(shown: &str, label: &str) -> Option<f64> {
+    let rest = shown.split(label).nth(1)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    rest[..end].parse().ok()
 }
 
 /// Asserts that a query runs in this way, on this index.
@@ -98,7 +110,7 @@ fn conditions(fp: Type, probe: Probe, rewrites: bool) -> Vec<String> {
     let Probe { center, radius } = probe;
     let center = fp.literal(center);
     let mut conditions = vec![format!("fp <@ {}", fp.ball(probe))];
-    if radius == 3 {
+    if radius == fp.near {
         conditions.push(format!("fp ~= {center}"));
     }
     if radius == 0 {
@@ -169,9 +181,10 @@ impl Table {
     pub fn answers(&self, client: &mut impl GenericClient, radii: &[i32], seed: u64) -> Result<()> {
         Way::Sequential.set(client)?;
         let select = format!(
-            "SELECT coalesce(array_agg(fp::bigint), '{{}}') FROM \
+            "SELECT coalesce(array_agg({}), '{{}}') FROM \
              (SELECT fp FROM {} WHERE fp IS NOT NULL ORDER BY hashint8extended(id, {seed}) \
               LIMIT 50) AS sample",
+            self.fp.bits_of("fp"),
             self.name
         );
         let sample: Vec<i64> = value(client, &select)?;

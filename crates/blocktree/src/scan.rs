@@ -76,7 +76,7 @@ pub struct Scan<const N: usize> {
 
 /// The first bits of a word, as a number.
 #[inline]
-fn prefix(word: u64, bits: u32) -> u64 {
+pub(crate) fn prefix(word: u64, bits: u32) -> u64 {
     if bits == 0 { 0 } else { word >> (64 - bits) }
 }
 
@@ -303,7 +303,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// From the leaf where a position belongs to the last of its table.
-    fn at(position: Position<N>) -> Self {
+    pub(crate) fn at(position: Position<N>) -> Self {
         Walk {
             level: 0,
             next: Next::Descend(position),

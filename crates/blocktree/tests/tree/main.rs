@@ -1,7 +1,9 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
+mod info;
 mod mem_store;
 mod model;
+mod pairs;
 mod space;
 
 use mem_store::Crash;
@@ -414,7 +416,8 @@ fn damage_is_an_error_and_no_panic() {
         index.store.damage(block, offset, &bytes);
         // Links may lead out of the index; a real store reports that by itself.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            index.tree().check(&index.design, |_, _, _| ())
+            let checked = index.tree().check(&index.design, |_, _, _| ());
+            index.tree().measure(&index.design).and(checked)
         }));
         errors += match result {
             Ok(result) => u32::from(result.is_err()),

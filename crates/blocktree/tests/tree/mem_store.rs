@@ -10,7 +10,7 @@ use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 thread_local! {
     /// Blocks that this thread has locked, with their level; `None` for pages nobody can reach.
@@ -24,6 +24,8 @@ pub struct MemStore {
     pages: RwLock<Vec<Arc<RwLock<Page>>>>,
     /// Changes until the crash; negative for never.
     fuse: AtomicI64,
+    /// How often what runs long looked for interrupts.
+    pauses: AtomicU64,
 }
 
 impl MemStore {
@@ -31,6 +33,7 @@ impl MemStore {
         MemStore {
             pages: RwLock::new(Vec::new()),
             fuse: AtomicI64::new(-1),
+            pauses: AtomicU64::new(0),
         }
     }
 
@@ -41,6 +44,10 @@ impl MemStore {
     /// Cuts off what comes after so many blocks.
     pub fn truncate(&self, blocks: Block) {
         self.pages.write().truncate(blocks as usize);
+    }
+
+    pub fn pauses(&self) -> u64 {
+        self.pauses.load(Ordering::Relaxed)
     }
 
     pub fn blocks(&self) -> Block {
@@ -193,7 +200,9 @@ impl PageStore for MemStore {
         }
     }
 
-    fn pause(&self) {}
+    fn pause(&self) {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Recovery zeroes the hole, so nothing may live there.
