@@ -195,7 +195,8 @@ pub fn assert_same_pages(
 fn indexes(client: &mut Client) -> Result<Vec<(String, PathBuf)>> {
     let rows = client.query(
         "SELECT pg_class.oid::regclass::text, pg_relation_filepath(pg_class.oid) \
-         FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE amname = 'neardup'",
+         FROM pg_class JOIN pg_am ON pg_am.oid = relam \
+         WHERE amname = 'neardup' AND relpersistence = 'p'",
         &[],
     )?;
     let entry = |row: &postgres::Row| (row.get(0), PathBuf::from(row.get::<_, String>(1)));
