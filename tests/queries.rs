@@ -1,7 +1,7 @@
 //! Queries of every kind that reach the index: joins, subqueries, several conditions, NULL.
 use crate::support::Outcome;
 use crate::support::data::Shape;
-use crate::support::oracle::{Way, assert_way, plan_with_costs};
+use crate::support::oracle::{Way, assert_way, explain};
 use crate::support::table::{FINGERPRINT, Table, value};
 use anyhow::Result;
 use neardup_tests::Database;
@@ -334,7 +334,7 @@ fn a_join_is_priced_by_its_radius() -> Outcome {
         |radius: &str| format!("SELECT * FROM asked a JOIN docs d ON d.fp <~> a.fp <= {radius}");
     let mut cost = |query: &str| -> anyhow::Result<f64> {
         assert_way(&mut client, Way::Index, "docs_fp", query)?;
-        let plan = plan_with_costs(&mut client, query)?;
+        let plan = explain(&mut client, "COSTS ON", query)?;
         // The first line is the join: "Nested Loop  (cost=0.00..1234.56 rows=1 width=32)".
         let cost = plan
             .split("..")

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use neardup_blocktree::design::Design;
+use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
 use neardup_blocktree::meta::{self, Meta, MetaError, Root};
 use neardup_blocktree::page::Corruption;
@@ -36,6 +37,8 @@ pub struct Index<const N: usize> {
     pub design: Rc<Design<N>>,
     /// Its pages.
     pub pages: IndexPages,
+    /// How many there were when it was opened.
+    pub blocks: Block,
 }
 
 /// The words of an open index's keys.
@@ -66,13 +69,22 @@ impl<const N: usize> Index<N> {
         // SAFETY: the caller's promise.
         let Cached { meta, layout } = unsafe { cached(relation) };
         let design = design_of(relation, &meta);
-        Index {
+        let blocks = pages.blocks();
+        let mut index = Index {
             relation,
             layout,
             meta,
             design,
             pages,
+            blocks,
+        };
+        if meta.root.block >= blocks {
+            // The root has been moved, and the end of the index cut off.
+            // SAFETY: the caller's promise.
+            let meta = unsafe { read_meta(relation, &layout) };
+            index.remember(meta.root);
         }
+        index
     }
 
     /// The relation.
@@ -100,7 +112,7 @@ impl<const N: usize> Index<N> {
 
     /// The number of rows, by the size of the index.
     pub fn rows(&self) -> f64 {
-        rows_of(&self.meta, f64::from(self.pages.blocks()))
+        rows_of(&self.meta, f64::from(self.blocks))
     }
 
     /// Ends the statement if the tree is damaged.

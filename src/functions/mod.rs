@@ -1,3 +1,4 @@
 //! The SQL functions, a file for each family.
+mod info;
 mod inspect;
 mod simhash;

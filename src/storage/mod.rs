@@ -2,4 +2,6 @@
 pub mod bulk;
 pub mod pages;
 mod recent;
+pub mod rows;
+pub mod temp;
 mod wal;

@@ -46,34 +46,52 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     let queries = unsafe { _mm512_loadu_si512(repeated.as_ptr().cast()) };
     let limit = _mm512_set1_epi64(i64::from(radius));
     let bytes = 8 * N * STEP;
-    let looks = keys.chunks_exact(bytes * STEPS);
-    let seen = looks.len() * STEP * STEPS;
-    for (look, chunk) in looks.enumerate() {
-        let near = |step: usize| {
-            let keys = &chunk[bytes * step..bytes * (step + 1)];
-            let differing = |part: usize| {
-                let words = words::<N, W>(keys, part);
-                _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
-            };
-            let distances = match W {
-                1 => differing(0),
-                2 => pairs(differing(0), differing(1)),
-                _ => pairs(
-                    pairs(differing(0), differing(1)),
-                    pairs(differing(2), differing(3)),
-                ),
-            };
-            u32::from(_mm512_cmple_epu64_mask(distances, limit)) << (STEP * step)
+    let near_of = |keys: &[u8]| {
+        let differing = |part: usize| {
+            let words = words::<N, W>(keys, part);
+            _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
         };
+        let distances = match W {
+            1 => differing(0),
+            2 => pairs(differing(0), differing(1)),
+            _ => pairs(
+                pairs(differing(0), differing(1)),
+                pairs(differing(2), differing(3)),
+            ),
+        };
+        u32::from(_mm512_cmple_epu64_mask(distances, limit))
+    };
+    let looks = keys.chunks_exact(bytes * STEPS);
+    let rest = looks.remainder();
+    let mut seen = 0;
+    for look in looks {
+        let near = |step: usize| near_of(&look[bytes * step..bytes * (step + 1)]) << (STEP * step);
         // Written out: the compiler would leave a loop.
         let near = match STEPS {
             1 => near(0),
             2 => near(0) | near(1),
             _ => near(0) | near(1) | near(2) | near(3),
         };
-        push_bits(near, STEP * STEPS * look, found);
+        push_bits(near, seen, found);
+        seen += STEP * STEPS;
     }
-    push_rest(keys, seen, query, N - W, radius, found);
+    // Groups of a few keys are compared as often as whole leaves.
+    let steps = rest.chunks_exact(bytes);
+    let rest = steps.remainder();
+    for keys in steps {
+        push_bits(near_of(keys), seen, found);
+        seen += STEP;
+    }
+    if N == 1 {
+        let there = (1u8 << (rest.len() / 8)) - 1;
+        // SAFETY: only as many words are read as there are, fewer than eight.
+        let keys = unsafe { _mm512_maskz_loadu_epi64(there, rest.as_ptr().cast()) };
+        let distances = _mm512_popcnt_epi64(_mm512_xor_si512(keys, queries));
+        let near = _mm512_mask_cmple_epu64_mask(there, distances, limit);
+        push_bits(u32::from(near), seen, found);
+    } else {
+        push_rest(keys, seen, query, N - W, radius, found);
+    }
 }
 
 /// The words that count of the `part`th eight `W`th of the keys of a step.

@@ -42,6 +42,21 @@ pub fn within<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
+/// [`within`] for keys that are no part of a page; at most 65,536 of them.
+#[inline]
+pub fn within_keys<const N: usize>(
+    keys: &[Key<N>],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let words = keys.as_flattened();
+    // SAFETY: the same memory as bytes, which have no alignment and no invalid values.
+    let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) };
+    within(bytes, query, skipped, radius, found);
+}
+
 /// The kernel for any machine. On 64-bit ARM the compiler makes NEON instructions of it.
 #[inline(always)]
 pub fn within_portable<const N: usize>(

@@ -1,14 +1,18 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
+mod info;
 mod mem_store;
 mod model;
+mod pairs;
+mod space;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::leaf::usual_count;
-use neardup_blocktree::page::{self, PAGE_SIZE};
+use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan, Walk};
 use neardup_blocktree::store::PageStore;
@@ -35,9 +39,9 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
         if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
     );
     index.assert_equals(&model, &mut rng, 4);
-    let tree = index.tree();
     let mut next = 1_000_000;
     for _ in 0..steps {
+        let tree = index.tree();
         if rng.random_bool(0.2) {
             let share = [0.01, 0.5, 1.0][rng.random_range(0..3)];
             let mut dead = Vec::new();
@@ -48,12 +52,11 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
                 }
                 stays
             });
-            let stats = tree
-                .vacuum(index.design.null_table(), |tid| {
-                    dead.binary_search(&tid).is_ok()
-                })
-                .unwrap();
+            let stats = index.vacuum(|tid| dead.binary_search(&tid).is_ok());
             assert_eq!(stats.rows, model.len() as u64);
+            if rng.random_bool(0.5) {
+                index.compact([5, u32::MAX][rng.random_range(0..2)]);
+            }
         } else {
             let known: Vec<Key<N>> = model.values().flatten().copied().collect();
             let same = rng.random_bool(0.2).then(|| some_key(&mut rng, &known));
@@ -225,14 +228,8 @@ fn the_leaves_between_two_positions_are_counted() {
     let mut starts = vec![Vec::new(); 2];
     for (table, starts) in starts.iter_mut().enumerate() {
         let mut walk = Walk::<16>::new(table as u16);
-        let mut start = Position::start_of(table as u16);
-        while let Some(block) = walk.next(&tree).unwrap() {
-            let leaf = index.store.read(block);
-            assert!(walk.pass(&leaf, block).unwrap());
-            starts.push(start);
-            if let Some(high) = page::high(&leaf) {
-                start = high;
-            }
+        while let Some((_, from)) = walk.step(&tree, |block| index.store.read(block)).unwrap() {
+            starts.push(from);
         }
         assert!(starts.len() > 300);
     }
@@ -390,7 +387,7 @@ fn threads_insert_search_and_vacuum_together() {
             let tree = Tree::<_, 16>::new(store, meta.root);
             for _ in 0..20 {
                 // Rows of the third writer with an odd number.
-                tree.vacuum(null_table, |tid| {
+                tree.vacuum(null_table, Fill::default(), |tid| {
                     tid.block > 3_000_000 && tid.block % 2 == 1
                 })
                 .unwrap();
@@ -421,7 +418,7 @@ fn threads_insert_search_and_vacuum_together() {
             .collect()
     });
     let dead = |tid: Tid| tid.block > 3_000_000 && tid.block % 2 == 1;
-    index.tree().vacuum(null_table, dead).unwrap();
+    index.vacuum(dead);
     let mut model = model;
     model.extend(added.into_iter().flatten().filter(|(tid, _)| !dead(*tid)));
     index.assert_equals(&model, &mut rng, 20);
@@ -507,10 +504,7 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
         index.store.crash_after(-1);
         if let Some(broken) = broken {
             // The row of the transaction that died may be in some tables; vacuum takes it away.
-            index
-                .tree()
-                .vacuum(index.design.null_table(), |tid| tid == broken)
-                .unwrap();
+            index.vacuum(|tid| tid == broken);
         }
         index.assert_equals(&model, &mut rng, 2);
     }
@@ -541,7 +535,8 @@ fn damage_is_an_error_and_no_panic() {
         index.store.damage(block, offset, &bytes);
         // Links may lead out of the index; a real store reports that by itself.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            index.tree().check(&index.design, |_, _, _| ())
+            let checked = index.tree().check(&index.design, |_, _, _| ());
+            index.tree().measure(&index.design).and(checked)
         }));
         errors += match result {
             Ok(result) => u32::from(result.is_err()),
