@@ -1,8 +1,8 @@
 //! Ways to make an index: concurrently, again, within little memory, cancelled, rolled back.
 use crate::support::Outcome;
-use crate::support::clients::{cancel_when, code};
+use crate::support::clients::{cancel_when, code, time_out};
 use crate::support::data::Shape;
-use crate::support::table::{FINGERPRINT, TYPES, Table, value};
+use crate::support::table::{BIGINT, FINGERPRINT, FINGERPRINT256, Table, value};
 use neardup_tests::Database;
 use postgres::error::SqlState;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,9 +46,13 @@ fn concurrent_builds_miss_nothing_that_is_written_meanwhile() -> Outcome {
 fn little_memory_makes_the_same_index_by_an_external_sort() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    for (fp, shape) in TYPES.into_iter().zip([Shape::Uniform, Shape::FewValues]) {
+    for (fp, shape, rows) in [
+        (FINGERPRINT, Shape::Uniform, 120_000),
+        (BIGINT, Shape::FewValues, 120_000),
+        (FINGERPRINT256, Shape::Uniform, 40_000),
+    ] {
         let table = Table::new(fp);
-        let values = shape.values(120_000, 3);
+        let values = shape.values(rows, 3);
         let mut sizes = Vec::new();
         for memory in ["1MB", "2MB", "100MB"] {
             client.batch_execute(&format!("SET maintenance_work_mem = '{memory}'"))?;
@@ -175,7 +179,13 @@ fn a_cancelled_build_leaves_nothing_and_can_be_repeated() -> Outcome {
             "SELECT count(*) > 0 FROM pg_stat_progress_create_index \
              WHERE datname = current_database() AND phase LIKE '{phase}'"
         );
-        let result = cancel_when(&database, &mut client, &running, &build)?;
+        let result = cancel_when(
+            &database,
+            &mut client,
+            &running,
+            &build,
+            "DROP INDEX docs_fp",
+        )?;
         assert_eq!(
             code(&result),
             Some(SqlState::QUERY_CANCELED),
@@ -199,20 +209,27 @@ fn a_timeout_ends_a_build_a_search_and_leaves_both_usable() -> Outcome {
     let table = Table::new(FINGERPRINT);
     table.create_indexed(&mut client, &Shape::Balls.values(60_000, 15), "")?;
     crate::support::oracle::Way::Index.set(&mut client)?;
-    client.batch_execute("SET statement_timeout = '150ms'")?;
-    for slow in [
-        "CREATE INDEX other ON docs USING neardup (fp) WITH (blocks = 8)",
-        "SELECT count(*) FROM docs a JOIN docs b ON b.fp <@ ball(a.fp, 20)",
-        "INSERT INTO docs SELECT a.id, a.fp FROM docs a, generate_series(1, 100)",
+    for (slow, undo) in [
+        (
+            "CREATE INDEX other ON docs USING neardup (fp) WITH (blocks = 8)",
+            "DROP INDEX other",
+        ),
+        (
+            "SELECT count(*) FROM docs a JOIN docs b ON b.fp <@ ball(a.fp, 20)",
+            "",
+        ),
+        (
+            "INSERT INTO docs SELECT a.id, a.fp FROM docs a, generate_series(1, 100)",
+            "",
+        ),
     ] {
-        let result = client.batch_execute(slow);
+        let result = time_out(&mut client, slow, undo)?;
         assert_eq!(
             code(&result),
             Some(SqlState::QUERY_CANCELED),
             "{slow}: {result:?}"
         );
     }
-    client.batch_execute("SET statement_timeout = 0")?;
     client.batch_execute("VACUUM docs")?;
     table.holds(&mut client, 16)
 }
@@ -227,12 +244,15 @@ fn a_cancelled_vacuum_can_be_repeated() -> Outcome {
         &Shape::Uniform.values(20_000, 17),
         "blocks = 8",
     )?;
-    client.batch_execute("DELETE FROM docs WHERE id % 3 = 0; CHECKPOINT")?;
+    let delete = "DELETE FROM docs WHERE id % 3 = 0; CHECKPOINT";
+    client.batch_execute(delete)?;
     client.batch_execute("SET vacuum_cost_delay = '5ms'; SET vacuum_cost_limit = 20")?;
     let running = "SELECT count(*) > 0 FROM pg_stat_progress_vacuum \
                    WHERE datname = current_database() AND phase = 'vacuuming indexes'";
     let vacuum = "VACUUM (INDEX_CLEANUP ON) docs";
-    let result = cancel_when(&database, &mut client, running, vacuum)?;
+    // Rows to delete anew, should the vacuum be over.
+    let undo = format!("INSERT INTO docs SELECT * FROM docs; {delete}");
+    let result = cancel_when(&database, &mut client, running, vacuum, &undo)?;
     assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");
     table.holds(&mut client, 18)?;
     client.batch_execute("SET vacuum_cost_delay = 0")?;

@@ -6,6 +6,9 @@ use postgres::error::SqlState;
 use postgres::{Client, Error};
 use std::time::{Duration, Instant};
 
+/// How often a statement is begun that is to be cancelled in its midst.
+const ATTEMPTS: u32 = 20;
+
 /// The SQLSTATE of a result; `None` if it is none of the server's errors.
 pub fn code<T>(result: &Result<T, Error>) -> Option<SqlState> {
     result
@@ -17,28 +20,74 @@ pub fn code<T>(result: &Result<T, Error>) -> Option<SqlState> {
 /// Runs a statement and cancels it once `condition`, a query, answers true to another client.
 /// Returns what came of the statement.
 ///
+/// On a fast machine, or one that stalls, the statement may be over before: then `undo` is run, and
+/// all begins anew.
+///
 /// # Errors
-/// When the condition never holds: the statement then proved nothing.
+/// When no attempt met the condition: the statement then proved nothing.
 pub fn cancel_when(
     database: &Database,
     client: &mut Client,
     condition: &str,
     statement: &str,
+    undo: &str,
 ) -> Result<Result<(), Error>> {
     let mut watcher = database.connect()?;
     let backend: i32 = value(client, "SELECT pg_backend_pid()")?;
-    std::thread::scope(|scope| {
-        let statement = scope.spawn(|| client.batch_execute(statement));
-        let start = Instant::now();
-        while !value::<bool>(&mut watcher, condition)? {
-            if statement.is_finished() || start.elapsed() > Duration::from_secs(30) {
-                bail!("it never came to be that {condition}");
+    for _ in 0..ATTEMPTS {
+        let (met, result) = std::thread::scope(|scope| -> Result<_> {
+            let statement = scope.spawn(|| client.batch_execute(statement));
+            let mut met = false;
+            while !met && !statement.is_finished() {
+                met = value(&mut watcher, condition)?;
             }
+            if met {
+                watcher.execute("SELECT pg_cancel_backend($1)", &[&backend])?;
+            }
+            match statement.join() {
+                Ok(result) => Ok((met, result)),
+                Err(_) => bail!("the client panicked"),
+            }
+        })?;
+        if met && result.is_err() {
+            return Ok(result);
         }
-        watcher.execute("SELECT pg_cancel_backend($1)", &[&backend])?;
-        match statement.join() {
-            Ok(result) => Ok(result),
-            Err(_) => bail!("the client panicked"),
+        result?;
+        client.batch_execute(undo)?;
+    }
+    bail!("{ATTEMPTS} times it was over before {condition}");
+}
+
+/// Runs a statement with ever shorter timeouts, until one ends it; each time that it is over before,
+/// `undo` is run. Returns what came of the statement.
+///
+/// # Errors
+/// When not even a millisecond ends it.
+pub fn time_out(client: &mut Client, statement: &str, undo: &str) -> Result<Result<(), Error>> {
+    for milliseconds in [150, 50, 20, 10, 5, 2, 1] {
+        client.batch_execute(&format!("SET statement_timeout = '{milliseconds}ms'"))?;
+        let result = client.batch_execute(statement);
+        client.batch_execute("SET statement_timeout = 0")?;
+        if result.is_err() {
+            return Ok(result);
         }
-    })
+        client.batch_execute(undo)?;
+    }
+    bail!("nothing ends {statement}");
+}
+
+/// Waits until `condition`, a query, answers true.
+///
+/// # Errors
+/// When it has not come true after a time in which even a machine that stalls gets there.
+pub fn wait_until(client: &mut Client, condition: &str) -> Result<()> {
+    const LONGEST: Duration = Duration::from_secs(180);
+    let start = Instant::now();
+    while !value::<bool>(client, condition)? {
+        if start.elapsed() > LONGEST {
+            bail!("it never came to be that {condition}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
