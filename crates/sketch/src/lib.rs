@@ -24,6 +24,7 @@
 mod counts;
 pub mod hamming;
 pub mod hash;
+pub mod html;
 pub mod normalize;
 pub mod shingle;
 pub mod simhash;
