@@ -251,7 +251,15 @@ pub(super) fn breaks_out(name: Name) -> bool {
 pub(super) fn holds_html(name: Name) -> bool {
     matches!(
         name.as_bytes(),
-        b"foreignobject" | b"annotation-xml" | b"mi" | b"mn" | b"mo" | b"ms" | b"mtext"
+        b"foreignobject"
+            | b"desc"
+            | b"title"
+            | b"annotation-xml"
+            | b"mi"
+            | b"mn"
+            | b"mo"
+            | b"ms"
+            | b"mtext"
     )
 }
 

@@ -69,9 +69,7 @@ impl Tree {
             if !breaks_out(name) {
                 return;
             }
-            while self.is_foreign() {
-                self.pop();
-            }
+            self.leave_foreign();
         }
         let is = |names: &'static [&'static str]| {
             move |open: &Open| names.iter().any(|&name| open.name == Name::of(name))
@@ -86,6 +84,8 @@ impl Tree {
                     "tbody", "thead", "tfoot", "caption", "colgroup", "tr",
                 ]));
             }
+            b"a" => self.close_formatting(name),
+            b"button" => self.close_in_scope(name, |open| open.element.scope),
             b"rb" | b"rp" | b"rt" | b"rtc" => {
                 if self.open.last().is_some_and(is(&["rb", "rp", "rt", "rtc"])) {
                     self.pop();
@@ -107,6 +107,10 @@ impl Tree {
 
     /// Opens an element whose content is not part of the text if it is `skipped`.
     pub fn push(&mut self, name: Name, element: Element, skipped: bool) {
+        // Parts of a table stand in one; elsewhere their tags open nothing.
+        if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
+            return;
+        }
         if self.open.len() == MAX_DEPTH {
             self.beyond += 1;
             return;
@@ -132,6 +136,9 @@ impl Tree {
             self.beyond -= 1;
             return;
         }
+        if matches!(name.as_bytes(), b"br" | b"p") {
+            self.leave_foreign();
+        }
         let html = self.open.iter().rposition(|open| !open.foreign);
         let foreign = html.map_or(0, |at| at + 1);
         if let Some(at) = self.open[foreign..]
@@ -143,14 +150,11 @@ impl Tree {
         }
         let meaning = element(name);
         if meaning.formatting {
-            if let Some(at) = self.find(name, |open| open.element.scope) {
-                self.remove(at);
-            }
+            self.close_formatting(name);
         } else if meaning.special {
             match name.as_bytes() {
-                b"table" | b"caption" | b"tr" | b"td" | b"th" | b"tbody" | b"thead" | b"tfoot" => {
-                    self.close_in_scope(name, ends_table_scope);
-                }
+                b"table" => self.close_in_scope(name, ends_table_scope),
+                _ if is_table_part(name) => self.close_in_scope(name, ends_table_scope),
                 b"li" => self.close_in_scope(name, |open| {
                     open.element.scope || matches!(open.name.as_bytes(), b"ol" | b"ul")
                 }),
@@ -173,6 +177,18 @@ impl Tree {
 
     fn close_in_scope(&mut self, name: Name, ends: impl Fn(&Open) -> bool) {
         if let Some(at) = self.find(name, ends) {
+            self.truncate(at);
+        }
+    }
+
+    /// Closes a formatting element; blocks within it stay open.
+    fn close_formatting(&mut self, name: Name) {
+        let Some(at) = self.find(name, |open| open.element.scope) else {
+            return;
+        };
+        if self.open[at..].iter().any(|open| open.element.special) {
+            self.remove(at);
+        } else {
             self.truncate(at);
         }
     }
@@ -200,6 +216,13 @@ impl Tree {
         }
     }
 
+    /// Closes SVG and MathML around this place.
+    fn leave_foreign(&mut self) {
+        while self.is_foreign() {
+            self.pop();
+        }
+    }
+
     fn pop(&mut self) {
         self.truncate(self.open.len() - 1);
     }
@@ -216,6 +239,13 @@ impl Tree {
         self.lines -= usize::from(open.element.lines);
         self.paragraphs -= usize::from(open.name == PARAGRAPH);
     }
+}
+
+fn is_table_part(name: Name) -> bool {
+    matches!(
+        name.as_bytes(),
+        b"caption" | b"colgroup" | b"tbody" | b"td" | b"tfoot" | b"th" | b"thead" | b"tr"
+    )
 }
 
 fn ends_table_scope(open: &Open) -> bool {
