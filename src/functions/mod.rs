@@ -1,3 +1,5 @@
 //! The SQL functions, a file for each family.
+mod explain;
 mod inspect;
 mod simhash;
+mod text_options;

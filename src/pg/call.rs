@@ -80,6 +80,11 @@ impl Call {
         unsafe { (*self.0).context }
     }
 
+    /// The call as the server knows it.
+    pub(super) fn record(&self) -> pg_sys::FunctionCallInfo {
+        self.0
+    }
+
     #[inline(always)]
     fn slot(&self, n: usize) -> pg_sys::NullableDatum {
         debug_assert!(n < self.len());
