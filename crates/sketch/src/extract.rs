@@ -7,10 +7,12 @@ use std::thread::LocalKey;
 
 use crate::counts::FeatureCounts;
 use crate::hash::{FeatureHash, feature_hash};
+use crate::html::html_text;
 use crate::normalize::options::prepared;
 use crate::options::{TextOptions, Tokens};
 use crate::shingle::{FeatureSink, LINE_SEPARATOR, SEPARATOR, Shingles};
 use crate::tokens::chars::Chars;
+use crate::tokens::jieba::{self, Dictionary, TokenizeMode};
 use crate::tokens::lines;
 use crate::tokens::word::Words;
 
@@ -32,13 +34,7 @@ impl Extractor {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        let visible = if options.html {
-            // The extraction of text from HTML comes in here; callers refuse the option until then.
-            unimplemented!("html")
-        } else {
-            Cow::Borrowed(text)
-        };
-        let text = prepared(visible, options.normalize, check);
+        let (text, keywords) = prepare(text, options, check);
         let shingles = &mut self.shingles;
         match options.tokens {
             Tokens::Word => {
@@ -52,8 +48,47 @@ impl Extractor {
                 lines::tokenize(&text, &mut self.buffer, shingles, sink, check);
                 shingles.finish(sink);
             }
+            Tokens::Jieba | Tokens::JiebaSearch => {
+                let mode = match options.tokens {
+                    Tokens::Jieba => TokenizeMode::Default,
+                    _ => TokenizeMode::Search,
+                };
+                shingles.reset(options.shingle, SEPARATOR);
+                let each = &mut |word: &str| shingles.push(word.as_bytes(), sink);
+                let dictionary = Dictionary::current();
+                jieba::tokenize(&dictionary, mode, &text, &mut self.buffer, each, check);
+                shingles.finish(sink);
+            }
+            Tokens::JiebaTfidf => {
+                let dictionary = Dictionary::current();
+                let weigh = options.weight.function();
+                for (word, keyword) in
+                    jieba::keyword_words(&dictionary, &text, keywords, weigh, check)
+                {
+                    let times = keyword.count as usize;
+                    sink.add_all(std::iter::repeat_n(word.as_bytes(), times));
+                }
+            }
         }
     }
+}
+
+/// What of a text goes into features, and the number of keywords that suits it.
+fn prepare<'a>(
+    text: &'a str,
+    options: &TextOptions,
+    check: &mut dyn FnMut(),
+) -> (Cow<'a, str>, usize) {
+    let visible = if options.html {
+        Cow::Owned(html_text(text, check))
+    } else {
+        Cow::Borrowed(text)
+    };
+    let keywords = match options.keywords {
+        0 => jieba::default_number(visible.len()),
+        given => given,
+    };
+    (prepared(visible, options.normalize, check), keywords)
 }
 
 /// The memory that one text needs, kept for the next.
@@ -81,6 +116,14 @@ pub(crate) trait Extracted: FeatureHash + Sized {
         each: impl FnMut(Self, u64),
         check: &mut dyn FnMut(),
     );
+
+    /// Hands over the hash and the weight of every keyword of `text`. Calls `check` likewise.
+    fn each_keyword(
+        text: &str,
+        options: &TextOptions,
+        each: impl FnMut(Self, u64),
+        check: &mut dyn FnMut(),
+    );
 }
 
 impl Extracted for [u64; 1] {
@@ -92,6 +135,19 @@ impl Extracted for [u64; 1] {
     ) {
         each_counted(&SCRATCH_64, text, options, each, check);
     }
+
+    fn each_keyword(
+        text: &str,
+        options: &TextOptions,
+        mut each: impl FnMut(Self, u64),
+        check: &mut dyn FnMut(),
+    ) {
+        let (text, number) = prepare(text, options, check);
+        let weigh = options.weight.function();
+        for keyword in jieba::keywords(&Dictionary::current(), &text, number, weigh, check) {
+            each([keyword.hash()], keyword.weight);
+        }
+    }
 }
 
 impl Extracted for [u64; 2] {
@@ -102,6 +158,20 @@ impl Extracted for [u64; 2] {
         check: &mut dyn FnMut(),
     ) {
         each_counted(&SCRATCH_128, text, options, each, check);
+    }
+
+    fn each_keyword(
+        text: &str,
+        options: &TextOptions,
+        mut each: impl FnMut(Self, u64),
+        check: &mut dyn FnMut(),
+    ) {
+        let (text, number) = prepare(text, options, check);
+        let weigh = options.weight.function();
+        let words = jieba::keyword_words(&Dictionary::current(), &text, number, weigh, check);
+        for (word, keyword) in words {
+            each(Self::of(word.as_bytes()), keyword.weight);
+        }
     }
 }
 
@@ -132,6 +202,8 @@ fn expected_features(text: &str, tokens: Tokens) -> usize {
             Tokens::Char if spaced => 2,
             Tokens::Word | Tokens::Char => 3,
             Tokens::Line => 40,
+            Tokens::Jieba | Tokens::JiebaSearch => 6,
+            Tokens::JiebaTfidf => 120,
         }
 }
 
@@ -185,11 +257,17 @@ pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> V
     let mut features: Vec<Feature> = counts
         .0
         .into_iter()
-        .map(|(text, count)| Feature {
-            hash: feature_hash(&text),
-            text: String::from_utf8(text.into()).expect("features are cut between characters"),
-            count,
-            weight: weight(count),
+        .map(|(text, count)| {
+            let hash = feature_hash(&text);
+            Feature {
+                hash,
+                text: String::from_utf8(text.into()).expect("features are cut between characters"),
+                count,
+                weight: match options.tokens {
+                    Tokens::JiebaTfidf => jieba::keyword_weight(hash, weight(count)),
+                    _ => weight(count),
+                },
+            }
         })
         .collect();
     features.sort_unstable_by(|a, b| (b.weight, &a.text).cmp(&(a.weight, &b.text)));

@@ -2,8 +2,8 @@
 
 use crate::extract::Extracted;
 use crate::hash::join;
-use crate::options::TextOptions;
-use crate::sums::GroupedSums;
+use crate::options::{TextOptions, Tokens};
+use crate::sums::{BitSums, GroupedSums};
 
 /// 64-bit simhash of a text; `None` if it has no feature.
 ///
@@ -40,6 +40,11 @@ fn simhash_text<const W: usize>(
 where
     [u64; W]: Extracted,
 {
+    if options.tokens == Tokens::JiebaTfidf {
+        let mut sums = BitSums::default();
+        Extracted::each_keyword(text, options, |hash, weight| sums.add(hash, weight), check);
+        return sums.simhash();
+    }
     let mut sums = GroupedSums::new(options.weight.function());
     Extracted::each(text, options, |hash, count| sums.add(hash, count), check);
     sums.simhash()
