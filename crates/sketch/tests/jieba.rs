@@ -120,7 +120,7 @@ fn fingerprints_equal_their_features() {
                 ..TextOptions::SIMHASH
             };
             let features = features(ARTICLE, &options, &mut || ());
-            let given = || features.iter().map(|f| (&f.text, f.weight as f32));
+            let given = || features.iter().map(|f| (&f.text, f.weight as f64));
             assert_eq!(
                 simhash64_text(ARTICLE, &options, &mut || ()),
                 neardup_sketch::simhash64_features(given()).unwrap()
