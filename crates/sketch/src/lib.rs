@@ -30,6 +30,7 @@ pub mod hash;
 pub mod html;
 pub mod normalize;
 pub mod options;
+pub mod scheme;
 pub mod shingle;
 pub mod simhash;
 mod sums;
