@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::thread::LocalKey;
 
-use crate::counts::FeatureCounts;
-use crate::hash::{FeatureHash, feature_hash};
+use crate::counts::{Counted, FeatureCounts};
+use crate::hash::{FeatureHash, feature_hash, join};
 use crate::html::html_text;
 use crate::normalize::options::prepared;
 use crate::options::{TextOptions, Tokens};
@@ -15,6 +15,9 @@ use crate::tokens::chars::Chars;
 use crate::tokens::jieba::{self, Dictionary, TokenizeMode};
 use crate::tokens::lines;
 use crate::tokens::word::Words;
+
+/// Occurrences of a keyword that are handed on at once.
+const AT_ONCE: usize = 1 << 12;
 
 /// Finds the features of texts; reusable.
 #[derive(Default)]
@@ -65,8 +68,13 @@ impl Extractor {
                 for (word, keyword) in
                     jieba::keyword_words(&dictionary, &text, keywords, weigh, check)
                 {
-                    let times = keyword.count as usize;
-                    sink.add_all(std::iter::repeat_n(word.as_bytes(), times));
+                    // A few at a time, because the sink gathers what it is given.
+                    let mut left = keyword.count as usize;
+                    while left > 0 {
+                        let times = left.min(AT_ONCE);
+                        sink.add_all(std::iter::repeat_n(word.as_bytes(), times));
+                        left -= times;
+                    }
                 }
             }
         }
@@ -107,13 +115,13 @@ thread_local! {
 }
 
 /// A hash that memory is kept for.
-pub(crate) trait Extracted: FeatureHash + Sized {
-    /// Hands over the hash of every distinct feature of `text` with the number of its occurrences, in
-    /// no particular order. Calls `check` every few 100 kB.
+pub(crate) trait Extracted<const W: usize>: FeatureHash {
+    /// Hands over the hash of every distinct feature of `text` with the number of its occurrences,
+    /// many at a time and in no particular order. Calls `check` every few 100 kB.
     fn each(
         text: &str,
         options: &TextOptions,
-        each: impl FnMut(Self, u64),
+        each: impl FnMut(&[Counted<W>]),
         check: &mut dyn FnMut(),
     );
 
@@ -126,11 +134,11 @@ pub(crate) trait Extracted: FeatureHash + Sized {
     );
 }
 
-impl Extracted for [u64; 1] {
+impl Extracted<1> for [u64; 1] {
     fn each(
         text: &str,
         options: &TextOptions,
-        each: impl FnMut(Self, u64),
+        each: impl FnMut(&[Counted<1>]),
         check: &mut dyn FnMut(),
     ) {
         each_counted(&SCRATCH_64, text, options, each, check);
@@ -150,11 +158,11 @@ impl Extracted for [u64; 1] {
     }
 }
 
-impl Extracted for [u64; 2] {
+impl Extracted<2> for [u64; 2] {
     fn each(
         text: &str,
         options: &TextOptions,
-        each: impl FnMut(Self, u64),
+        each: impl FnMut(&[Counted<2>]),
         check: &mut dyn FnMut(),
     ) {
         each_counted(&SCRATCH_128, text, options, each, check);
@@ -179,28 +187,31 @@ fn each_counted<const W: usize>(
     place: &'static LocalKey<Place<W>>,
     text: &str,
     options: &TextOptions,
-    each: impl FnMut([u64; W], u64),
+    each: impl FnMut(&[Counted<W>]),
     check: &mut dyn FnMut(),
 ) where
     [u64; W]: FeatureHash,
 {
     let mut scratch = place.take().unwrap_or_default();
     let Scratch { extractor, counts } = &mut *scratch;
-    counts.reset(expected_features(text, options.tokens));
+    counts.reset(expected_features(text, options));
     extractor.feed(text, options, counts, check);
     counts.drain(each, check);
     place.set(Some(scratch));
 }
 
-/// A guess at the number of features.
-fn expected_features(text: &str, tokens: Tokens) -> usize {
+/// A guess at the number of distinct features.
+fn expected_features(text: &str, options: &TextOptions) -> usize {
     let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
     text.len()
-        / match tokens {
+        / match options.tokens {
             // English has a word in six bytes, Chinese one in three.
             Tokens::Word if spaced => 6,
-            Tokens::Char if spaced => 2,
-            Tokens::Word | Tokens::Char => 3,
+            Tokens::Word => 3,
+            // There are not many different characters.
+            Tokens::Char if options.shingle < 3 => 8,
+            Tokens::Char if spaced => 1,
+            Tokens::Char => 3,
             Tokens::Line => 40,
             Tokens::Jieba | Tokens::JiebaSearch => 6,
             Tokens::JiebaTfidf => 120,
@@ -218,7 +229,10 @@ pub fn each_feature64(
     mut each: impl FnMut(u64, u64),
     check: &mut dyn FnMut(),
 ) {
-    <[u64; 1]>::each(text, options, |[hash], count| each(hash, count), check);
+    let each = |counted: &[Counted<1>]| {
+        (counted.iter()).for_each(|feature| each(feature.hash[0], feature.count));
+    };
+    <[u64; 1]>::each(text, options, each, check);
 }
 
 /// [`each_feature64`] with hashes of 128 bits ([`crate::hash::feature_hash128`]), which no two features
@@ -229,8 +243,10 @@ pub fn each_feature128(
     mut each: impl FnMut(u128, u64),
     check: &mut dyn FnMut(),
 ) {
-    let join = crate::hash::join;
-    <[u64; 2]>::each(text, options, |hash, count| each(join(hash), count), check);
+    let each = |counted: &[Counted<2>]| {
+        (counted.iter()).for_each(|feature| each(join(feature.hash), feature.count));
+    };
+    <[u64; 2]>::each(text, options, each, check);
 }
 
 /// A feature, to be shown.

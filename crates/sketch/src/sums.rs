@@ -3,6 +3,7 @@
 //! With S the weight of all features and `set[i]` the weight of those whose hash has bit i, the sum
 //! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
+use crate::counts::Counted;
 use crate::weight::ExactWeight;
 
 /// Weight per bit position of `W` words, and in all.
@@ -23,6 +24,7 @@ impl<const W: usize> Default for BitSums<W> {
 
 impl<const W: usize> BitSums<W> {
     /// Adds one feature.
+    #[inline(always)]
     pub fn add(&mut self, hash: [u64; W], weight: u64) {
         self.total += weight;
         for (set, word) in self.set.iter_mut().zip(hash) {
@@ -30,6 +32,34 @@ impl<const W: usize> BitSums<W> {
             for (bit, set) in set.iter_mut().enumerate() {
                 *set += weight & ((word >> bit) & 1).wrapping_neg();
             }
+        }
+    }
+
+    /// Adds features with their weights.
+    pub fn add_all(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 is there, as just seen.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.add_all_avx2(features);
+            }
+            return;
+        }
+        self.add_all_portable(features);
+    }
+
+    /// The same code, compiled for vectors of 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn add_all_avx2(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        self.add_all_portable(features);
+    }
+
+    #[inline(always)]
+    fn add_all_portable(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        for (hash, weight) in features {
+            self.add(hash, weight);
         }
     }
 
@@ -113,8 +143,6 @@ impl<const W: usize> ExactSums<W> {
 /// on any platform, some three cycles a word, so that no vector instructions need to be chosen.
 #[derive(Clone)]
 pub(crate) struct PositionalCount {
-    pending: [u64; 16],
-    pending_len: usize,
     ones: u64,
     twos: u64,
     fours: u64,
@@ -153,8 +181,6 @@ const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
 impl PositionalCount {
     /// No words.
     const EMPTY: Self = Self {
-        pending: [0; 16],
-        pending_len: 0,
         ones: 0,
         twos: 0,
         fours: 0,
@@ -165,18 +191,21 @@ impl PositionalCount {
         len: 0,
     };
 
-    /// Adds one word.
-    #[inline]
-    pub fn add(&mut self, word: u64) {
-        self.pending[self.pending_len] = word;
-        self.pending_len += 1;
-        if self.pending_len == 16 {
-            self.add_pending();
+    /// Adds one word of each hash; costs least if there are a multiple of 16.
+    fn add<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
+        self.len += hashes.len() as u64;
+        let (sixteens, rest) = hashes.as_chunks::<16>();
+        for sixteen in sixteens {
+            self.add_sixteen(&sixteen.map(|hash| hash[word]));
+        }
+        if !rest.is_empty() {
+            let word_of = |n| rest.get(n).map_or(0, |hash: &[u64; W]| hash[word]);
+            self.add_sixteen(&std::array::from_fn(word_of));
         }
     }
 
-    fn add_pending(&mut self) {
-        let w = &self.pending;
+    #[inline(always)]
+    fn add_sixteen(&mut self, w: &[u64; 16]) {
         let quarter = |ones, twos, at: usize| {
             let (ones, a) = add3(ones, w[at], w[at + 1]);
             let (ones, b) = add3(ones, w[at + 2], w[at + 3]);
@@ -198,8 +227,6 @@ impl PositionalCount {
         if self.sixteens_added == 255 {
             self.widen();
         }
-        self.len += self.pending_len as u64;
-        self.pending_len = 0;
     }
 
     fn widen(&mut self) {
@@ -212,12 +239,8 @@ impl PositionalCount {
         self.sixteens_added = 0;
     }
 
-    /// Takes in the words that still wait; call it before [`BitSums::add_group`].
-    pub fn finish(&mut self) {
-        if self.pending_len > 0 {
-            self.pending[self.pending_len..].fill(0);
-            self.add_pending();
-        }
+    /// Takes in the counts that still wait; call it before [`BitSums::add_group`].
+    fn finish(&mut self) {
         if self.sixteens_added > 0 {
             self.widen();
         }
@@ -225,7 +248,7 @@ impl PositionalCount {
 
     /// Number of words with each bit set, after [`PositionalCount::finish`].
     fn ones(&self) -> impl Iterator<Item = u64> {
-        debug_assert!(self.pending_len == 0 && self.sixteens_added == 0);
+        debug_assert!(self.sixteens_added == 0);
         (0..64).map(|bit| {
             let at = |plane: u64| (plane >> bit) & 1;
             16 * self.wide[bit]
@@ -238,44 +261,139 @@ impl PositionalCount {
 }
 
 /// Sums of features whose weights come from small integer counts, as most do: groups of equal weight
-/// are counted bit-sliced, the rest is added one by one.
+/// are counted bit-sliced, the rest is added one by one. Reusable.
 pub(crate) struct GroupedSums<const W: usize> {
     /// `groups[i]` holds the features that occur i + 1 times, word for word.
     groups: [[PositionalCount; W]; GROUPS],
     rest: BitSums<W>,
+    /// Features that wait, by group. Which group is next is hard to predict, so that sorting into
+    /// groups must not be a matter of branches.
+    waiting: [Waiting<[u64; W]>; GROUPS],
+    /// Those of the rest.
+    waiting_rest: Waiting<Counted<W>>,
+    /// Those that occur more than once.
+    more: [Counted<W>; BATCH],
     weight: fn(u64) -> u64,
 }
 
 const GROUPS: usize = 4;
+/// Features that are sorted in one go.
+const BATCH: usize = 64;
+/// Features that make no group at the end.
+const HANDFUL: usize = 8;
 
-impl<const W: usize> GroupedSums<W> {
-    /// `weight`: from a number of occurrences, at least 1.
-    pub fn new(weight: fn(u64) -> u64) -> Self {
+/// Room for a batch and what is left of the one before.
+struct Waiting<T> {
+    features: [T; 2 * BATCH],
+    len: usize,
+}
+
+impl<T: Copy> Waiting<T> {
+    const fn new(none: T) -> Self {
+        Self {
+            features: [none; 2 * BATCH],
+            len: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, feature: T) {
+        self.features[self.len] = feature;
+        self.len += 1;
+    }
+
+    fn take(&mut self) -> &[T] {
+        &self.features[..std::mem::take(&mut self.len)]
+    }
+}
+
+impl<const W: usize> Default for GroupedSums<W> {
+    fn default() -> Self {
         Self {
             groups: [const { [PositionalCount::EMPTY; W] }; GROUPS],
             rest: BitSums::default(),
-            weight,
+            waiting: [const { Waiting::new([0; W]) }; GROUPS],
+            waiting_rest: Waiting::new(Counted::NONE),
+            more: [Counted::NONE; BATCH],
+            weight: |count| count,
+        }
+    }
+}
+
+impl<const W: usize> GroupedSums<W> {
+    /// Begins anew. `weight`: from a number of occurrences, at least 1.
+    pub fn begin(&mut self, weight: fn(u64) -> u64) {
+        self.weight = weight;
+        self.rest = BitSums::default();
+        self.waiting.iter_mut().for_each(|waiting| waiting.len = 0);
+        self.waiting_rest.len = 0;
+        for group in self.groups.iter_mut().filter(|group| group[0].len > 0) {
+            *group = [PositionalCount::EMPTY; W];
         }
     }
 
-    /// Adds one distinct feature.
-    #[inline]
-    pub fn add(&mut self, hash: [u64; W], count: u64) {
-        match self.groups.get_mut(count as usize - 1) {
-            Some(group) => {
-                for (counted, word) in group.iter_mut().zip(hash) {
-                    counted.add(word);
+    /// Adds distinct features.
+    pub fn add(&mut self, features: &[Counted<W>]) {
+        for batch in features.chunks(BATCH) {
+            // Most features occur once.
+            let once = &mut self.waiting[0];
+            let room = &mut once.features[once.len..][..BATCH];
+            let (mut ones, mut mores) = (0, 0);
+            for feature in batch {
+                let is_one = feature.count == 1;
+                room[ones] = feature.hash;
+                ones += usize::from(is_one);
+                self.more[mores] = *feature;
+                mores += usize::from(!is_one);
+            }
+            once.len += ones;
+            for feature in &self.more[..mores] {
+                match self.waiting.get_mut(feature.count as usize - 1) {
+                    Some(waiting) => waiting.push(feature.hash),
+                    None => self.waiting_rest.push(*feature),
                 }
             }
-            None => self.rest.add(hash, (self.weight)(count)),
+            for group in 0..GROUPS {
+                if self.waiting[group].len >= BATCH {
+                    self.take_in(group);
+                }
+            }
+            if self.waiting_rest.len >= BATCH {
+                self.take_in_rest();
+            }
         }
+    }
+
+    /// Takes in what waits in a group.
+    fn take_in(&mut self, group: usize) {
+        let hashes = self.waiting[group].take();
+        for (word, counted) in self.groups[group].iter_mut().enumerate() {
+            counted.add(hashes, word);
+        }
+    }
+
+    fn take_in_rest(&mut self) {
+        let features = self.waiting_rest.take().iter();
+        let weighted = features.map(|feature| (feature.hash, (self.weight)(feature.count)));
+        self.rest.add_all(weighted);
     }
 
     /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(mut self) -> Option<[u64; W]> {
+    pub fn simhash(&mut self) -> Option<[u64; W]> {
+        self.take_in_rest();
+        for group in 0..GROUPS {
+            // A handful is sooner added than counted.
+            if self.waiting[group].len <= HANDFUL {
+                let weight = (self.weight)(group as u64 + 1);
+                let hashes = self.waiting[group].take().iter();
+                self.rest.add_all(hashes.map(|&hash| (hash, weight)));
+            } else {
+                self.take_in(group);
+            }
+        }
         for (count, group) in (1..).zip(&mut self.groups) {
-            group.iter_mut().for_each(PositionalCount::finish);
             if group[0].len > 0 {
+                group.iter_mut().for_each(PositionalCount::finish);
                 self.rest.add_group(group, (self.weight)(count));
             }
         }
@@ -289,16 +407,22 @@ mod tests {
     use crate::weight::sqrt_weight;
     use proptest::prelude::*;
 
+    fn counted<const W: usize>(hash: [u64; W], count: u64) -> Counted<W> {
+        Counted { hash, count }
+    }
+
     proptest! {
         #[test]
         fn positional_count_is_a_count_per_bit(
-            words in prop::collection::vec(any::<u64>(), 0..600),
+            words in prop::collection::vec(any::<[u64; 1]>(), 0..600),
             repeat in 1_usize..12,
         ) {
             let mut counted = PositionalCount::EMPTY;
             let mut expected = [0_u64; 64];
-            for &word in words.iter().cycle().take(words.len() * repeat) {
-                counted.add(word);
+            for _ in 0..repeat {
+                counted.add(&words, 0);
+            }
+            for &[word] in words.iter().cycle().take(words.len() * repeat) {
                 for (bit, n) in expected.iter_mut().enumerate() {
                     *n += (word >> bit) & 1;
                 }
@@ -310,16 +434,25 @@ mod tests {
 
         #[test]
         fn grouped_sums_equal_plain_sums(
-            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..200),
+            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..1000),
+            before in 0_u64..500,
+            piece in 1_usize..1000,
         ) {
-            let mut grouped = GroupedSums::new(sqrt_weight);
-            let mut plain = BitSums::default();
-            let mut narrow = GroupedSums::new(sqrt_weight);
-            for &(hash, count) in &features {
-                grouped.add(hash, count);
-                plain.add(hash, sqrt_weight(count));
-                narrow.add([hash[1]], count);
+            let (mut grouped, mut narrow) = (GroupedSums::default(), GroupedSums::default());
+            // What came before does not matter.
+            grouped.begin(|_| 1);
+            for n in 0..before {
+                grouped.add(&[counted([n, n], n % 6 + 1)]);
             }
+            grouped.begin(sqrt_weight);
+            narrow.begin(sqrt_weight);
+            let mut plain = BitSums::default();
+            for &(hash, count) in &features {
+                plain.add(hash, sqrt_weight(count));
+                narrow.add(&[counted([hash[1]], count)]);
+            }
+            let features: Vec<_> = features.iter().map(|f| counted(f.0, f.1)).collect();
+            features.chunks(piece).for_each(|piece| grouped.add(piece));
             let grouped = grouped.simhash();
             prop_assert_eq!(grouped, plain.simhash());
             // Each word for itself.
@@ -330,9 +463,7 @@ mod tests {
     #[test]
     fn byte_counters_do_not_overflow() {
         let mut counted = PositionalCount::EMPTY;
-        for _ in 0..100_000 {
-            counted.add(u64::MAX);
-        }
+        counted.add(&[[u64::MAX]; 100_000], 0);
         counted.finish();
         assert!(counted.ones().all(|n| n == 100_000));
     }

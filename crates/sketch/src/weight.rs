@@ -64,12 +64,38 @@ impl Weight {
     pub fn function(self) -> fn(u64) -> u64 {
         match self {
             Self::Tf => |count| count << FRACTION_BITS,
-            Self::Sqrt => sqrt_weight,
-            Self::Log => log_weight,
+            Self::Sqrt => |count| match SQRT.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => sqrt_weight(count),
+            },
+            Self::Log => |count| match LOG.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => log_weight(count),
+            },
             Self::Set => |_| 1 << FRACTION_BITS,
         }
     }
 }
+
+/// Weights of small counts; those of 0 are not used.
+static SQRT: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < table.len() {
+        table[count] = sqrt_weight(count as u64) as u32;
+        count += 1;
+    }
+    table
+};
+static LOG: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < table.len() {
+        table[count] = log_weight(count as u64) as u32;
+        count += 1;
+    }
+    table
+};
 
 /// What is wrong with given features and weights. The caller's SQLSTATE is 22023
 /// (`invalid_parameter_value`) for all of them.
@@ -234,6 +260,10 @@ mod tests {
         assert_eq!(weigh(Weight::Sqrt), [1 << 16, 92_681, 3 << 16]);
         assert_eq!(weigh(Weight::Log), [1 << 16, 110_962, 209_533]);
         assert_eq!(weigh(Weight::Set), [1 << 16; 3]);
+        for count in 1..600 {
+            assert_eq!(Weight::Sqrt.function()(count), sqrt_weight(count));
+            assert_eq!(Weight::Log.function()(count), log_weight(count));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::idf::{IDF_BITS, idf};
 use super::{Dictionary, TokenizeMode, tokenize};
-use crate::counts::FeatureCounts;
+use crate::counts::{Counted, FeatureCounts};
 use crate::hash::feature_hash;
 use crate::shingle::FeatureSink;
 
@@ -84,19 +84,25 @@ pub(crate) fn keywords(
         check,
     );
     let mut heaviest = BinaryHeap::new();
-    let consider = |[hash]: [u64; 1], count| {
-        let weight = keyword_weight(hash, weigh(count));
-        let keyword = Keyword {
-            weight,
-            hash: Reverse(hash),
+    let consider = |counted: &[Counted<1>]| {
+        for &Counted {
+            hash: [hash],
             count,
-        };
-        if heaviest.len() < number {
-            heaviest.push(Reverse(keyword));
-        } else if let Some(mut lightest) = heaviest.peek_mut()
-            && keyword > lightest.0
+        } in counted
         {
-            *lightest = Reverse(keyword);
+            let weight = keyword_weight(hash, weigh(count));
+            let keyword = Keyword {
+                weight,
+                hash: Reverse(hash),
+                count,
+            };
+            if heaviest.len() < number {
+                heaviest.push(Reverse(keyword));
+            } else if let Some(mut lightest) = heaviest.peek_mut()
+                && keyword > lightest.0
+            {
+                *lightest = Reverse(keyword);
+            }
         }
     };
     counts.drain(consider, check);
