@@ -7,12 +7,17 @@ use std::thread::LocalKey;
 
 use crate::counts::{Counted, FeatureCounts};
 use crate::hash::{FeatureHash, feature_hash, join};
+use crate::html::html_text;
 use crate::normalize::options::prepared;
 use crate::options::{TextOptions, Tokens};
 use crate::shingle::{FeatureSink, LINE_SEPARATOR, SEPARATOR, Shingles};
 use crate::tokens::chars::Chars;
+use crate::tokens::jieba::{self, Dictionary, TokenizeMode};
 use crate::tokens::lines;
 use crate::tokens::word::Words;
+
+/// Occurrences of a keyword that are handed on at once.
+const AT_ONCE: usize = 1 << 12;
 
 /// Finds the features of texts; reusable.
 #[derive(Default)]
@@ -32,13 +37,7 @@ impl Extractor {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        let visible = if options.html {
-            // The extraction of text from HTML comes in here; callers refuse the option until then.
-            unimplemented!("html")
-        } else {
-            Cow::Borrowed(text)
-        };
-        let text = prepared(visible, options.normalize, check);
+        let (text, keywords) = prepare(text, options, check);
         let shingles = &mut self.shingles;
         match options.tokens {
             Tokens::Word => {
@@ -52,8 +51,52 @@ impl Extractor {
                 lines::tokenize(&text, &mut self.buffer, shingles, sink, check);
                 shingles.finish(sink);
             }
+            Tokens::Jieba | Tokens::JiebaSearch => {
+                let mode = match options.tokens {
+                    Tokens::Jieba => TokenizeMode::Default,
+                    _ => TokenizeMode::Search,
+                };
+                shingles.reset(options.shingle, SEPARATOR);
+                let each = &mut |word: &str| shingles.push(word.as_bytes(), sink);
+                let dictionary = Dictionary::current();
+                jieba::tokenize(&dictionary, mode, &text, &mut self.buffer, each, check);
+                shingles.finish(sink);
+            }
+            Tokens::JiebaTfidf => {
+                let dictionary = Dictionary::current();
+                let weigh = options.weight.function();
+                for (word, keyword) in
+                    jieba::keyword_words(&dictionary, &text, keywords, weigh, check)
+                {
+                    // A few at a time, because the sink gathers what it is given.
+                    let mut left = keyword.count as usize;
+                    while left > 0 {
+                        let times = left.min(AT_ONCE);
+                        sink.add_all(std::iter::repeat_n(word.as_bytes(), times));
+                        left -= times;
+                    }
+                }
+            }
         }
     }
+}
+
+/// What of a text goes into features, and the number of keywords that suits it.
+fn prepare<'a>(
+    text: &'a str,
+    options: &TextOptions,
+    check: &mut dyn FnMut(),
+) -> (Cow<'a, str>, usize) {
+    let visible = if options.html {
+        Cow::Owned(html_text(text, check))
+    } else {
+        Cow::Borrowed(text)
+    };
+    let keywords = match options.keywords {
+        0 => jieba::default_number(visible.len()),
+        given => given,
+    };
+    (prepared(visible, options.normalize, check), keywords)
 }
 
 /// The memory that one text needs, kept for the next.
@@ -81,6 +124,14 @@ pub(crate) trait Extracted<const W: usize>: FeatureHash {
         each: impl FnMut(&[Counted<W>]),
         check: &mut dyn FnMut(),
     );
+
+    /// Hands over the hash and the weight of every keyword of `text`. Calls `check` likewise.
+    fn each_keyword(
+        text: &str,
+        options: &TextOptions,
+        each: impl FnMut(Self, u64),
+        check: &mut dyn FnMut(),
+    );
 }
 
 impl Extracted<1> for [u64; 1] {
@@ -92,6 +143,19 @@ impl Extracted<1> for [u64; 1] {
     ) {
         each_counted(&SCRATCH_64, text, options, each, check);
     }
+
+    fn each_keyword(
+        text: &str,
+        options: &TextOptions,
+        mut each: impl FnMut(Self, u64),
+        check: &mut dyn FnMut(),
+    ) {
+        let (text, number) = prepare(text, options, check);
+        let weigh = options.weight.function();
+        for keyword in jieba::keywords(&Dictionary::current(), &text, number, weigh, check) {
+            each([keyword.hash()], keyword.weight);
+        }
+    }
 }
 
 impl Extracted<2> for [u64; 2] {
@@ -102,6 +166,20 @@ impl Extracted<2> for [u64; 2] {
         check: &mut dyn FnMut(),
     ) {
         each_counted(&SCRATCH_128, text, options, each, check);
+    }
+
+    fn each_keyword(
+        text: &str,
+        options: &TextOptions,
+        mut each: impl FnMut(Self, u64),
+        check: &mut dyn FnMut(),
+    ) {
+        let (text, number) = prepare(text, options, check);
+        let weigh = options.weight.function();
+        let words = jieba::keyword_words(&Dictionary::current(), &text, number, weigh, check);
+        for (word, keyword) in words {
+            each(Self::of(word.as_bytes()), keyword.weight);
+        }
     }
 }
 
@@ -135,6 +213,8 @@ fn expected_features(text: &str, options: &TextOptions) -> usize {
             Tokens::Char if spaced => 1,
             Tokens::Char => 3,
             Tokens::Line => 40,
+            Tokens::Jieba | Tokens::JiebaSearch => 6,
+            Tokens::JiebaTfidf => 120,
         }
 }
 
@@ -193,11 +273,17 @@ pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> V
     let mut features: Vec<Feature> = counts
         .0
         .into_iter()
-        .map(|(text, count)| Feature {
-            hash: feature_hash(&text),
-            text: String::from_utf8(text.into()).expect("features are cut between characters"),
-            count,
-            weight: weight(count),
+        .map(|(text, count)| {
+            let hash = feature_hash(&text);
+            Feature {
+                hash,
+                text: String::from_utf8(text.into()).expect("features are cut between characters"),
+                count,
+                weight: match options.tokens {
+                    Tokens::JiebaTfidf => jieba::keyword_weight(hash, weight(count)),
+                    _ => weight(count),
+                },
+            }
         })
         .collect();
     features.sort_unstable_by(|a, b| (b.weight, &a.text).cmp(&(a.weight, &b.text)));

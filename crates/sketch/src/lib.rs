@@ -27,8 +27,11 @@ mod counts;
 mod extract;
 pub mod hamming;
 pub mod hash;
+pub mod html;
 pub mod normalize;
 pub mod options;
+pub mod scheme;
+pub mod sentences;
 pub mod shingle;
 pub mod simhash;
 mod sums;
@@ -40,6 +43,7 @@ pub use compare::{Comparison, jaccard_similarity};
 pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
 pub use options::TextOptions;
+pub use sentences::longest_sentences_hash;
 pub use simhash::{
     simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
     simhash128_hashes,

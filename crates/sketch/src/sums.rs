@@ -95,11 +95,11 @@ fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
 /// that nothing is ever rounded and the order of the features cannot matter.
 #[derive(Default)]
 pub(crate) struct ExactSums<const W: usize> {
-    by_exponent: std::collections::BTreeMap<u8, Box<BitSums<W>>>,
+    by_exponent: std::collections::BTreeMap<u16, Box<BitSums<W>>>,
 }
 
 impl<const W: usize> ExactSums<W> {
-    /// Adds one feature. Mantissas are below 2^24, so 2^39 features fit.
+    /// Adds a part of the weight of a feature. Mantissas are below 2^27, so 2^36 features fit.
     pub fn add(&mut self, hash: [u64; W], weight: ExactWeight) {
         self.by_exponent
             .entry(weight.exponent)

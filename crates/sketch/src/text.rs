@@ -5,8 +5,8 @@ use std::thread::LocalKey;
 
 use crate::extract::Extracted;
 use crate::hash::join;
-use crate::options::TextOptions;
-use crate::sums::GroupedSums;
+use crate::options::{TextOptions, Tokens};
+use crate::sums::{BitSums, GroupedSums};
 
 /// 64-bit simhash of a text; `None` if it has no feature.
 ///
@@ -43,6 +43,11 @@ fn simhash_text<const W: usize>(
 where
     [u64; W]: Extracted<W> + Summed<W>,
 {
+    if options.tokens == Tokens::JiebaTfidf {
+        let mut sums = BitSums::default();
+        <[u64; W]>::each_keyword(text, options, |hash, weight| sums.add(hash, weight), check);
+        return sums.simhash();
+    }
     let mut sums = <[u64; W]>::place().take().unwrap_or_default();
     sums.begin(options.weight.function());
     <[u64; W]>::each(text, options, |counted| sums.add(counted), check);
