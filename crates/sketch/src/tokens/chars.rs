@@ -6,7 +6,7 @@
 
 use super::spaces::is_space;
 use crate::hash::windows::PAD;
-use crate::normalize::{each_piece, leading_ascii};
+use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
 use crate::shingle::FeatureSink;
 
 /// Finds features of characters; reusable.
@@ -45,8 +45,11 @@ impl Chars {
         let Self { window, normal } = self;
         window.begin();
         let mut any = false;
-        each_piece(text, normal, check, |piece| {
-            window.push(piece);
+        each_piece_to_fold(text, normal, check, |piece| {
+            match piece {
+                Piece::Ascii(ascii) => window.push(ascii),
+                Piece::Other(other) => window.push(other),
+            }
             any |= window.hand_on(width, sink);
         });
         let chars = window.finished();
