@@ -281,6 +281,26 @@ mod tests {
 
     proptest! {
         #[test]
+        fn ways_agree(ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}", before in "[a ]{0,3}") {
+            let pushed = |how: fn(&mut Window, &[u8])| {
+                let mut window = Window {
+                    bytes: vec![0; 1000],
+                    starts: vec![0; 1000],
+                    after_space: true,
+                    ..Window::default()
+                };
+                window.push_bytes(before.as_bytes());
+                how(&mut window, ascii.as_bytes());
+                window.bytes.truncate(window.len);
+                window.starts.truncate(window.chars);
+                (window.bytes, window.starts, window.after_space)
+            };
+            let plain = pushed(Window::push_bytes);
+            prop_assert_eq!(&pushed(Window::push_ascii), &plain);
+            prop_assert_eq!(&pushed(|window, ascii| window.push_ascii_portable(ascii)), &plain);
+        }
+
+        #[test]
         fn equals_the_definition(
             texts in prop::collection::vec(crate::text::tests::any_text(), 1..4),
             width in 1_usize..8,
