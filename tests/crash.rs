@@ -18,8 +18,15 @@ fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {
             let insert = "INSERT INTO docs SELECT n, hashint8extended(n, 1)::fingerprint \
                           FROM generate_series(1, 10000000) AS n";
             std::thread::scope(|scope| -> Outcome {
+                let mut watcher = connect(&conninfo)?;
+                let size = "SELECT pg_relation_size('docs_fp')";
+                let before: i64 = value(&mut watcher, size)?;
                 let cut = scope.spawn(|| client.batch_execute(insert));
-                crowd::wait(400)?;
+                // Many rows have come by then, and the index is at it again.
+                while value::<i64>(&mut watcher, size)? < before + (4 << 20) && !cut.is_finished() {
+                    crowd::wait(5)?;
+                }
+                crowd::wait(40)?;
                 server.kill_9()?;
                 let result = cut
                     .join()

@@ -66,22 +66,24 @@ impl<const N: usize> Index<N> {
     /// As for [`Index::open`]; the pages are this relation's.
     pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
         // SAFETY: the caller's promise.
-        let Cached { mut meta, layout } = unsafe { cached(relation) };
-        let blocks = pages.blocks();
-        if meta.root.block >= blocks {
-            // It has been moved, and the end of the index cut off.
-            // SAFETY: the caller's promise.
-            meta = unsafe { read_meta(relation, &layout) };
-        }
+        let Cached { meta, layout } = unsafe { cached(relation) };
         let design = design_of(relation, &meta);
-        Index {
+        let blocks = pages.blocks();
+        let mut index = Index {
             relation,
             layout,
             meta,
             design,
             pages,
             blocks,
+        };
+        if meta.root.block >= blocks {
+            // The root has been moved, and the end of the index cut off.
+            // SAFETY: the caller's promise.
+            let meta = unsafe { read_meta(relation, &layout) };
+            index.remember(meta.root);
         }
+        index
     }
 
     /// The relation.

@@ -55,9 +55,9 @@ impl Job {
             }
             Work::Fill => ("insert with splits", place.insert(3_000)),
             Work::Change => ("update or delete", change(place, random)),
-            Work::Drain => match random.below(4) {
-                0 => ("insert with splits", place.insert(3_000)),
-                1 => (
+            Work::Drain => match random.below(8) {
+                0 => ("insert with splits", place.insert(1_000)),
+                1 | 2 => (
                     "delete of most",
                     format!("DELETE FROM {table} WHERE id % 20 <> {}", random.below(20)),
                 ),

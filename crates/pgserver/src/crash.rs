@@ -4,7 +4,8 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(20);
+/// Nothing survives SIGKILL, but a machine may be very busy.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Kills a postmaster and all its backends at once, as a power cut would, and waits until they are
 /// gone. The postmaster is halted first, so that it starts no further process meanwhile.
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn finds_its_own_child() {
         let mut child = std::process::Command::new("sleep")
-            .arg("60")
+            .arg("600")
             .spawn()
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();

@@ -138,8 +138,8 @@ mod tests {
         let data = dir.path().join("server-test-a/data");
         fs::create_dir_all(&data).unwrap();
         let mut inside = Command::new("sleep");
-        let mut inside = inside.arg("60").current_dir(&data).spawn().unwrap();
-        let mut outside = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut inside = inside.arg("600").current_dir(&data).spawn().unwrap();
+        let mut outside = Command::new("sleep").arg("600").spawn().unwrap();
 
         fs::write(data.join("postmaster.pid"), format!("{}\n", outside.id())).unwrap();
         assert_eq!(stop_leftovers(dir.path(), "test").unwrap(), 0);

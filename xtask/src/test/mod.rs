@@ -64,6 +64,8 @@ fn start(private: &Private) -> Result<Server> {
             ("fsync", "off"),
             ("max_connections", "200"),
             ("log_min_messages", "warning"),
+            // At a moment of its own choice it would analyze a table, or hold up a VACUUM.
+            ("autovacuum", "off"),
         ];
         Server::create(&private.instance, PURPOSE, &settings)
     })

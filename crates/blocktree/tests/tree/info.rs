@@ -198,7 +198,10 @@ fn rows_are_counted_once_while_leaves_split() {
     std::thread::scope(|scope| {
         let measurer = scope.spawn(|| {
             let tree = Tree::<_, 16>::new(store, root);
-            while measured.fetch_add(1, Ordering::SeqCst) < 30 {
+            // Whoever of the two is faster: rows come in while others are counted.
+            while measured.fetch_add(1, Ordering::SeqCst) < 30
+                || inserted.load(Ordering::SeqCst) < 500
+            {
                 let before = inserted.load(Ordering::SeqCst);
                 let info = tree.measure(&design).unwrap();
                 // One more may stand in some of its tables.
@@ -216,5 +219,4 @@ fn rows_are_counted_once_while_leaves_split() {
             inserted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    assert!(inserted.into_inner() > 100);
 }
