@@ -84,7 +84,7 @@ pub(crate) fn tokenize(
     each_piece(text, buffer, check, |piece| {
         parts.push(piece, |part, kind| take(dictionary, mode, part, kind, each));
     });
-    parts.finish(|part, kind| take(dictionary, mode, part, kind, each));
+    parts.end(|part, kind| take(dictionary, mode, part, kind, each));
 }
 
 /// What a part of a text consists of.
@@ -134,9 +134,7 @@ impl Parts {
             if cut {
                 self.open.push_str(&piece[from..at]);
                 from = at;
-                each(&self.open, self.kind);
-                self.open.clear();
-                self.kind = Kind::EMPTY;
+                self.end(&mut each);
             }
             self.kind.pure &= is_jieba(c);
             self.kind.han |= is_han(c);
@@ -145,8 +143,13 @@ impl Parts {
         self.open.push_str(&piece[from..]);
     }
 
-    fn finish(&mut self, mut each: impl FnMut(&str, Kind)) {
+    /// Ends the open part.
+    fn end(&mut self, mut each: impl FnMut(&str, Kind)) {
+        // All that the pieces leave to be normalised.
+        self.open.make_ascii_lowercase();
         each(&self.open, self.kind);
+        self.open.clear();
+        self.kind = Kind::EMPTY;
     }
 }
 
