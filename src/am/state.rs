@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use neardup_blocktree::design::{Design, ENTRIES_PER_LEAF};
+use neardup_blocktree::key::Block;
 use neardup_blocktree::meta::{self, Meta, MetaError, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
@@ -35,6 +36,8 @@ pub struct Index<const N: usize> {
     pub design: Rc<Design<N>>,
     /// Its pages.
     pub pages: IndexPages,
+    /// How many there were when it was opened.
+    pub blocks: Block,
 }
 
 /// The words of an open index's keys.
@@ -63,7 +66,13 @@ impl<const N: usize> Index<N> {
     /// As for [`Index::open`]; the pages are this relation's.
     pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
         // SAFETY: the caller's promise.
-        let Cached { meta, layout } = unsafe { cached(relation) };
+        let Cached { mut meta, layout } = unsafe { cached(relation) };
+        let blocks = pages.blocks();
+        if meta.root.block >= blocks {
+            // It has been moved, and the end of the index cut off.
+            // SAFETY: the caller's promise.
+            meta = unsafe { read_meta(relation, &layout) };
+        }
         let design = design_of(relation, &meta);
         Index {
             relation,
@@ -71,6 +80,7 @@ impl<const N: usize> Index<N> {
             meta,
             design,
             pages,
+            blocks,
         }
     }
 
@@ -99,7 +109,7 @@ impl<const N: usize> Index<N> {
 
     /// The number of rows, by the size of the index.
     pub fn rows(&self) -> f64 {
-        rows_of(&self.meta, f64::from(self.pages.blocks()))
+        rows_of(&self.meta, f64::from(self.blocks))
     }
 
     /// Ends the statement if the tree is damaged.

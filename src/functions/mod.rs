@@ -1,5 +1,6 @@
 //! The SQL functions, a file for each family.
 mod explain;
+mod info;
 mod inspect;
 mod simhash;
 mod text_options;

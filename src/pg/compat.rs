@@ -187,6 +187,32 @@ pub unsafe fn vacuum_delay_point() {
     }
 }
 
+/// Whether a vacuum of this index's table may take the strongest lock for a moment, to give space
+/// back: not if the table's option `vacuum_truncate` forbids it, nor while several processes work,
+/// as such a lock needs a transaction id then.
+///
+/// # Safety
+/// The index is open, and its table is locked.
+pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. The options are null or those of a table.
+    unsafe {
+        if pg_sys::IsInParallelMode() {
+            return false;
+        }
+        let table = (*(*index).rd_index).indrelid;
+        let table = pg_sys::table_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
+        #[cfg(not(feature = "pg18"))]
+        let may = options.is_none_or(|options| options.vacuum_truncate);
+        #[cfg(feature = "pg18")]
+        let may = options
+            .filter(|options| options.vacuum_truncate_set)
+            .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
+        pg_sys::table_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        may
+    }
+}
+
 /// Registers data of a page for the log record under way.
 ///
 /// # Safety
@@ -363,7 +389,7 @@ pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryCon
 /// The relation is an open index.
 pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     // SAFETY: the caller's promise; the header of the entry lies before its data.
-    unsafe { pgrx::pg_sys::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
+    unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
 
 /// The number of a relation's file (`relfilenode`).
@@ -396,5 +422,43 @@ pub unsafe fn read_recent_buffer(
         return pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
         #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         return pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
+    }
+}
+
+/// Begins a scan of an index and its table.
+///
+/// # Safety
+/// Both relations are open and stay so, as does the snapshot, until the scan ends.
+pub unsafe fn index_beginscan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+    keys: i32,
+    order_bys: i32,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller's promise. Since version 18 the scan may count its index searches.
+    unsafe {
+        #[cfg(feature = "pg18")]
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            core::ptr::null_mut(),
+            keys,
+            order_bys,
+        );
+        #[cfg(not(feature = "pg18"))]
+        let scan = pg_sys::index_beginscan(table, index, snapshot, keys, order_bys);
+        scan
+    }
+}
+
+/// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
+/// version 17 where it runs the expressions of indexes.
+pub fn restrict_search_path() {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: changes a setting of this backend.
+    unsafe {
+        pg_sys::RestrictSearchPath()
     }
 }

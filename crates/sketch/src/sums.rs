@@ -260,46 +260,53 @@ impl PositionalCount {
     }
 }
 
-/// Sums of features whose weights come from small integer counts, as most do: groups of equal weight
-/// are counted bit-sliced, the rest is added one by one. Reusable.
+/// Sums of features whose weights come from small integer counts, as most do. Reusable.
+///
+/// Every feature counts with the weight of a single occurrence, bit-sliced; those that occur more
+/// often, the fewest, then with what they weigh more: groups of equal weight bit-sliced again, the
+/// rest one by one.
 pub(crate) struct GroupedSums<const W: usize> {
-    /// `groups[i]` holds the features that occur i + 1 times, word for word.
-    groups: [[PositionalCount; W]; GROUPS],
+    all: Group<W>,
+    /// `groups[i]` holds the features that occur i + 2 times.
+    groups: [Group<W>; GROUPS],
     rest: BitSums<W>,
-    /// Features that wait, by group. Which group is next is hard to predict, so that sorting into
-    /// groups must not be a matter of branches.
-    waiting: [Waiting<[u64; W]>; GROUPS],
-    /// Those of the rest.
     waiting_rest: Waiting<Counted<W>>,
-    /// Those that occur more than once.
-    more: [Counted<W>; BATCH],
     weight: fn(u64) -> u64,
 }
 
-const GROUPS: usize = 4;
+/// Features of one weight.
+struct Group<const W: usize> {
+    /// Word for word.
+    counted: [PositionalCount; W],
+    waiting: Waiting<[u64; W]>,
+}
+
+const GROUPS: usize = 3;
 /// Features that are sorted in one go.
 const BATCH: usize = 64;
 /// Features that make no group at the end.
 const HANDFUL: usize = 8;
 
-/// Room for a batch and what is left of the one before.
+/// Features that are sorted or counted later, many at once.
 struct Waiting<T> {
-    features: [T; 2 * BATCH],
+    features: [T; BATCH],
     len: usize,
 }
 
 impl<T: Copy> Waiting<T> {
     const fn new(none: T) -> Self {
         Self {
-            features: [none; 2 * BATCH],
+            features: [none; BATCH],
             len: 0,
         }
     }
 
+    /// Adds one; returns whether there is no room for another.
     #[inline(always)]
-    fn push(&mut self, feature: T) {
+    fn push(&mut self, feature: T) -> bool {
         self.features[self.len] = feature;
         self.len += 1;
+        self.len == BATCH
     }
 
     fn take(&mut self) -> &[T] {
@@ -307,95 +314,128 @@ impl<T: Copy> Waiting<T> {
     }
 }
 
+impl<const W: usize> Group<W> {
+    const EMPTY: Self = Self {
+        counted: [PositionalCount::EMPTY; W],
+        waiting: Waiting::new([0; W]),
+    };
+
+    fn begin(&mut self) {
+        self.waiting.len = 0;
+        if self.counted[0].len > 0 {
+            self.counted = [PositionalCount::EMPTY; W];
+        }
+    }
+
+    fn add(&mut self, hashes: &[[u64; W]]) {
+        for (word, counted) in self.counted.iter_mut().enumerate() {
+            counted.add(hashes, word);
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, hash: [u64; W]) {
+        if self.waiting.push(hash) {
+            self.take_in();
+        }
+    }
+
+    fn take_in(&mut self) {
+        for (word, counted) in self.counted.iter_mut().enumerate() {
+            counted.add(&self.waiting.features[..self.waiting.len], word);
+        }
+        self.waiting.len = 0;
+    }
+
+    /// Adds all features with their weight to `sums`.
+    fn finish(&mut self, weight: u64, sums: &mut BitSums<W>) {
+        // A handful is sooner added than counted.
+        if self.waiting.len <= HANDFUL {
+            let hashes = self.waiting.take().iter();
+            sums.add_all(hashes.map(|&hash| (hash, weight)));
+        } else {
+            self.take_in();
+        }
+        if self.counted[0].len > 0 {
+            self.counted.iter_mut().for_each(PositionalCount::finish);
+            sums.add_group(&self.counted, weight);
+        }
+    }
+}
+
 impl<const W: usize> Default for GroupedSums<W> {
     fn default() -> Self {
         Self {
-            groups: [const { [PositionalCount::EMPTY; W] }; GROUPS],
+            all: Group::EMPTY,
+            groups: [const { Group::EMPTY }; GROUPS],
             rest: BitSums::default(),
-            waiting: [const { Waiting::new([0; W]) }; GROUPS],
             waiting_rest: Waiting::new(Counted::NONE),
-            more: [Counted::NONE; BATCH],
             weight: |count| count,
         }
     }
 }
 
 impl<const W: usize> GroupedSums<W> {
-    /// Begins anew. `weight`: from a number of occurrences, at least 1.
+    /// Begins anew. `weight`: from a number of occurrences, at least 1; never less for more.
     pub fn begin(&mut self, weight: fn(u64) -> u64) {
         self.weight = weight;
         self.rest = BitSums::default();
-        self.waiting.iter_mut().for_each(|waiting| waiting.len = 0);
         self.waiting_rest.len = 0;
-        for group in self.groups.iter_mut().filter(|group| group[0].len > 0) {
-            *group = [PositionalCount::EMPTY; W];
-        }
+        self.all.begin();
+        self.groups.iter_mut().for_each(Group::begin);
     }
 
     /// Adds distinct features.
     pub fn add(&mut self, features: &[Counted<W>]) {
-        for batch in features.chunks(BATCH) {
-            // Most features occur once.
-            let once = &mut self.waiting[0];
-            let room = &mut once.features[once.len..][..BATCH];
-            let (mut ones, mut mores) = (0, 0);
+        let (batches, last) = features.as_chunks::<BATCH>();
+        for batch in batches {
+            self.all.add(&batch.map(|feature| feature.hash));
+            // Which ones occur more often is hard to predict, so that it must not be a branch.
+            let mut more = [Counted::NONE; BATCH];
+            let mut len = 0;
             for feature in batch {
-                let is_one = feature.count == 1;
-                room[ones] = feature.hash;
-                ones += usize::from(is_one);
-                self.more[mores] = *feature;
-                mores += usize::from(!is_one);
+                more[len % BATCH] = *feature;
+                len += usize::from(feature.count > 1);
             }
-            once.len += ones;
-            for feature in &self.more[..mores] {
-                match self.waiting.get_mut(feature.count as usize - 1) {
-                    Some(waiting) => waiting.push(feature.hash),
-                    None => self.waiting_rest.push(*feature),
-                }
-            }
-            for group in 0..GROUPS {
-                if self.waiting[group].len >= BATCH {
-                    self.take_in(group);
-                }
-            }
-            if self.waiting_rest.len >= BATCH {
-                self.take_in_rest();
+            more[..len]
+                .iter()
+                .for_each(|feature| self.add_more(feature));
+        }
+        for feature in last {
+            self.all.push(feature.hash);
+            if feature.count > 1 {
+                self.add_more(feature);
             }
         }
     }
 
-    /// Takes in what waits in a group.
-    fn take_in(&mut self, group: usize) {
-        let hashes = self.waiting[group].take();
-        for (word, counted) in self.groups[group].iter_mut().enumerate() {
-            counted.add(hashes, word);
+    /// Adds what a feature weighs more because it occurs more than once.
+    #[inline(always)]
+    fn add_more(&mut self, feature: &Counted<W>) {
+        match self.groups.get_mut(feature.count as usize - 2) {
+            Some(group) => group.push(feature.hash),
+            None => {
+                if self.waiting_rest.push(*feature) {
+                    self.take_in_rest();
+                }
+            }
         }
     }
 
     fn take_in_rest(&mut self) {
         let features = self.waiting_rest.take().iter();
-        let weighted = features.map(|feature| (feature.hash, (self.weight)(feature.count)));
-        self.rest.add_all(weighted);
+        let once = (self.weight)(1);
+        self.rest
+            .add_all(features.map(|feature| (feature.hash, (self.weight)(feature.count) - once)));
     }
 
     /// The simhash, ties to 0; `None` if nothing was added.
     pub fn simhash(&mut self) -> Option<[u64; W]> {
         self.take_in_rest();
-        for group in 0..GROUPS {
-            // A handful is sooner added than counted.
-            if self.waiting[group].len <= HANDFUL {
-                let weight = (self.weight)(group as u64 + 1);
-                let hashes = self.waiting[group].take().iter();
-                self.rest.add_all(hashes.map(|&hash| (hash, weight)));
-            } else {
-                self.take_in(group);
-            }
-        }
-        for (count, group) in (1..).zip(&mut self.groups) {
-            if group[0].len > 0 {
-                group.iter_mut().for_each(PositionalCount::finish);
-                self.rest.add_group(group, (self.weight)(count));
-            }
+        let once = (self.weight)(1);
+        self.all.finish(once, &mut self.rest);
+        for (count, group) in (2..).zip(&mut self.groups) {
+            group.finish((self.weight)(count) - once, &mut self.rest);
         }
         self.rest.simhash()
     }

@@ -80,7 +80,7 @@ impl<const W: usize> Default for FeatureCounts<W> {
 impl<const W: usize> FeatureCounts<W> {
     fn with_max_features(max_features: usize) -> Self {
         let random = RandomState::new();
-        let key = [random.hash_one(0), random.hash_one(1)];
+        let key = std::array::from_fn(|word| random.hash_one(word));
         Self {
             table: Table::new(MIN_FEATURES, key),
             partitions: Vec::new(),

@@ -27,22 +27,23 @@ pub(super) const SLOTS: usize = 4;
 
 /// Linear probing over a power of two of slots.
 pub(super) struct Table<const W: usize> {
-    /// Where in `counted` a feature stands, from 1; 0 if the slot is empty. The first `mask + 1` are
-    /// the table's; what is beyond waits, empty, for a larger text.
+    /// Where in `counted` a feature stands, from 1; 0 if the slot is empty. Those of the
+    /// table are the first; what is beyond waits, empty, for a larger text.
     slots: Vec<u32>,
-    mask: usize,
+    /// 64 less the binary logarithm of the number of slots.
+    shift: u32,
     /// The first `len`, and room for as many as the table takes, and one.
     counted: Vec<Counted<W>>,
     len: usize,
-    key: [u64; 2],
+    key: [u64; W],
 }
 
 impl<const W: usize> Table<W> {
     /// An empty table for so many features, a power of two.
-    pub fn new(features: usize, key: [u64; 2]) -> Self {
+    pub fn new(features: usize, key: [u64; W]) -> Self {
         let mut table = Self {
             slots: Vec::new(),
-            mask: 0,
+            shift: 0,
             counted: Vec::new(),
             len: 0,
             key,
@@ -54,7 +55,7 @@ impl<const W: usize> Table<W> {
     fn make_slots(&mut self, features: usize) {
         self.slots = vec![0; SLOTS * features];
         self.counted.resize(features + 1, Counted::NONE);
-        self.mask = self.slots.len() - 1;
+        self.shift = shift(self.slots.len());
     }
 
     /// Empties the table, which then takes so many features. Memory for more than `kept` is given
@@ -64,15 +65,20 @@ impl<const W: usize> Table<W> {
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
             *self = Self::new(features, self.key);
         } else {
-            self.slots[..=self.mask].fill(0);
-            self.mask = slots - 1;
+            let used = self.used_slots();
+            self.slots[..used].fill(0);
+            self.shift = shift(slots);
             self.len = 0;
         }
     }
 
+    fn used_slots(&self) -> usize {
+        1 << (64 - self.shift)
+    }
+
     /// How many features it takes.
     pub fn capacity(&self) -> usize {
-        (self.mask + 1) / SLOTS
+        self.used_slots() / SLOTS
     }
 
     /// How many more features may be added.
@@ -85,9 +91,11 @@ impl<const W: usize> Table<W> {
         &self.counted[..self.len]
     }
 
-    /// Spreads a hash over slots and partitions. Keyed at random, because anyone can make features
-    /// whose hashes agree in many bits and so would pile up in one stretch of the table; counts, and
-    /// so fingerprints, do not depend on the key.
+    /// Spreads a hash over slots and partitions, which are numbered by its highest bits: multiplication
+    /// by odd numbers drawn at random (Dietzfelbinger and others, "A reliable randomized algorithm for
+    /// the closest-pair problem", Journal of Algorithms 25, 1997). At random, because anyone can make
+    /// features whose hashes agree in many bits and so would pile up in one stretch of the table;
+    /// counts, and so fingerprints, do not depend on the numbers.
     #[inline(always)]
     pub fn mix(&self, hash: [u64; W]) -> u64 {
         mix(hash, self.key)
@@ -97,29 +105,27 @@ impl<const W: usize> Table<W> {
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
         // In variables of their own, which the compiler knows that writing to the others leaves alone.
-        let (key, mut len) = (self.key, self.len);
-        let slots = &mut self.slots[..=self.mask];
+        let (key, shift, mut len) = (self.key, self.shift, self.len);
+        let used = self.used_slots();
+        let slots = &mut self.slots[..used];
         let counted = &mut self.counted[..];
         for (hash, count) in features {
-            let mut at = mix(hash, key) as usize & (slots.len() - 1);
+            let mut at = (mix(hash, key) >> shift) as usize;
+            // Written in any case: then a new feature and a known one take the same way. Which of them
+            // comes next is hard to predict, for a processor too.
+            counted[len] = Counted { hash, count: 0 };
             loop {
-                // A new feature and a known one take the same way: which of them comes next is hard
-                // to predict, for a processor too.
                 let slot = &mut slots[at];
                 let new = *slot == 0;
                 let place = select_unpredictable(new, len as u32 + 1, *slot);
                 let feature = &mut counted[place as usize - 1];
-                if new | (feature.hash == hash) {
-                    let before = select_unpredictable(new, 0, feature.count);
-                    *feature = Counted {
-                        hash,
-                        count: before + count,
-                    };
+                if feature.hash == hash {
+                    feature.count += count;
                     *slot = place;
                     len += usize::from(new);
                     break;
                 }
-                at = (at + 1) & (slots.len() - 1);
+                at = (at + 1) & (used - 1);
             }
         }
         self.len = len;
@@ -137,11 +143,14 @@ impl<const W: usize> Table<W> {
     }
 }
 
-/// Spreads a hash over all bits.
+/// For a number of slots, a power of two.
+fn shift(slots: usize) -> u32 {
+    64 - slots.ilog2()
+}
+
 #[inline(always)]
-fn mix<const W: usize>(hash: [u64; W], key: [u64; 2]) -> u64 {
-    hash.iter().fold(0, |mixed, word| {
-        let product = u128::from(word ^ mixed ^ key[0]) * u128::from(key[1] | 1);
-        (product as u64) ^ (product >> 64) as u64
+fn mix<const W: usize>(hash: [u64; W], key: [u64; W]) -> u64 {
+    (hash.iter().zip(key)).fold(0, |sum, (word, key)| {
+        word.wrapping_mul(key | 1).wrapping_add(sum)
     })
 }

@@ -26,14 +26,26 @@ const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 /// later. `bytes` goes on for [`PAD`] bytes after the last start.
 pub(super) fn hash_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[u64; 1]>) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: AVX2 is there, as just seen.
+    {
+        use std::arch::is_x86_feature_detected as has;
+        // SAFETY: the processor has what the functions are compiled for, as just seen.
         #[allow(unsafe_code)]
         unsafe {
-            hash_windows_avx2(bytes, starts, width, out);
+            if has!("avx512f") && has!("avx512dq") && has!("avx512vl") {
+                return hash_windows_avx512(bytes, starts, width, out);
+            }
+            if has!("avx2") {
+                return hash_windows_avx2(bytes, starts, width, out);
+            }
         }
-        return;
     }
+    hash_windows_portable(bytes, starts, width, out);
+}
+
+/// The same code, compiled for vectors of 64 bytes, which can multiply.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn hash_windows_avx512(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[u64; 1]>) {
     hash_windows_portable(bytes, starts, width, out);
 }
 
@@ -46,43 +58,71 @@ fn hash_windows_avx2(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[
 
 #[inline(always)]
 fn hash_windows_portable(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[u64; 1]>) {
-    let ends = &starts[width..];
-    let starts = &starts[..ends.len()];
-    for (starts, ends) in starts.chunks(BLOCK).zip(ends.chunks(BLOCK)) {
-        let lens = || starts.iter().zip(ends).map(|(start, end)| end - start);
-        let (mut low, mut high) = (u32::MAX, 0);
-        for len in lens() {
-            (low, high) = (low.min(len), high.max(len));
-        }
-        let (Some(starts), Some(ends), 1..=3 | 4..=8) =
-            (starts.as_array::<BLOCK>(), ends.as_array::<BLOCK>(), high)
-        else {
-            out.extend(
-                (starts.iter().zip(ends))
-                    .map(|(&start, &end)| [hash_window(bytes, start as usize, end as usize)]),
-            );
+    let count = starts.len() - width;
+    let mut at = 0;
+    while at < count {
+        if let (Some(from), Some(to)) = (
+            starts[at..count].first_chunk::<BLOCK>(),
+            starts[at + width..].first_chunk::<BLOCK>(),
+        ) && let Some(hashes) = hash_block(bytes, from, to)
+        {
+            out.extend_from_slice(&hashes);
+            at += BLOCK;
             continue;
-        };
-        let words: [u64; BLOCK] = std::array::from_fn(|n| word(bytes, starts[n] as usize));
-        let lens: [u64; BLOCK] = std::array::from_fn(|n| u64::from(ends[n] - starts[n]));
-        let mut hashes = [[0]; BLOCK];
-        if low >= 4 {
-            for n in 0..BLOCK {
-                hashes[n] = [hash_4_to_8(words[n], lens[n])];
-            }
-        } else if high <= 3 {
-            for n in 0..BLOCK {
-                hashes[n] = [hash_1_to_3(words[n], lens[n])];
-            }
-        } else {
-            for n in 0..BLOCK {
-                let short = hash_1_to_3(words[n], lens[n].min(3));
-                let long = hash_4_to_8(words[n], lens[n].max(4));
-                hashes[n] = [if lens[n] < 4 { short } else { long }];
-            }
         }
-        out.extend_from_slice(&hashes);
+        let until = count.min(at + BLOCK);
+        out.extend((at..until).map(|at| {
+            [hash_window(
+                bytes,
+                starts[at] as usize,
+                starts[at + width] as usize,
+            )]
+        }));
+        at = until;
     }
+}
+
+/// The hashes of windows of up to 8 bytes; `None` if they are longer.
+#[inline(always)]
+fn hash_block(
+    bytes: &[u8],
+    starts: &[u32; BLOCK],
+    ends: &[u32; BLOCK],
+) -> Option<[[u64; 1]; BLOCK]> {
+    let first = starts[0] as usize;
+    let len = u64::from(ends[0] - starts[0]);
+    // Characters of one byte each, as in most texts: all windows have one length.
+    if starts[BLOCK - 1] - starts[0] == BLOCK as u32 - 1
+        && ends[BLOCK - 1] - ends[0] == BLOCK as u32 - 1
+        && let Some(bytes) = bytes[first..].first_chunk::<{ BLOCK + PAD }>()
+    {
+        let words: [u64; BLOCK] = std::array::from_fn(|n| word(bytes, n));
+        return match len {
+            4..=8 => Some(words.map(|word| [hash_4_to_8(word, len)])),
+            1..=3 => Some(words.map(|word| [hash_1_to_3(word, len)])),
+            _ => None,
+        };
+    }
+    let lens: [u64; BLOCK] = std::array::from_fn(|n| u64::from(ends[n] - starts[n]));
+    let (low, high) = lens.iter().fold((u64::MAX, 0), |(low, high), &len| {
+        (low.min(len), high.max(len))
+    });
+    if high > 8 {
+        return None;
+    }
+    let words: [u64; BLOCK] = std::array::from_fn(|n| word(bytes, starts[n] as usize));
+    let hash: [u64; BLOCK] = if low >= 4 {
+        std::array::from_fn(|n| hash_4_to_8(words[n], lens[n]))
+    } else if high <= 3 {
+        std::array::from_fn(|n| hash_1_to_3(words[n], lens[n]))
+    } else {
+        std::array::from_fn(|n| {
+            let short = hash_1_to_3(words[n], lens[n].min(3));
+            let long = hash_4_to_8(words[n], lens[n].max(4));
+            if lens[n] < 4 { short } else { long }
+        })
+    };
+    Some(hash.map(|hash| [hash]))
 }
 
 #[inline(always)]

@@ -110,6 +110,27 @@ impl Window {
     }
 
     fn push_ascii(&mut self, ascii: &[u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if ascii.len() >= BLOCK && std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 is there, as just seen.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.push_ascii_avx2(ascii);
+            }
+            return;
+        }
+        self.push_ascii_portable(ascii);
+    }
+
+    /// The same code, compiled for vectors of 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn push_ascii_avx2(&mut self, ascii: &[u8]) {
+        self.push_ascii_portable(ascii);
+    }
+
+    #[inline(always)]
+    fn push_ascii_portable(&mut self, ascii: &[u8]) {
         let (blocks, rest) = ascii.as_chunks::<BLOCK>();
         for block in blocks {
             self.push_block(block);
@@ -118,6 +139,7 @@ impl Window {
     }
 
     /// A block in which, as in most, no white space follows white space, at once; others byte by byte.
+    #[inline(always)]
     fn push_block(&mut self, block: &[u8; BLOCK]) {
         let spaces = block.map(|byte| u8::from(is_ascii_space(byte)));
         let mut doubled = spaces[0] & u8::from(self.after_space);
