@@ -4,7 +4,7 @@
 //! does in the midst of a statement.
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use pgrx::{GucContext, pg_guard, pg_sys};
 
@@ -43,6 +43,8 @@ pub struct Place {
     text: AtomicPtr<c_char>,
     /// Counts the values that it has had.
     version: AtomicU64,
+    /// Whether the server has given it the value that was configured.
+    defined: AtomicBool,
 }
 
 impl Place {
@@ -51,6 +53,7 @@ impl Place {
         Place {
             text: AtomicPtr::new(ptr::null_mut()),
             version: AtomicU64::new(0),
+            defined: AtomicBool::new(false),
         }
     }
 
@@ -89,6 +92,7 @@ pub fn define<T: TextSetting>() {
             None,
         );
     }
+    T::place().defined.store(true, Ordering::Relaxed);
 }
 
 #[pg_guard]
@@ -108,8 +112,8 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
         Ok(()) => {
             let place = T::place();
             // SAFETY: reads the state of the process.
-            let asked = place.version() > 0 && unsafe { pg_sys::IsTransactionState() };
-            if asked && value != place.text() {
+            let asked = unsafe { pg_sys::IsTransactionState() };
+            if asked && place.defined.load(Ordering::Relaxed) && value != place.text() {
                 T::warn();
             }
             true
