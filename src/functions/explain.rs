@@ -106,7 +106,7 @@ fn report(
     } = options;
     let keywords = match keywords {
         0 => String::new(),
-        given => format!(":{given}"),
+        number => format!(":{number}"),
     };
     let _ = write!(
         json,
