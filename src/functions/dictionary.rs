@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use neardup_sketch::tokens::jieba::{Dictionary, LOAD_BYTES, UserWordError, UserWords};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode, pg_sys};
+use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode};
 
 use crate::pg::errors::{UserError, shown};
 use crate::pg::setting::{self, Place, Refusal, TextSetting};
@@ -70,8 +70,7 @@ static LOADED: AtomicU64 = AtomicU64::new(0);
 /// Called once, when the library is loaded.
 pub fn register() {
     setting::define::<UserWordsSetting>();
-    // SAFETY: reads a variable of the server, which has a single thread.
-    if unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+    if setting::is_preloading() {
         load();
     }
 }

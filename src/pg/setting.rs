@@ -95,6 +95,12 @@ pub fn define<T: TextSetting>() {
     T::place().defined.store(true, Ordering::Relaxed);
 }
 
+/// Whether the server is loading the libraries of `shared_preload_libraries` right now.
+pub fn is_preloading() -> bool {
+    // SAFETY: reads a variable of the server, which has a single thread.
+    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn check<T: TextSetting>(
     new: *mut *mut c_char,
