@@ -500,14 +500,10 @@ ALTER OPERATOR FAMILY hamming_ops USING hash ADD
 
 CREATE FUNCTION simhash(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
     RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
-CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
 CREATE FUNCTION simhash128(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
     RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_text';
-CREATE FUNCTION simhash128(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint128 LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_features';
 COMMENT ON FUNCTION simhash(text, text, integer, text, boolean, text, text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no feature';
-COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
 COMMENT ON FUNCTION simhash128(text, text, integer, text, boolean, text, text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no feature';
-COMMENT ON FUNCTION simhash128(text[], real[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
 
 CREATE FUNCTION neardup_features(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep', OUT feature text, OUT weight real, OUT hash fingerprint)
     RETURNS SETOF record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 200 AS 'MODULE_PATHNAME', 'neardup_features';
@@ -518,6 +514,30 @@ COMMENT ON FUNCTION neardup_explain(text, text, text, integer, text, boolean, te
 CREATE FUNCTION jaccard_similarity(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
     RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'jaccard_similarity';
 COMMENT ON FUNCTION jaccard_similarity(text, text, text, integer, boolean, text, text) IS 'exact Jaccard similarity of two texts'' sets of features, from 0 to 1; NULL if neither has any';
+
+-- ------------------------------------------------------------------------------------------------
+-- Ready-made features to fingerprints
+-- ------------------------------------------------------------------------------------------------
+
+-- Called on NULL input because weights may be NULL; the other arguments may not.
+CREATE FUNCTION simhash(features text[], weights double precision[] DEFAULT NULL, scheme text DEFAULT 'neardup')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
+CREATE FUNCTION simhash(hashes bigint[], weights double precision[] DEFAULT NULL, scheme text DEFAULT 'neardup')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_hashes';
+CREATE FUNCTION simhash128(features text[], weights double precision[] DEFAULT NULL)
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_features';
+COMMENT ON FUNCTION simhash(text[], double precision[], text) IS 'fingerprint of ready-made features, each with a weight (default 1), as this extension or another program makes it; NULL if there are none';
+COMMENT ON FUNCTION simhash(bigint[], double precision[], text) IS 'fingerprint of the hashes of features, each with a weight (default 1), as this extension or another program makes it; NULL if there are none';
+COMMENT ON FUNCTION simhash128(text[], double precision[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- HTML, and keys of texts
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION html_text(html text) RETURNS text LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'html_text';
+CREATE FUNCTION longest_sentences_hash(body text, n integer DEFAULT 3) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'longest_sentences_hash';
+COMMENT ON FUNCTION html_text(text) IS 'the text of an HTML page as a reader sees it: without scripts, styles, markup and what is hidden';
+COMMENT ON FUNCTION longest_sentences_hash(text, integer) IS 'hash of the longest sentences of a text: equal for copies that differ in what frames them only; NULL if the text has no word';
 
 -- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes

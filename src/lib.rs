@@ -15,4 +15,5 @@ mod types;
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     am::options::register();
+    functions::dictionary::register();
 }

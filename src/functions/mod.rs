@@ -1,6 +1,11 @@
 //! The SQL functions, a file for each family.
+mod arrays;
+pub mod dictionary;
 mod explain;
+mod features;
+mod html;
 mod info;
 mod inspect;
+mod sentences;
 mod simhash;
 mod text_options;

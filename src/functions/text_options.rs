@@ -6,9 +6,10 @@
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{
-    Choice, MAX_SHINGLE, Normalize, TextOptions, Tokens, UnknownName, Weight,
+    Choice, MAX_KEYWORDS, MAX_SHINGLE, Normalize, TextOptions, Tokens, UnknownName, Weight,
 };
 
+use super::dictionary;
 use crate::pg::call::Call;
 use crate::pg::errors::UserError;
 use crate::pg::varlena;
@@ -44,9 +45,14 @@ pub unsafe fn unweighted(call: &Call, first: usize) -> TextOptions {
 unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
     let [tokens, shingle, html, accents, digits] = at;
     // SAFETY: as the caller promises.
+    let (tokens, keywords) = tokens_of(unsafe { varlena::bytes(call.arg(tokens)) });
+    if tokens.need_dictionary() {
+        dictionary::load();
+    }
+    // SAFETY: as the caller promises.
     unsafe {
         TextOptions {
-            tokens: choice(call, tokens),
+            tokens,
             shingle: shingle_of(call.arg(shingle).value() as i32),
             weight,
             normalize: Normalize {
@@ -54,10 +60,35 @@ unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
                 digits: choice(call, digits),
             },
             html: call.arg(html).value() != 0,
-            keywords: 0,
+            keywords,
         }
     }
 }
+
+/// The tokens that are named, with the number of keywords that `jieba_tfidf:50` asks for; 0 if none is.
+fn tokens_of(name: &[u8]) -> (Tokens, usize) {
+    let Some(number) = name.strip_prefix(KEYWORDS) else {
+        let tokens = Tokens::named(name).unwrap_or_else(|error| refuse(&error, name));
+        return (tokens, 0);
+    };
+    let number = str::from_utf8(number)
+        .ok()
+        .and_then(|number| number.parse().ok());
+    match number {
+        Some(number @ 1..=MAX_KEYWORDS) => (Tokens::JiebaTfidf, number),
+        _ => UserError::invalid_parameter(format!(
+            "unknown value for tokens: \"{}\"",
+            crate::pg::errors::shown(name)
+        ))
+        .detail(format!(
+            "After \"jieba_tfidf:\" stands the number of keywords, from 1 to {MAX_KEYWORDS}."
+        ))
+        .raise(),
+    }
+}
+
+/// What stands before the number of keywords.
+const KEYWORDS: &[u8] = b"jieba_tfidf:";
 
 /// The choice that the argument names.
 unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
@@ -66,8 +97,9 @@ unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
     T::named(name).unwrap_or_else(|error| refuse(&error, name))
 }
 
+/// Raises the error about a name that stands for nothing.
 #[cold]
-fn refuse(error: &UnknownName, name: &[u8]) -> ! {
+pub fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     let raised = UserError::invalid_parameter(format!(
         "unknown value for {}: \"{}\"",
         error.parameter,

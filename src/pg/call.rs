@@ -46,6 +46,11 @@ impl Call {
         pg_sys::Datum::from(0)
     }
 
+    /// Makes the function's result this value, or SQL NULL.
+    pub fn return_value(&mut self, value: Option<pg_sys::Datum>) -> pg_sys::Datum {
+        value.unwrap_or_else(|| self.return_null())
+    }
+
     /// The function's result as a row of its declared columns; `None` is NULL.
     pub fn return_record(&mut self, columns: &[Option<pg_sys::Datum>]) -> pg_sys::Datum {
         // SAFETY: `new` was promised a live call record. The SQL script declares the function with

@@ -7,5 +7,6 @@ pub mod owner;
 pub mod relation;
 pub mod rights;
 pub mod set;
+pub mod setting;
 pub mod text;
 pub mod varlena;

@@ -40,8 +40,25 @@ pub fn datum(text: &str) -> Datum {
     varlena::build(&[&server_bytes(text, "\\")])
 }
 
+/// The same, with a question mark for characters that the encoding does not have.
+pub fn lossy_datum(text: &str) -> Datum {
+    varlena::build(&[&converted(text, |_| "?".to_owned())])
+}
+
 /// The bytes of [`datum`], with what is given for the backslash.
 pub fn server_bytes<'a>(text: &'a str, backslash: &str) -> Cow<'a, [u8]> {
+    converted(text, |unknown| {
+        let code = u32::from(unknown);
+        if code < 0x1_0000 {
+            format!("{backslash}u{code:04X}")
+        } else {
+            format!("{backslash}U{code:08X}")
+        }
+    })
+}
+
+/// A text in the server's encoding, with `substitute` for what that does not have.
+fn converted(text: &str, substitute: impl Fn(char) -> String) -> Cow<'_, [u8]> {
     // SAFETY: reads a setting of the process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     let utf8 = pg_enc::PG_UTF8;
@@ -75,13 +92,8 @@ pub fn server_bytes<'a>(text: &'a str, backslash: &str) -> Cow<'a, [u8]> {
         rest = &rest[taken..];
         if taken < piece.len() {
             let mut chars = rest.chars();
-            let unknown = chars.next().map_or(0, u32::from);
-            let escape = if unknown < 0x1_0000 {
-                format!("{backslash}u{unknown:04X}")
-            } else {
-                format!("{backslash}U{unknown:08X}")
-            };
-            out.extend_from_slice(escape.as_bytes());
+            let unknown = chars.next().unwrap_or_default();
+            out.extend_from_slice(substitute(unknown).as_bytes());
             rest = chars.as_str();
         }
     }

@@ -46,15 +46,18 @@ type Sentence = (usize, Reverse<String>);
 pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()) -> Option<u64> {
     let mut longest: BTreeSet<Sentence> = BTreeSet::new();
     each_sentence(text, check, |sentence| {
-        let sentence = (
-            sentence.chars().filter(|&c| c != ' ').count(),
-            Reverse(sentence),
-        );
-        if longest.len() < number || longest.first().is_some_and(|shortest| sentence > *shortest) {
-            longest.insert(sentence);
-            if longest.len() > number {
-                longest.pop_first();
-            }
+        if longest.len() == number
+            && (longest.first()).is_some_and(|(shortest, _)| most_characters(sentence) < *shortest)
+        {
+            return;
+        }
+        let words = words(sentence);
+        if words.is_empty() {
+            return;
+        }
+        longest.insert((words.chars().filter(|&c| c != ' ').count(), Reverse(words)));
+        if longest.len() > number {
+            longest.pop_first();
         }
     });
     if longest.is_empty() {
@@ -68,8 +71,8 @@ pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()
     Some(feature_hash(all.as_bytes()))
 }
 
-/// Hands over the words of each sentence that has any, parted by spaces.
-fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(String)) {
+/// Hands over each sentence, in NFKC.
+fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)) {
     let mut rest = text;
     let mut normal = String::new();
     let mut open = Open::default();
@@ -95,7 +98,7 @@ struct Open {
 }
 
 impl Open {
-    fn push(&mut self, c: char, each: &mut impl FnMut(String)) {
+    fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
         if is_letter_or_digit(c) {
             self.gap = 0;
         } else {
@@ -114,19 +117,17 @@ impl Open {
     }
 
     /// Hands over all sentences.
-    fn end(&mut self, each: &mut impl FnMut(String)) {
-        for sentence in self.text.split_sentence_bounds() {
-            take(sentence, each);
-        }
+    fn end(&mut self, each: &mut impl FnMut(&str)) {
+        self.text.split_sentence_bounds().for_each(&mut *each);
         self.text.clear();
     }
 
     /// Hands over all sentences but the last, which may go on, unless it is the only one.
-    fn end_but_last(&mut self, each: &mut impl FnMut(String)) {
+    fn end_but_last(&mut self, each: &mut impl FnMut(&str)) {
         let mut last = None;
         for sentence in self.text.split_sentence_bounds() {
             if let Some(sentence) = last.replace(sentence) {
-                take(sentence, each);
+                each(sentence);
             }
         }
         let kept = last.map_or(0, str::len);
@@ -138,10 +139,10 @@ impl Open {
     }
 }
 
-/// Hands over the words of a sentence, if it has any.
-fn take(sentence: &str, each: &mut impl FnMut(String)) {
+/// The words of a sentence, parted by spaces.
+fn words(sentence: &str) -> String {
     let normal = normalized(sentence);
-    let mut words = String::new();
+    let mut words = String::with_capacity(normal.len());
     for word in normal.unicode_words() {
         if word.starts_with([' ', '\u{1680}']) {
             continue;
@@ -151,9 +152,18 @@ fn take(sentence: &str, each: &mut impl FnMut(String)) {
         }
         words.push_str(word);
     }
-    if !words.is_empty() {
-        each(words);
-    }
+    words
+}
+
+/// At least as many as the characters of the words of a sentence, and soon known: case folding makes
+/// at most three characters of one.
+fn most_characters(sentence: &str) -> usize {
+    let characters = |c| match Class::of(c) {
+        Class::AsciiBreak | Class::Separator => 0,
+        Class::Other => 3,
+        _ => 1,
+    };
+    sentence.chars().map(characters).sum()
 }
 
 /// Whether a character makes what it stands in a word: Alphabetic, or of general category N.
@@ -173,7 +183,8 @@ mod tests {
 
     fn sentences(text: &str) -> Vec<String> {
         let mut sentences = Vec::new();
-        each_sentence(text, &mut || (), |sentence| sentences.push(sentence));
+        each_sentence(text, &mut || (), |sentence| sentences.push(words(sentence)));
+        sentences.retain(|words| !words.is_empty());
         sentences
     }
 
@@ -295,9 +306,8 @@ mod tests {
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let normal: String = text.nfkc().collect();
             let mut expected = Vec::new();
-            for sentence in normal.split_sentence_bounds() {
-                take(sentence, &mut |words| expected.push(words));
-            }
+            expected.extend(normal.split_sentence_bounds().map(words));
+            expected.retain(|words: &String| !words.is_empty());
             prop_assert_eq!(sentences(&text), expected);
         }
     }

@@ -41,9 +41,11 @@ use tree::Tree;
 /// longer than the page (a few character references are shorter than their characters).
 #[must_use]
 pub fn html_text(page: &str, check: &mut dyn FnMut()) -> String {
-    let mut reader = PageReader::default();
-    // Half of an ordinary page is markup.
-    reader.text = Text::with_capacity(page.len() / 2);
+    let mut reader = PageReader {
+        // Half of an ordinary page is markup, and more.
+        text: Text::with_capacity(page.len() / 2),
+        ..PageReader::default()
+    };
     let mut tokenizer = Tokenizer::new_with_emitter(Source::new(page, check), &mut reader);
     let Ok(()) = tokenizer.try_for_each(|end| match end {
         Ok(never) => match never {},

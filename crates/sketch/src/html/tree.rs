@@ -86,15 +86,9 @@ impl Tree {
             }
             b"a" => self.close_formatting(name),
             b"button" => self.close_in_scope(name, |open| open.element.scope),
-            b"rb" | b"rp" | b"rt" | b"rtc" => {
-                if self.open.last().is_some_and(is(&["rb", "rp", "rt", "rtc"])) {
-                    self.pop();
-                }
-            }
+            b"rb" | b"rp" | b"rt" | b"rtc" => self.close_if(is(&["rb", "rp", "rt", "rtc"])),
             b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => {
-                if (self.open.last()).is_some_and(is(&["h1", "h2", "h3", "h4", "h5", "h6"])) {
-                    self.pop();
-                }
+                self.close_if(is(&["h1", "h2", "h3", "h4", "h5", "h6"]));
             }
             _ => {}
         }
@@ -213,6 +207,13 @@ impl Tree {
         let from = table.map_or(0, |at| at + 1);
         if let Some(at) = self.open[from..].iter().position(is_part) {
             self.truncate(from + at);
+        }
+    }
+
+    /// Closes the innermost element if it is one of these.
+    fn close_if(&mut self, is: impl Fn(&Open) -> bool) {
+        if self.open.last().is_some_and(is) {
+            self.pop();
         }
     }
 

@@ -84,7 +84,7 @@ pub(crate) fn tokenize(
     each_piece(text, buffer, check, |piece| {
         parts.push(piece, |part, kind| take(dictionary, mode, part, kind, each));
     });
-    parts.finish(|part, kind| take(dictionary, mode, part, kind, each));
+    parts.end(|part, kind| take(dictionary, mode, part, kind, each));
 }
 
 /// What a part of a text consists of.
@@ -109,8 +109,8 @@ struct Parts {
     /// The part that is still open.
     open: String,
     kind: Kind,
-    /// Its last character.
-    last: Option<char>,
+    /// Whether jieba knows its last character, and the class of that; none before the first.
+    last: Option<(bool, Class)>,
 }
 
 impl Default for Parts {
@@ -125,29 +125,51 @@ impl Default for Parts {
 
 impl Parts {
     fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Kind)) {
-        let mut from = 0;
-        for (at, c) in piece.char_indices() {
-            let cut = self.last.is_some_and(|last| {
-                self.open.len() + at - from >= MAX_PART
-                    || !(is_jieba(last) && is_jieba(c)) && Class::of(last).cut_before(Class::of(c))
+        let (mut from, mut at) = (0, 0);
+        while let Some(c) = piece[at..].chars().next() {
+            let room = MAX_PART.saturating_sub(self.open.len() + at - from);
+            // Chinese is a run of the same kind; a cut inside depends on nothing but its length.
+            let run = han_run(piece.as_bytes(), at, room);
+            let (len, jieba, han, class) = match run {
+                0 => (c.len_utf8(), is_jieba(c), is_han(c), Class::of(c)),
+                run => (run, true, true, Class::Solo),
+            };
+            let cut = self.last.is_some_and(|(last_jieba, last)| {
+                room == 0 || !(last_jieba && jieba) && last.cut_before(class)
             });
             if cut {
                 self.open.push_str(&piece[from..at]);
                 from = at;
-                each(&self.open, self.kind);
-                self.open.clear();
-                self.kind = Kind::EMPTY;
+                self.end(&mut each);
             }
-            self.kind.pure &= is_jieba(c);
-            self.kind.han |= is_han(c);
-            self.last = Some(c);
+            self.kind.pure &= jieba;
+            self.kind.han |= han;
+            self.last = Some((jieba, class));
+            at += len;
         }
         self.open.push_str(&piece[from..]);
     }
 
-    fn finish(&mut self, mut each: impl FnMut(&str, Kind)) {
+    /// Ends the open part.
+    fn end(&mut self, mut each: impl FnMut(&str, Kind)) {
+        // All that the pieces leave to be normalised.
+        self.open.make_ascii_lowercase();
         each(&self.open, self.kind);
+        self.open.clear();
+        self.kind = Kind::EMPTY;
     }
+}
+
+/// Bytes of the characters U+4E00 to U+9FFF at a place, none of which begins beyond `room` bytes.
+fn han_run(bytes: &[u8], from: usize, room: usize) -> usize {
+    let (characters, _) = bytes[from..].as_chunks::<3>();
+    let count = characters[..characters.len().min(room.div_ceil(3))]
+        .iter()
+        .take_while(|&&[first, second, _]| {
+            matches!(first, 0xE5..=0xE9) || first == 0xE4 && second >= 0xB8
+        })
+        .count();
+    3 * count
 }
 
 /// Hands over the words of a part.

@@ -114,6 +114,18 @@ impl fmt::Display for EntryError {
     }
 }
 
+impl fmt::Display for UserWordError {
+    /// A sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(f, "The list has more than {MAX_LIST} bytes."),
+            Self::Entry { entry, what } => write!(f, "\"{entry}\": {what}"),
+        }
+    }
+}
+
+impl std::error::Error for UserWordError {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
