@@ -58,7 +58,7 @@ fn returned(call: &mut Call, fingerprint: Option<impl Fingerprint>) -> Datum {
 
 /// Raises an error if the memory that a long text usually takes cannot be had: in the midst of the
 /// work a failing allocation would end the server's process.
-fn require_memory(length: usize) {
+pub fn require_memory(length: usize) {
     // Some three times the text, which is also what the worst of ordinary texts take.
     const FACTOR: usize = 3;
     const LONG: usize = 1 << 20;
@@ -133,28 +133,36 @@ fn refuse(error: FeatureError) -> ! {
                 ))
                 .hint("Give one weight for each feature, or no weights at all.")
         }
-        FeatureError::NotANumber { index } => bad_weight(index, "NaN"),
-        FeatureError::Infinite { index } => bad_weight(index, "infinite"),
-        FeatureError::Negative { index, weight } => bad_weight(index, &weight.to_string()),
+        FeatureError::NotANumber { index }
+        | FeatureError::Infinite { index }
+        | FeatureError::Negative { index, .. } => {
+            bad_weight(&format!("Weight {}", index + 1), error)
+        }
     }
     .raise()
 }
 
-fn bad_weight(index: usize, value: &str) -> UserError {
+/// The error about a weight, which the detail calls as `name` says.
+pub fn bad_weight(name: &str, error: FeatureError) -> UserError {
+    let value = match error {
+        FeatureError::Infinite { .. } => "infinite",
+        FeatureError::Negative { weight, .. } => &weight.to_string(),
+        _ => "NaN",
+    };
     UserError::invalid_parameter("a weight is not a finite number of zero or more")
-        .detail(format!("Weight {} is {value}.", index + 1))
+        .detail(format!("{name} is {value}."))
         .hint("A feature that should count against others has no meaning here; leave it out, or give it the weight 0.")
 }
 
 /// How the server stores the elements of an array.
-struct Element {
+pub struct Element {
     oid: pg_sys::Oid,
     length: i32,
     by_value: bool,
     alignment: u8,
 }
 
-const TEXT: Element = Element {
+pub const TEXT: Element = Element {
     oid: pg_sys::TEXTOID,
     length: -1,
     by_value: false,
@@ -172,7 +180,7 @@ const FLOAT4: Element = Element {
 ///
 /// # Safety
 /// `array` is an array of `element`; the result lives as long as it and as the current memory context.
-unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [Datum] {
+pub unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [Datum] {
     let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
     // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
     let (values, nulls): (&[Datum], &[bool]) = unsafe {

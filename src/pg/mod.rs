@@ -1,4 +1,5 @@
 //! What stands between the extension's own code and the server's C interface.
+pub mod aggregate;
 pub mod call;
 pub mod compat;
 pub mod errors;
@@ -8,4 +9,5 @@ pub mod relation;
 pub mod rights;
 pub mod set;
 pub mod text;
+pub mod tsvector;
 pub mod varlena;
