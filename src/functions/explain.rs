@@ -102,6 +102,7 @@ fn report(
         weight,
         normalize,
         html,
+        ..
     } = options;
     let _ = write!(
         json,
