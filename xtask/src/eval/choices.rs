@@ -37,6 +37,13 @@ const fn characters(shingle: usize, weight: Weight) -> TextOptions {
     }
 }
 
+const fn jieba(shingle: usize, weight: Weight) -> TextOptions {
+    TextOptions {
+        tokens: Tokens::Jieba,
+        ..words(shingle, weight)
+    }
+}
+
 fn simhash(options: TextOptions) -> Maker {
     Box::new(move |text| simhash64_text(text, &options, &mut || ()).map(u128::from))
 }
@@ -121,6 +128,24 @@ pub const CHOICES: &[Choice] = &[
     ))),
     choice!("minhash128 word 3", 128, true, |_| minhash128(words(
         3,
+        Weight::Set
+    ))),
+    choice!("simhash jieba 1 sqrt", 64, false, |_| simhash(jieba(
+        1,
+        Weight::Sqrt
+    ))),
+    choice!("simhash jieba 2 sqrt", 64, false, |_| simhash(jieba(
+        2,
+        Weight::Sqrt
+    ))),
+    choice!("simhash jieba_tfidf", 64, false, |_| {
+        simhash(TextOptions {
+            tokens: Tokens::JiebaTfidf,
+            ..jieba(1, Weight::Tf)
+        })
+    }),
+    choice!("minhash64 jieba 2", 64, false, |_| minhash64(jieba(
+        2,
         Weight::Set
     ))),
 ];
