@@ -540,6 +540,66 @@ COMMENT ON FUNCTION html_text(text) IS 'the text of an HTML page as a reader see
 COMMENT ON FUNCTION longest_sentences_hash(text, integer) IS 'hash of the longest sentences of a text: equal for copies that differ in what frames them only; NULL if the text has no word';
 
 -- ------------------------------------------------------------------------------------------------
+-- Fingerprints whose distance tells the Jaccard similarity
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION minhash64(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash64_text';
+CREATE FUNCTION minhash64(features text[]) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash64_features';
+CREATE FUNCTION minhash64(vector tsvector) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'minhash64_tsvector';
+CREATE FUNCTION minhash128(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash128_text';
+CREATE FUNCTION minhash128(features text[]) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash128_features';
+CREATE FUNCTION minhash128(vector tsvector) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'minhash128_tsvector';
+COMMENT ON FUNCTION minhash64(text, text, integer, boolean, text, text) IS 'fingerprint of a text''s set of features, a bit of each of many minima: of a Jaccard similarity J, 32 * (1 - J) bits are expected to differ; NULL if it has no feature';
+COMMENT ON FUNCTION minhash64(text[]) IS 'fingerprint of a set of ready-made features, a bit of each of many minima; NULL if there are none';
+COMMENT ON FUNCTION minhash64(tsvector) IS 'fingerprint of the set of lexemes that text search finds in a document, a bit of each of many minima; NULL if there are none';
+COMMENT ON FUNCTION minhash128(text, text, integer, boolean, text, text) IS '128-bit fingerprint of a text''s set of features, a bit of each of many minima: of a Jaccard similarity J, 64 * (1 - J) bits are expected to differ; NULL if it has no feature';
+COMMENT ON FUNCTION minhash128(text[]) IS '128-bit fingerprint of a set of ready-made features, a bit of each of many minima; NULL if there are none';
+COMMENT ON FUNCTION minhash128(tsvector) IS '128-bit fingerprint of the set of lexemes that text search finds in a document, a bit of each of many minima; NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- Features from elsewhere: of text search, and from rows
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION simhash(vector tsvector) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'simhash_tsvector';
+CREATE FUNCTION simhash128(vector tsvector) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'simhash128_tsvector';
+COMMENT ON FUNCTION simhash(tsvector) IS 'fingerprint of the lexemes that text search finds in a document, weighted by their frequency and labels; NULL if there are none';
+COMMENT ON FUNCTION simhash128(tsvector) IS '128-bit fingerprint of the lexemes that text search finds in a document, weighted by their frequency and labels; NULL if there are none';
+
+-- Features that stand in rows. The sums are exact, so neither the order of the rows matters nor how
+-- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
+-- f(x, a ORDER BY b) would then be wrong without an error.
+
+CREATE FUNCTION simhash_agg_add(internal, text, real) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_add';
+CREATE FUNCTION simhash_agg_merge(internal, internal) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_merge';
+CREATE FUNCTION simhash_agg_save(internal) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_save';
+CREATE FUNCTION simhash_agg_load(bytea, internal) RETURNS internal LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_load';
+CREATE FUNCTION simhash_agg_finish(internal) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_finish';
+CREATE FUNCTION simhash128_agg_add(internal, text, real) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_add';
+CREATE FUNCTION simhash128_agg_merge(internal, internal) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_merge';
+CREATE FUNCTION simhash128_agg_finish(internal) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_finish';
+COMMENT ON FUNCTION simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
+COMMENT ON FUNCTION simhash_agg_merge(internal, internal) IS 'part of simhash_agg: merges the sums of two processes';
+COMMENT ON FUNCTION simhash_agg_save(internal) IS 'part of simhash_agg and simhash128_agg: sums for another process';
+COMMENT ON FUNCTION simhash_agg_load(bytea, internal) IS 'part of simhash_agg and simhash128_agg: sums of another process';
+COMMENT ON FUNCTION simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
+COMMENT ON FUNCTION simhash128_agg_add(internal, text, real) IS 'part of simhash128_agg: takes in a row';
+COMMENT ON FUNCTION simhash128_agg_merge(internal, internal) IS 'part of simhash128_agg: merges the sums of two processes';
+COMMENT ON FUNCTION simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
+
+CREATE AGGREGATE simhash_agg(feature text, weight real) (
+    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = simhash_agg_finish,
+    COMBINEFUNC = simhash_agg_merge, SERIALFUNC = simhash_agg_save, DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+);
+CREATE AGGREGATE simhash128_agg(feature text, weight real) (
+    SFUNC = simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = simhash128_agg_finish,
+    COMBINEFUNC = simhash128_agg_merge, SERIALFUNC = simhash_agg_save, DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE simhash_agg(text, real) IS 'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
+COMMENT ON AGGREGATE simhash128_agg(text, real) IS '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes
 -- ------------------------------------------------------------------------------------------------
 

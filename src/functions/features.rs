@@ -137,16 +137,24 @@ pub fn refuse(error: FeatureError) -> ! {
                 ))
                 .hint("Give one weight for each feature, or no weights at all.")
         }
-        FeatureError::NotANumber { index } => bad_weight(index, "NaN"),
-        FeatureError::Infinite { index } => bad_weight(index, "infinite"),
-        FeatureError::Negative { index, weight } => bad_weight(index, &weight.to_string()),
+        FeatureError::NotANumber { index }
+        | FeatureError::Infinite { index }
+        | FeatureError::Negative { index, .. } => {
+            bad_weight(&format!("Weight {}", index + 1), error)
+        }
     }
     .raise()
 }
 
-fn bad_weight(index: usize, value: &str) -> UserError {
+/// The error about a weight, which the detail calls as `name` says.
+pub fn bad_weight(name: &str, error: FeatureError) -> UserError {
+    let value = match error {
+        FeatureError::Infinite { .. } => "infinite",
+        FeatureError::Negative { weight, .. } => &weight.to_string(),
+        _ => "NaN",
+    };
     UserError::invalid_parameter("a weight is not a finite number of zero or more")
-        .detail(format!("Weight {} is {value}.", index + 1))
+        .detail(format!("{name} is {value}."))
         .hint("A feature that should count against others has no meaning here; leave it out, or give it the weight 0.")
 }
 

@@ -1,4 +1,5 @@
 //! The SQL functions, a file for each family.
+mod aggregate;
 mod arrays;
 pub mod dictionary;
 mod explain;
@@ -6,6 +7,8 @@ mod features;
 mod html;
 mod info;
 mod inspect;
+mod onebit;
 mod sentences;
 mod simhash;
 mod text_options;
+mod tsvector;

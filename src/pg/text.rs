@@ -14,10 +14,15 @@ use super::varlena;
 /// # Safety
 /// `datum` is a text; the result lives as long as it and as the current memory context.
 pub unsafe fn utf8<'a>(datum: Datum) -> Cow<'a, str> {
-    // SAFETY: as the caller promises; a conversion returns a new terminated string, or its
-    // argument if there is nothing to convert, which is excluded here.
+    // SAFETY: as the caller promises.
+    bytes_utf8(unsafe { varlena::bytes(datum) })
+}
+
+/// The same of text that is a part of some other value.
+pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    // SAFETY: a conversion returns a new terminated string, or its argument if there is nothing to
+    // convert, which is excluded here.
     unsafe {
-        let bytes = varlena::bytes(datum);
         let encoding = pg_sys::GetDatabaseEncoding();
         let (from, to) = (encoding as pg_enc::Type, pg_enc::PG_UTF8);
         // An empty text comes back as it is, too, and is not terminated.

@@ -24,11 +24,14 @@
 
 mod compare;
 mod counts;
+pub mod exact;
 mod extract;
 pub mod hamming;
 pub mod hash;
 pub mod html;
+pub mod lexeme;
 pub mod normalize;
+pub mod onebit;
 pub mod options;
 pub mod scheme;
 pub mod sentences;
@@ -42,6 +45,7 @@ pub mod weight;
 pub use compare::{Comparison, jaccard_similarity};
 pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
+pub use onebit::{minhash64_text, minhash128_text};
 pub use options::TextOptions;
 pub use sentences::longest_sentences_hash;
 pub use simhash::{

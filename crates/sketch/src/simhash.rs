@@ -8,18 +8,16 @@
 //! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
 //! not matter, and giving a feature twice is the same as giving it once with both weights added.
 
+use crate::exact::ExactSums;
 use crate::hash::{FeatureHash, join, split};
-use crate::sums::ExactSums;
-use crate::weight::{ExactWeight, FeatureError};
+use crate::weight::FeatureError;
 
 fn of_hashes<const W: usize>(
     hashes: impl Iterator<Item = ([u64; W], impl Into<f64>)>,
 ) -> Result<Option<[u64; W]>, FeatureError> {
-    let mut sums = ExactSums::default();
+    let mut sums = ExactSums::<W>::default();
     for (index, (hash, weight)) in hashes.enumerate() {
-        for part in ExactWeight::parts(index, weight.into())? {
-            sums.add(hash, part);
-        }
+        sums.add(index, hash, weight.into())?;
     }
     Ok(sums.simhash())
 }

@@ -4,7 +4,6 @@
 //! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
 use crate::counts::Counted;
-use crate::weight::ExactWeight;
 
 /// Weight per bit position of `W` words, and in all.
 #[derive(Clone)]
@@ -22,17 +21,34 @@ impl<const W: usize> Default for BitSums<W> {
     }
 }
 
+/// Adds a weight to the sums of those bits that the hash has set.
+#[inline(always)]
+pub(crate) fn add_where_set<const W: usize>(
+    sums: &mut [[u64; 64]; W],
+    hash: [u64; W],
+    weight: u64,
+) {
+    for (set, word) in sums.iter_mut().zip(hash) {
+        // No branch: the compiler turns this into vector code.
+        for (bit, set) in set.iter_mut().enumerate() {
+            *set += weight & ((word >> bit) & 1).wrapping_neg();
+        }
+    }
+}
+
+/// The words whose bits are what `is_set(word, bit)` says.
+pub(crate) fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
+    std::array::from_fn(|word| {
+        (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
+    })
+}
+
 impl<const W: usize> BitSums<W> {
     /// Adds one feature.
     #[inline(always)]
     pub fn add(&mut self, hash: [u64; W], weight: u64) {
         self.total += weight;
-        for (set, word) in self.set.iter_mut().zip(hash) {
-            // No branch: the compiler turns this into vector code.
-            for (bit, set) in set.iter_mut().enumerate() {
-                *set += weight & ((word >> bit) & 1).wrapping_neg();
-            }
-        }
+        add_where_set(&mut self.set, hash, weight);
     }
 
     /// Adds features with their weights.
@@ -76,62 +92,6 @@ impl<const W: usize> BitSums<W> {
     /// The simhash, ties to 0; `None` if nothing with a weight was added.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (self.total > 0).then(|| words(|word, bit| 2 * self.set[word][bit] > self.total))
-    }
-
-    /// Sum of +w and -w at a bit position of a word.
-    fn signed(&self, word: usize, bit: usize) -> i128 {
-        2 * i128::from(self.set[word][bit]) - i128::from(self.total)
-    }
-}
-
-/// The words whose bits are what `is_set(word, bit)` says.
-fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
-    std::array::from_fn(|word| {
-        (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
-    })
-}
-
-/// Sums of floating-point weights: one set of integer sums for each binary exponent that occurs, so
-/// that nothing is ever rounded and the order of the features cannot matter.
-#[derive(Default)]
-pub(crate) struct ExactSums<const W: usize> {
-    by_exponent: std::collections::BTreeMap<u16, Box<BitSums<W>>>,
-}
-
-impl<const W: usize> ExactSums<W> {
-    /// Adds a part of the weight of a feature. Mantissas are below 2^27, so 2^36 features fit.
-    pub fn add(&mut self, hash: [u64; W], weight: ExactWeight) {
-        self.by_exponent
-            .entry(weight.exponent)
-            .or_default()
-            .add(hash, u64::from(weight.mantissa));
-    }
-
-    /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(&self) -> Option<[u64; W]> {
-        (!self.by_exponent.is_empty()).then(|| words(|word, bit| self.is_positive(word, bit)))
-    }
-
-    /// Whether the exact sum at a bit position is above zero.
-    fn is_positive(&self, word: usize, bit: usize) -> bool {
-        // The sum so far, in units of 2^above.
-        let mut sum = 0_i128;
-        let mut above = 0_u32;
-        for (&exponent, sums) in self.by_exponent.iter().rev() {
-            let exponent = u32::from(exponent);
-            if sum != 0 {
-                let gap = above - exponent;
-                // Each signed sum is below 2^63 in size, so all that is still to come is below
-                // 2^64 units of 2^exponent. What has grown to that size keeps its sign.
-                if sum.unsigned_abs().ilog2() + gap >= 64 {
-                    return sum > 0;
-                }
-                sum <<= gap;
-            }
-            above = exponent;
-            sum += sums.signed(word, bit);
-        }
-        sum > 0
     }
 }
 

@@ -19,7 +19,7 @@ pub fn feature_hash128(feature: &[u8]) -> u128 {
 }
 
 /// As many words of 64 bits as a fingerprint has, the most significant first.
-pub(crate) trait FeatureHash: Copy {
+pub trait FeatureHash: Copy {
     /// The hash of a feature that has this width.
     fn of(feature: &[u8]) -> Self;
 
