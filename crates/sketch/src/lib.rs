@@ -24,6 +24,7 @@
 mod counts;
 pub mod hamming;
 pub mod hash;
+pub mod minhash;
 pub mod normalize;
 pub mod shingle;
 pub mod simhash;
