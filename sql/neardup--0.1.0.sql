@@ -498,13 +498,15 @@ ALTER OPERATOR FAMILY hamming_ops USING hash ADD
 -- Text to fingerprints
 -- ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION simhash(body text) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
+CREATE FUNCTION simhash(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
 CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
-CREATE FUNCTION simhash128(body text) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_text';
+CREATE FUNCTION simhash128(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_text';
 CREATE FUNCTION simhash128(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint128 LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_features';
-COMMENT ON FUNCTION simhash(text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no word';
+COMMENT ON FUNCTION simhash(text, text, integer, text, boolean, text, text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no feature';
 COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
-COMMENT ON FUNCTION simhash128(text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no word';
+COMMENT ON FUNCTION simhash128(text, text, integer, text, boolean, text, text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no feature';
 COMMENT ON FUNCTION simhash128(text[], real[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
 
 -- ------------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 //! `simhash(text)`, `simhash(text[], real[])`, and the same as `simhash128`.
 use neardup_sketch::{
-    FeatureError, simhash64_features, simhash64_text, simhash128_features, simhash128_text,
+    FeatureError, TextOptions, simhash64_features, simhash64_text, simhash128_features,
+    simhash128_text,
 };
 use pgrx::pg_sys::{self, Datum};
 
+use crate::functions::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::text;
@@ -14,8 +16,8 @@ const CHECK_EVERY: usize = 4096;
 
 /// A fingerprint type that texts have.
 trait Simhash: Fingerprint {
-    /// The fingerprint of a text; `None` if it has no word.
-    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self>;
+    /// The fingerprint of a text; `None` if it has no feature.
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self>;
     /// The fingerprint of features; `None` if none has a weight above zero.
     fn of_features<'a>(
         features: impl Iterator<Item = Feature<'a>>,
@@ -26,8 +28,8 @@ trait Simhash: Fingerprint {
 type Feature<'a> = (Bytes<'a>, f32);
 
 impl Simhash for Fingerprint64 {
-    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self> {
-        simhash64_text(text, check).map(Fingerprint64)
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
+        simhash64_text(text, options, check).map(Fingerprint64)
     }
     fn of_features<'a>(
         features: impl Iterator<Item = Feature<'a>>,
@@ -37,8 +39,8 @@ impl Simhash for Fingerprint64 {
 }
 
 impl Simhash for Fingerprint128 {
-    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self> {
-        simhash128_text(text, check).map(Fingerprint128::from)
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
+        simhash128_text(text, options, check).map(Fingerprint128::from)
     }
     fn of_features<'a>(
         features: impl Iterator<Item = Feature<'a>>,
@@ -65,12 +67,12 @@ fn require_memory(length: usize) {
     }
 }
 
-/// The fingerprint of a text; NULL if it has no word.
+/// The fingerprint of a text; NULL if it has no feature.
 fn of_text<T: Simhash>(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text.
-    let text = unsafe { text::utf8(call.arg(0)) };
+    // SAFETY: declared to take text and the parameters that are read here.
+    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
     require_memory(text.len());
-    let fingerprint = T::of_text(&text, &mut || {
+    let fingerprint = T::of_text(&text, &options, &mut || {
         pgrx::check_for_interrupts!();
     });
     returned(call, fingerprint)

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use neardup_sketch::{simhash64_features, simhash64_text, simhash128_text};
+use neardup_sketch::{TextOptions, simhash64_features, simhash64_text, simhash128_text};
 
 /// A small generator with a fixed seed (xorshift64*), so that every run measures the same texts.
 struct Random(u64);
@@ -107,7 +107,8 @@ fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
         b.iter(|| {
             documents.iter().fold(0, |all, text| {
-                all ^ simhash64_text(black_box(text), &mut || ()).unwrap_or(0)
+                all ^ simhash64_text(black_box(text), &TextOptions::SIMHASH, &mut || ())
+                    .unwrap_or(0)
             })
         });
     });
@@ -125,7 +126,8 @@ fn wide(c: &mut Criterion) {
     group.bench_function(BenchmarkId::new("english", 4_000), |b| {
         b.iter(|| {
             documents.iter().fold(0, |all, text| {
-                all ^ simhash128_text(black_box(text), &mut || ()).unwrap_or(0)
+                all ^ simhash128_text(black_box(text), &TextOptions::SIMHASH, &mut || ())
+                    .unwrap_or(0)
             })
         });
     });

@@ -1,6 +1,7 @@
 //! Text to features to fingerprints, and the distances between them.
 //!
-//! Nothing here knows PostgreSQL. The way of a text:
+//! Nothing here knows PostgreSQL. The way of a text, with what [`options`] choose unless told
+//! otherwise:
 //!
 //! | step | module | default |
 //! |---|---|---|
@@ -22,10 +23,12 @@
 #![deny(unsafe_code)]
 
 mod counts;
+mod extract;
 pub mod hamming;
 pub mod hash;
 pub mod minhash;
 pub mod normalize;
+pub mod options;
 pub mod shingle;
 pub mod simhash;
 mod sums;
@@ -33,7 +36,9 @@ mod text;
 pub mod tokens;
 pub mod weight;
 
+pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
+pub use options::TextOptions;
 pub use simhash::{
     simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
     simhash128_hashes,

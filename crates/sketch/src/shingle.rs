@@ -1,9 +1,12 @@
 //! Features of consecutive tokens.
 
-/// What stands between the tokens of a feature. No token contains it (see [`crate::tokens`]), so
+/// What stands between the words of a feature. No word contains it (see [`crate::tokens`]), so
 /// different shingles are different features, and users can write the features of a text themselves:
 /// those of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
+
+/// What stands between the lines of a feature.
+pub const LINE_SEPARATOR: u8 = b'\n';
 
 /// Takes features, one for each occurrence, in no particular order.
 pub(crate) trait FeatureSink {
@@ -38,6 +41,7 @@ const fn class(len: usize) -> usize {
 /// and work is done in batches: first many tokens, then all their shingles.
 pub(crate) struct Shingles {
     width: usize,
+    separator: u8,
     /// Tokens up to `len`; what is beyond is room to write into.
     bytes: Vec<u8>,
     len: usize,
@@ -51,11 +55,11 @@ pub(crate) struct Shingles {
     any: bool,
 }
 
-impl Shingles {
-    pub fn new(width: usize) -> Self {
-        assert!(width > 0, "a shingle has at least one token");
+impl Default for Shingles {
+    fn default() -> Self {
         Self {
-            width,
+            width: 1,
+            separator: SEPARATOR,
             bytes: Vec::new(),
             len: 0,
             starts: Vec::new(),
@@ -64,9 +68,14 @@ impl Shingles {
             any: false,
         }
     }
+}
 
-    /// Forgets everything, for the next text.
-    pub fn reset(&mut self) {
+impl Shingles {
+    /// Forgets everything, for the next text, whose features have `width` tokens with `separator`
+    /// between them. No token contains it.
+    pub fn reset(&mut self, width: usize, separator: u8) {
+        assert!(width > 0, "a shingle has at least one token");
+        (self.width, self.separator) = (width, separator);
         self.bytes.truncate(KEPT_BYTES);
         self.bytes.shrink_to(KEPT_BYTES);
         (self.len, self.open, self.any) = (0, 0, false);
@@ -105,7 +114,7 @@ impl Shingles {
     #[inline(always)]
     fn close_token(&mut self) {
         debug_assert!(self.len > self.open, "an empty token");
-        self.bytes[self.len] = SEPARATOR;
+        self.bytes[self.len] = self.separator;
         self.len += 1;
         self.starts.push(self.open);
         self.open = self.len;
@@ -280,10 +289,10 @@ mod tests {
     }
 
     fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
-        let (mut all, mut shingles) = (All(Vec::new()), Shingles::new(width));
+        let (mut all, mut shingles) = (All(Vec::new()), Shingles::default());
         // A text before, so that what it leaves behind would be seen.
         shingles.push(b"before", &mut All(Vec::new()));
-        shingles.reset();
+        shingles.reset(width, SEPARATOR);
         for token in tokens {
             let half = token.len() / 2;
             shingles.push_part(&token.as_bytes()[..half]);

@@ -1,92 +1,47 @@
 //! From a text to its fingerprint.
 
-use std::cell::Cell;
-use std::thread::LocalKey;
-
-use crate::counts::FeatureCounts;
-use crate::hash::{FeatureHash, join};
-use crate::shingle::Shingles;
+use crate::extract::Extracted;
+use crate::hash::join;
+use crate::options::TextOptions;
 use crate::sums::GroupedSums;
-use crate::tokens::word::Words;
-use crate::weight::sqrt_weight;
 
-/// Words in a feature.
-const SHINGLE: usize = 2;
-
-/// The memory that one text needs, kept for the next.
-struct Scratch<const W: usize> {
-    words: Words,
-    shingles: Shingles,
-    counts: FeatureCounts<W>,
-}
-
-impl<const W: usize> Default for Scratch<W> {
-    fn default() -> Self {
-        Scratch {
-            words: Words::default(),
-            shingles: Shingles::new(SHINGLE),
-            counts: FeatureCounts::default(),
-        }
-    }
-}
-
-/// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
-type Place<const W: usize> = Cell<Option<Box<Scratch<W>>>>;
-
-thread_local! {
-    static SCRATCH_64: Place<1> = const { Cell::new(None) };
-    static SCRATCH_128: Place<2> = const { Cell::new(None) };
-}
-
-/// 64-bit simhash of a text; `None` if it has no word.
+/// 64-bit simhash of a text; `None` if it has no feature.
 ///
-/// Features are pairs of consecutive words ([`crate::tokens`], joined by one space), or the
-/// text's one word if it has no second. A feature weighs the square root of its number of
-/// occurrences ([`sqrt_weight`]); its hash is [`crate::hash::feature_hash`].
+/// The text is cut into tokens ([`crate::tokens`]) and these into features ([`crate::shingle`]), as
+/// `options` say. The hash of a feature is [`crate::hash::feature_hash`], its weight one of
+/// [`crate::weight`].
 ///
 /// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
 ///
 /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB for
-/// the counts of up to a million distinct features; beyond that many, 8 bytes for each word (for
-/// Chinese text that is 2.7 times the text, for English 1.4 times); and room for the two longest
-/// words (normalised, at worst six times as long) twice. A single word that is not ASCII is found in
-/// one go: if it is hundreds of megabytes long, seconds pass without a call of `check`.
-pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
-    simhash_text(&SCRATCH_64, text, check).map(|[word]| word)
+/// the counts of up to a million distinct features; beyond that many, 8 bytes for each token (for
+/// Chinese words that is 2.7 times the text, for English ones 1.4 times, for characters 8 times); and
+/// room for the two longest tokens (normalised, at worst six times as long) twice. A single word that
+/// is not ASCII is found in one go: if it is hundreds of megabytes long, seconds pass without a call
+/// of `check`.
+pub fn simhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
+    simhash_text(text, options, check).map(|[word]| word)
 }
 
-/// 128-bit simhash of a text; `None` if it has no word.
+/// 128-bit simhash of a text; `None` if it has no feature.
 ///
 /// As [`simhash64_text`], with the same features and weights; the hash of a feature is
 /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16 bytes
-/// for each word beyond a million distinct features.
-pub fn simhash128_text(text: &str, check: &mut dyn FnMut()) -> Option<u128> {
-    simhash_text(&SCRATCH_128, text, check).map(join)
+/// for each token beyond a million distinct features.
+pub fn simhash128_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u128> {
+    simhash_text(text, options, check).map(join)
 }
 
 fn simhash_text<const W: usize>(
-    place: &'static LocalKey<Place<W>>,
     text: &str,
+    options: &TextOptions,
     check: &mut dyn FnMut(),
 ) -> Option<[u64; W]>
 where
-    [u64; W]: FeatureHash,
+    [u64; W]: Extracted,
 {
-    let mut scratch = place.take().unwrap_or_default();
-    let Scratch {
-        words,
-        shingles,
-        counts,
-    } = &mut *scratch;
-    shingles.reset();
-    // English has a word in six bytes, Chinese one in three.
-    let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
-    counts.reset(text.len() / if spaced { 6 } else { 3 });
-    words.tokenize(text, shingles, counts, check);
-    shingles.finish(counts);
-    let mut sums = GroupedSums::new(sqrt_weight);
-    counts.drain(|hash, count| sums.add(hash, count), check);
-    place.set(Some(scratch));
+    let mut sums = GroupedSums::new(options.weight.function());
+    Extracted::each(text, options, |hash, count| sums.add(hash, count), check);
     sums.simhash()
 }
 
@@ -100,11 +55,11 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     fn simhash64(text: &str) -> Option<u64> {
-        simhash64_text(text, &mut || ())
+        simhash64_text(text, &TextOptions::SIMHASH, &mut || ())
     }
 
     fn simhash128(text: &str) -> Option<u128> {
-        simhash128_text(text, &mut || ())
+        simhash128_text(text, &TextOptions::SIMHASH, &mut || ())
     }
 
     /// Characters that the rules treat differently, more often than any others.
@@ -273,10 +228,12 @@ pub(crate) mod tests {
         ] {
             let text = unit.repeat(4_000_000 / unit.len());
             let mut calls = 0;
-            let expected = simhash64_text(&text, &mut || calls += 1);
+            let expected = simhash64_text(&text, &TextOptions::SIMHASH, &mut || calls += 1);
             assert!(calls >= 3, "{unit:?}: {calls}");
             let cancelled = std::panic::catch_unwind(|| {
-                simhash64_text(&text, &mut || std::panic::resume_unwind(Box::new(())))
+                simhash64_text(&text, &TextOptions::SIMHASH, &mut || {
+                    std::panic::resume_unwind(Box::new(()))
+                })
             });
             assert!(cancelled.is_err());
             assert_eq!(simhash64(&text), expected);

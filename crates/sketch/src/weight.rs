@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::options::Weight;
+
 /// Fraction bits of the fixed-point weights that are made from frequencies.
 pub const FRACTION_BITS: u32 = 16;
 
@@ -22,6 +24,51 @@ pub const FRACTION_BITS: u32 = 16;
 pub const fn sqrt_weight(count: u64) -> u64 {
     assert!(count >> 32 == 0, "a feature count of 2^32 or more");
     (count << (2 * FRACTION_BITS)).isqrt()
+}
+
+/// `floor(2^16 * (1 + ln(count)))`: the weight of a feature that occurs `count` times, damped more
+/// than by the square root (Manning, Raghavan, Schutze, "Introduction to Information Retrieval",
+/// section 6.4.1).
+///
+/// The integer that the steps below give *is* the definition of the weight; for counts up to a
+/// million, at least, it is that floor.
+///
+/// # Panics
+///
+/// For a count of 0.
+#[must_use]
+pub const fn log_weight(count: u64) -> u64 {
+    /// ln(2) in units of 2^-64.
+    const LN_2: u128 = 0xB172_17F7_D1CF_79AB;
+    /// Binary places of the logarithm to base 2.
+    const PLACES: u32 = 40;
+    let whole = count.ilog2();
+    // count / 2^whole, from 1 to 2, in units of 2^-63. Squared, it tells the next binary place.
+    let mut x = count << (63 - whole);
+    let mut log2 = whole as u128;
+    let mut place = 0;
+    while place < PLACES {
+        let square = (x as u128) * (x as u128);
+        let carry = square >> 127;
+        log2 = log2 << 1 | carry;
+        x = (square >> (63 + carry as u32)) as u64;
+        place += 1;
+    }
+    (1 << FRACTION_BITS) + ((log2 * LN_2) >> (PLACES + 64 - FRACTION_BITS)) as u64
+}
+
+impl Weight {
+    /// From a number of occurrences, from 1 to 2^32 - 1, to the weight of a feature in units of
+    /// 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add up to less than 2^46.
+    #[must_use]
+    pub fn function(self) -> fn(u64) -> u64 {
+        match self {
+            Self::Tf => |count| count << FRACTION_BITS,
+            Self::Sqrt => sqrt_weight,
+            Self::Log => log_weight,
+            Self::Set => |_| 1 << FRACTION_BITS,
+        }
+    }
 }
 
 /// What is wrong with given features and weights. The caller's SQLSTATE is 22023
@@ -152,6 +199,36 @@ mod tests {
     #[should_panic(expected = "2^32")]
     fn sqrt_weight_refuses_what_would_overflow() {
         let _ = sqrt_weight(1 << 32);
+    }
+
+    #[test]
+    fn log_weight_is_the_floor() {
+        assert_eq!(log_weight(1), 65_536);
+        assert_eq!(log_weight(2), 110_962);
+        assert_eq!(log_weight(3), 137_534);
+        assert_eq!(
+            log_weight(1 << 31),
+            65_536 + (31.0 * 65_536.0 * 2f64.ln()) as u64
+        );
+        for count in 1..=1_000_000_u32 {
+            // Right to some 50 binary places, and no count comes that near to an integer.
+            let exact = 65_536.0 * (1.0 + f64::from(count).ln());
+            assert!((exact - exact.round()).abs() > 1e-9 || count == 1);
+            assert_eq!(
+                log_weight(count.into()),
+                exact.floor() as u64,
+                "count {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn weights_by_name() {
+        let weigh = |weight: Weight| [1, 2, 9].map(weight.function());
+        assert_eq!(weigh(Weight::Tf), [1 << 16, 2 << 16, 9 << 16]);
+        assert_eq!(weigh(Weight::Sqrt), [1 << 16, 92_681, 3 << 16]);
+        assert_eq!(weigh(Weight::Log), [1 << 16, 110_962, 209_533]);
+        assert_eq!(weigh(Weight::Set), [1 << 16; 3]);
     }
 
     #[test]

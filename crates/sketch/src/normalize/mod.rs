@@ -14,6 +14,7 @@
 pub(crate) mod class;
 mod lower;
 mod lower_table;
+pub(crate) mod options;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
@@ -26,6 +27,26 @@ pub fn normalized(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     push_normalized(text, &mut out);
     out
+}
+
+/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. Calls
+/// `check` between them.
+pub(crate) fn each_piece(
+    mut text: &str,
+    buffer: &mut String,
+    check: &mut dyn FnMut(),
+    mut each: impl FnMut(&str),
+) {
+    while !text.is_empty() {
+        let (piece, rest) = text.split_at(piece_len(text));
+        buffer.clear();
+        push_normalized(piece, buffer);
+        each(buffer);
+        text = rest;
+        check();
+    }
+    buffer.clear();
+    buffer.shrink_to(MAX_PIECE);
 }
 
 /// Appends the normal form of `text`.

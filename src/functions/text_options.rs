@@ -1,0 +1,97 @@
+//! The parameters that say how a text becomes features, as every function that takes a text has them:
+//! `tokens text, shingle int, [weight text,] html boolean, accents text, digits text`.
+//!
+//! They are read anew in each call: comparing a few names takes less time than finding out whether
+//! they are still the same.
+use std::ops::RangeInclusive;
+
+use neardup_sketch::options::{Choice, MAX_SHINGLE, Normalize, TextOptions, UnknownName, Weight};
+use pgrx::PgSqlErrorCode;
+
+use crate::pg::call::Call;
+use crate::pg::errors::UserError;
+use crate::pg::varlena;
+
+/// Shingles that are taken.
+const SHINGLES: RangeInclusive<i32> = 1..=MAX_SHINGLE as i32;
+
+/// Options of a function with `weight`, from the argument at position `first` on.
+///
+/// # Safety
+/// The function is declared with these parameters and strict.
+pub unsafe fn weighted(call: &Call, first: usize) -> TextOptions {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let weight = choice(call, first + 2);
+        read(
+            call,
+            [first, first + 1, first + 3, first + 4, first + 5],
+            weight,
+        )
+    }
+}
+
+/// Options of a function without `weight`, which looks at sets of features, likewise.
+///
+/// # Safety
+/// As for [`weighted`].
+pub unsafe fn unweighted(call: &Call, first: usize) -> TextOptions {
+    // SAFETY: as the caller promises.
+    unsafe { read(call, std::array::from_fn(|n| first + n), Weight::Set) }
+}
+
+unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
+    let [tokens, shingle, html, accents, digits] = at;
+    let html = call.arg(html).value() != 0;
+    if html {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "html is not supported yet",
+        )
+        .raise();
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        TextOptions {
+            tokens: choice(call, tokens),
+            shingle: shingle_of(call.arg(shingle).value() as i32),
+            weight,
+            normalize: Normalize {
+                accents: choice(call, accents),
+                digits: choice(call, digits),
+            },
+            html,
+        }
+    }
+}
+
+/// The choice that the argument names.
+unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
+    // SAFETY: the caller promises a text.
+    let name = unsafe { varlena::bytes(call.arg(at)) };
+    T::named(name).unwrap_or_else(|error| refuse(&error, name))
+}
+
+#[cold]
+fn refuse(error: &UnknownName, name: &[u8]) -> ! {
+    UserError::invalid_parameter(format!(
+        "unknown value for {}: \"{}\"",
+        error.parameter,
+        crate::pg::errors::shown(name)
+    ))
+    .detail(format!("Known are: {}.", error.known.join(", ")))
+    .raise()
+}
+
+fn shingle_of(shingle: i32) -> usize {
+    if !SHINGLES.contains(&shingle) {
+        UserError::invalid_parameter(format!("shingle {shingle} is out of range"))
+            .detail(format!(
+                "It is the number of consecutive tokens in a feature, from {} to {}.",
+                SHINGLES.start(),
+                SHINGLES.end()
+            ))
+            .raise();
+    }
+    shingle as usize
+}
