@@ -29,6 +29,7 @@ pub mod hash;
 pub mod minhash;
 pub mod normalize;
 pub mod options;
+mod sha1;
 pub mod shingle;
 pub mod simhash;
 mod sums;

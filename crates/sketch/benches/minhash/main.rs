@@ -8,10 +8,14 @@ mod constructions;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use neardup_sketch::minhash::{Family, minhash_text};
+use neardup_sketch::TextOptions;
+use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
 
 const HASHES: usize = 128;
-const SHINGLE: usize = 3;
+
+fn functions() -> Functions {
+    Functions::new(Scheme::Neardup1, HASHES, 0).expect("all seeds will do")
+}
 
 /// Sentences of made-up words with the frequencies of natural ones.
 fn english(bytes: usize) -> String {
@@ -43,7 +47,7 @@ fn english(bytes: usize) -> String {
 
 fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     let bytes: usize = documents.iter().map(|d| d.len()).sum();
-    let family = Family::new(HASHES, 0);
+    let functions = functions();
     let mut group = c.benchmark_group("minhash_text");
     group
         .throughput(Throughput::BytesDecimal(bytes as u64))
@@ -51,7 +55,12 @@ fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
         b.iter(|| {
             for text in documents {
-                black_box(minhash_text(black_box(text), SHINGLE, &family, &mut || ()));
+                black_box(minhash_text(
+                    black_box(text),
+                    &TextOptions::SET,
+                    &functions,
+                    &mut || (),
+                ));
             }
         });
     });
@@ -70,8 +79,35 @@ fn texts(c: &mut Criterion) {
     }
     if let Ok(path) = std::env::var("SKETCH_BENCH_TEXT") {
         let text = std::fs::read_to_string(&path).expect("SKETCH_BENCH_TEXT names a UTF-8 file");
-        measure(c, "file", &text.lines().collect::<Vec<_>>());
+        let lines: Vec<&str> = text.lines().collect();
+        measure(c, "file", &lines);
+        shingles(c, &lines);
     }
+}
+
+/// Ready-made shingles of three words, as bytes of shingles a second.
+fn shingles(c: &mut Criterion, documents: &[&str]) {
+    let documents: Vec<Vec<String>> = (documents.iter())
+        .map(|text| {
+            let words: Vec<&str> = text.split_ascii_whitespace().collect();
+            words.windows(3).map(|window| window.join(" ")).collect()
+        })
+        .collect();
+    let bytes: usize = documents.iter().flatten().map(String::len).sum();
+    let functions = functions();
+    let mut group = c.benchmark_group("minhash_shingles");
+    group
+        .throughput(Throughput::BytesDecimal(bytes as u64))
+        .sample_size(20);
+    group.bench_function("file", |b| {
+        b.iter(|| {
+            for features in &documents {
+                let features = features.iter().map(|feature| feature.as_bytes());
+                black_box(functions.signature(black_box(features)));
+            }
+        });
+    });
+    group.finish();
 }
 
 fn features(c: &mut Criterion) {
