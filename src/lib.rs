@@ -5,6 +5,7 @@ mod am;
 mod functions;
 mod pg;
 mod planner;
+mod settings;
 mod storage;
 mod types;
 
@@ -14,4 +15,5 @@ mod types;
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     am::options::register();
+    settings::register();
 }

@@ -1,4 +1,6 @@
 //! The SQL functions, a file for each family.
+mod arrays;
 mod inspect;
+mod minhash;
 mod simhash;
 mod text_options;

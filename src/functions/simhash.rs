@@ -3,8 +3,9 @@ use neardup_sketch::{
     FeatureError, TextOptions, simhash64_features, simhash64_text, simhash128_features,
     simhash128_text,
 };
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::Datum;
 
+use crate::functions::arrays::{FLOAT4, TEXT, elements};
 use crate::functions::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
@@ -144,65 +145,6 @@ fn bad_weight(index: usize, value: &str) -> UserError {
     UserError::invalid_parameter("a weight is not a finite number of zero or more")
         .detail(format!("Weight {} is {value}.", index + 1))
         .hint("A feature that should count against others has no meaning here; leave it out, or give it the weight 0.")
-}
-
-/// How the server stores the elements of an array.
-struct Element {
-    oid: pg_sys::Oid,
-    length: i32,
-    by_value: bool,
-    alignment: u8,
-}
-
-const TEXT: Element = Element {
-    oid: pg_sys::TEXTOID,
-    length: -1,
-    by_value: false,
-    alignment: b'i',
-};
-const FLOAT4: Element = Element {
-    oid: pg_sys::FLOAT4OID,
-    length: 4,
-    by_value: true,
-    alignment: b'i',
-};
-
-/// All elements of an array, of any number of dimensions. A NULL among them is error 22004: what
-/// it should weigh or hash to is for the caller to say.
-///
-/// # Safety
-/// `array` is an array of `element`; the result lives as long as it and as the current memory context.
-unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [Datum] {
-    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
-    // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
-    let (values, nulls): (&[Datum], &[bool]) = unsafe {
-        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
-        let alignment = element.alignment as core::ffi::c_char;
-        pg_sys::deconstruct_array(
-            array,
-            element.oid,
-            element.length,
-            element.by_value,
-            alignment,
-            &mut values,
-            &mut nulls,
-            &mut count,
-        );
-        if count == 0 {
-            return &[];
-        }
-        (
-            core::slice::from_raw_parts(values, count as usize),
-            core::slice::from_raw_parts(nulls, count as usize),
-        )
-    };
-    if let Some(position) = nulls.iter().position(|null| *null) {
-        UserError::null_not_allowed(format!("{name} must not contain NULL"))
-            .detail(format!("Element {} is NULL.", position + 1))
-            .hint("Remove NULLs first: array_remove(x, NULL).")
-            .raise();
-    }
-    values
 }
 
 export! {

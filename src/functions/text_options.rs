@@ -72,8 +72,9 @@ unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
     T::named(name).unwrap_or_else(|error| refuse(&error, name))
 }
 
+/// Raises the error about a name that stands for nothing.
 #[cold]
-fn refuse(error: &UnknownName, name: &[u8]) -> ! {
+pub fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     UserError::invalid_parameter(format!(
         "unknown value for {}: \"{}\"",
         error.parameter,
