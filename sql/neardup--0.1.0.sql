@@ -805,6 +805,16 @@ CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING neard
     OPERATOR 2 ~= (minhash_signature, minhash_signature),
     OPERATOR 3 = (minhash_signature, minhash_signature);
 
+CREATE FUNCTION neardup_tune(similarity float8, recall float8 DEFAULT 1, hashes integer DEFAULT 128, rows_expected bigint DEFAULT 1000000,
+    OUT bands integer, OUT "rows" integer, OUT exact boolean, OUT found_at_50 float8, OUT found_at_60 float8, OUT found_at_70 float8, OUT found_at_80 float8, OUT found_at_90 float8,
+    OUT candidates float8, OUT bytes_per_row float8, OUT options text)
+    RETURNS record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_minhash';
+CREATE FUNCTION neardup_tune(bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
+    OUT blocks integer, OUT tables integer, OUT leading_bits integer, OUT candidates float8, OUT bytes_per_row float8, OUT options text)
+    RETURNS record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
+COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS 'options for an index on signatures that finds this share (recall) of all pairs of a similarity; recall 1 finds all, exactly';
+COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS 'options for an index on fingerprints of so many bits that is fastest within a distance';
+
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
     RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';

@@ -4,3 +4,4 @@ mod inspect;
 mod minhash;
 mod simhash;
 mod text_options;
+mod tune;

@@ -1,12 +1,12 @@
 //! The options of an index on signatures: how they become bands.
-use neardup_blocktree::bands::{Bands, BandsError, MAX_BANDS};
+use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_ROWS, MAX_BANDS};
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::errors::UserError;
 use crate::types::signature::{Bound, HASHES};
 
-/// The most values in a band: what the meta page has room for.
-pub const MAX_ROWS: i32 = 64;
+/// The most values in a band.
+pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
 
 /// The length of signatures unless it is given, as that of `minhash()`.
 const DEFAULT_HASHES: usize = 128;

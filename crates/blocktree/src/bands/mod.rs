@@ -14,6 +14,7 @@
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
 mod scan;
+pub mod tune;
 
 pub use scan::{BandQuery, BandScan};
 
@@ -22,6 +23,9 @@ use crate::key::Key;
 
 /// The most bands: each costs its share of space and of every insert.
 pub const MAX_BANDS: usize = 256;
+
+/// The most values in a band that the user names: what the meta page has room for.
+pub const MAX_BAND_ROWS: usize = 64;
 
 /// Words of a key without a scope.
 pub const WORDS: usize = 2;

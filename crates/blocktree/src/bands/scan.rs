@@ -8,6 +8,7 @@
 use std::rc::Rc;
 
 use super::{Bands, HASH_BITS, Sketch, WORDS};
+use crate::filter;
 use crate::key::{Block, Key, Position, Tid};
 use crate::leaf;
 use crate::page::{self, Corruption, Page, Result};
@@ -76,6 +77,8 @@ pub struct BandScan<const N: usize> {
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
     /// it in no table.
     found: Vec<u64>,
+    /// Places of entries on a leaf.
+    places: Vec<u16>,
     kept: usize,
     /// The addresses of this pass: from the first, and below the second if there is one.
     from: u64,
@@ -92,6 +95,7 @@ impl<const N: usize> BandScan<N> {
             band: 0,
             next: Next::Descend,
             found: Vec::new(),
+            places: Vec::new(),
             kept: (memory / size_of::<u64>()).max(MIN_KEPT),
             from: 0,
             to: None,
@@ -207,20 +211,21 @@ impl<const N: usize> BandScan<N> {
 
     fn collect(&mut self, leaf: &Page) {
         let wanted = self.query.keys[self.band];
-        for i in 0..leaf::count::<N>(leaf) {
-            let key = leaf::key::<N>(leaf, i);
-            let hash_word = N - WORDS;
-            if (key[hash_word] ^ wanted[hash_word]) >> (64 - HASH_BITS) != 0
-                || key[..hash_word] != wanted[..hash_word]
-            {
+        let word = N - WORDS;
+        self.places.clear();
+        let keys = leaf::keys::<N>(leaf);
+        filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
+        for &i in &self.places {
+            let key = leaf::key::<N>(leaf, usize::from(i));
+            if key[..word] != wanted[..word] {
                 continue;
             }
-            let sketch = [key[N - WORDS], key[N - WORDS + 1]];
+            let sketch = [key[word], key[word + 1]];
             let (bits, alike) = self.bands.difference(&sketch, &self.query.sketch);
             if bits > self.query.mismatches {
                 continue;
             }
-            let packed = leaf::tid::<N>(leaf, i).packed();
+            let packed = leaf::tid::<N>(leaf, usize::from(i)).packed();
             if packed >= self.from && self.to.is_none_or(|to| packed < to) {
                 self.found.push(packed << BELOW | u64::from(bits + alike));
             }
