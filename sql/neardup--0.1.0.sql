@@ -509,6 +509,16 @@ COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made featur
 COMMENT ON FUNCTION simhash128(text, text, integer, text, boolean, text, text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no feature';
 COMMENT ON FUNCTION simhash128(text[], real[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
 
+CREATE FUNCTION neardup_features(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep', OUT feature text, OUT weight real, OUT hash fingerprint)
+    RETURNS SETOF record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 200 AS 'MODULE_PATHNAME', 'neardup_features';
+COMMENT ON FUNCTION neardup_features(text, text, integer, text, boolean, text, text) IS 'the distinct features of a text that its fingerprint is made of, each with its weight and hash, the heaviest first';
+CREATE FUNCTION neardup_explain(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep', top integer DEFAULT 20)
+    RETURNS jsonb LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'neardup_explain';
+COMMENT ON FUNCTION neardup_explain(text, text, text, integer, text, boolean, text, text, integer) IS 'two texts compared: fingerprints, distance, Jaccard similarity, and the heaviest features that they share and that only one has';
+CREATE FUNCTION jaccard_similarity(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'jaccard_similarity';
+COMMENT ON FUNCTION jaccard_similarity(text, text, text, integer, boolean, text, text) IS 'exact Jaccard similarity of two texts'' sets of features, from 0 to 1; NULL if neither has any';
+
 -- ------------------------------------------------------------------------------------------------
 -- minhash_signature: estimates of the Jaccard similarity of sets
 -- ------------------------------------------------------------------------------------------------

@@ -3,5 +3,6 @@ pub mod call;
 pub mod compat;
 pub mod errors;
 pub mod relation;
+pub mod rows;
 pub mod text;
 pub mod varlena;

@@ -22,6 +22,7 @@
 //! `tests/golden.rs` holds the values.
 #![deny(unsafe_code)]
 
+mod compare;
 mod counts;
 mod extract;
 pub mod hamming;
@@ -37,6 +38,7 @@ mod text;
 pub mod tokens;
 pub mod weight;
 
+pub use compare::{Comparison, jaccard_similarity};
 pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
 pub use options::TextOptions;

@@ -178,7 +178,7 @@ pub(crate) mod tests {
             "___",
             "。，、",
             "😀👍🏽",
-            " \u{345}",
+            "\u{200B}\u{AD} \u{FEFF}",
             "\u{301}",
         ] {
             assert_eq!(simhash64(text), None, "{text:?}");

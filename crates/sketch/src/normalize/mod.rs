@@ -1,25 +1,25 @@
 //! Characters before they are cut into tokens.
 //!
-//! The normal form of a text is NFKC(lower(NFKC(text))), with [NFKC] by UAX 15 and the lower-case
-//! mapping of Unicode, final sigma as sigma. In this order because
-//! - NFKC first: `℻` or the Kelvin sign turn into capitals only by it, which are then lowered;
-//! - NFKC last: lower case can make compositions possible that were not, as in H̱ (two characters,
-//!   no composed form) and ẖ (one).
+//! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13, R5):
+//! compatibility characters become what they stand for, upper case becomes lower case by full case
+//! folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and characters without a
+//! look of their own go (soft hyphens, joiners, variation selectors). NFKD comes first because the
+//! standard's own mapping looks at single characters and so would tell apart some texts that differ
+//! only in the order of marks.
 //!
 //! The result is stable: normalising it again changes nothing, and neither does normalising the
 //! text to NFC, NFD, NFKC or NFKD beforehand.
-//!
-//! [NFKC]: https://www.unicode.org/reports/tr15/
 
 pub(crate) mod class;
-mod lower;
-mod lower_table;
+mod fold;
+mod fold_table;
 pub(crate) mod options;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-pub(crate) use lower::lower;
+pub(crate) use fold::fold;
+use fold::{by_itself, is_ignorable};
 
 /// The normal form of a text, for tests and for showing users what happened.
 #[must_use]
@@ -53,20 +53,26 @@ pub(crate) fn each_piece(
 ///
 /// To what `out` already holds there must be a normalisation boundary.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
-    if is_nfkc_quick(text.chars()) == IsNormalized::Yes && !text.contains('İ') {
-        push_lower(text, out);
+    if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
+        out.extend(text.chars().filter(|&c| !is_ignorable(c)).flat_map(folded));
     } else {
-        out.extend(text.nfkc().flat_map(lowered).nfkc());
+        let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
+        out.extend(folded.nfc());
     }
 }
 
-/// Appends `text`, which is in NFKC and whose lower case is too, in lower case.
-pub(crate) fn push_lower(text: &str, out: &mut String) {
-    out.extend(text.chars().map(|c| lower(c).0));
+/// Whether `text`, which is in NFKC, can be folded character by character.
+fn folds_in_place(text: &str) -> bool {
+    let mut ignored = false;
+    text.chars().all(|c| {
+        let after_ignored = std::mem::replace(&mut ignored, is_ignorable(c));
+        // Without what is ignored, a mark may meet another letter or stand in the wrong order.
+        by_itself(c) && (!after_ignored || ignored || canonical_combining_class(c) == 0)
+    })
 }
 
-fn lowered(c: char) -> impl Iterator<Item = char> {
-    let (first, second) = lower(c);
+fn folded(c: char) -> impl Iterator<Item = char> {
+    let (first, second) = fold(c);
     std::iter::once(first).chain(second)
 }
 
@@ -97,7 +103,8 @@ pub(crate) fn piece_len(text: &str) -> usize {
 fn starts_anew(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes
-        && c != 'İ'
+        && by_itself(c)
+        && !is_ignorable(c)
 }
 
 #[cfg(test)]
@@ -105,32 +112,46 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The definition, straight on.
+    fn defined(text: &str) -> String {
+        let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
+        folded.nfc().collect()
+    }
+
     #[test]
-    fn order_of_steps() {
+    fn some_normal_forms() {
         assert_eq!(normalized("℻ K Ａ"), "fax k a");
         assert_eq!(normalized("H\u{331}"), "ẖ");
         assert_eq!(normalized("ΟΔΟΣ οδος"), "οδοσ οδοσ");
-        assert_eq!(normalized("Straße STRAẞE"), "straße straße");
+        assert_eq!(
+            normalized("Straße STRAẞE STRASSE"),
+            "strasse strasse strasse"
+        );
         assert_eq!(normalized("İ"), "i\u{307}");
         assert_eq!(normalized("İ\u{323}"), normalized("I\u{323}\u{307}"));
+        assert_eq!(normalized("ᾠδή ΩΙΔΗ\u{301} ᾨΔΉ"), "ὠιδή ωιδή ὠιδή");
+        assert_eq!(
+            normalized("co\u{AD}op ❤\u{FE0F} می\u{200C}خواهم"),
+            "coop ❤ میخواهم"
+        );
+        assert_eq!(normalized("e\u{34F}\u{301}"), "é");
+        assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// What [`push_lower`] relies on: the lower case of a character that is in NFKC by itself is too,
-    /// and lower case neither makes nor unmakes a combining mark.
+    /// What [`folds_in_place`] relies on.
     #[test]
-    fn lower_case_keeps_single_characters_normal() {
-        for c in ('\0'..=char::MAX).filter(|&c| c != 'İ') {
-            let l = lower(c).0;
-            if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes {
-                assert_eq!(
-                    is_nfkc_quick(std::iter::once(l)),
-                    IsNormalized::Yes,
-                    "{c:?}"
-                );
-            }
-            if l != c {
-                assert_eq!(canonical_combining_class(l), 0, "{c:?}");
-                assert_eq!(canonical_combining_class(c), 0, "{c:?}");
+    fn every_character_folds_as_its_decomposition() {
+        for c in '\0'..=char::MAX {
+            let text = c.to_string();
+            assert_eq!(normalized(&text), defined(&text), "{c:?}");
+            let (first, _) = fold(c);
+            if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes && by_itself(c) {
+                let quick = is_nfkc_quick(std::iter::once(first));
+                assert_eq!(quick, IsNormalized::Yes, "{c:?}");
+                if first != c {
+                    assert_eq!(canonical_combining_class(first), 0, "{c:?}");
+                    assert_eq!(canonical_combining_class(c), 0, "{c:?}");
+                }
             }
         }
     }
@@ -140,7 +161,8 @@ mod tests {
         for c in '\0'..=char::MAX {
             let once = normalized(c.encode_utf8(&mut [0; 4]));
             assert_eq!(normalized(&once), once, "{c:?}");
-            assert!(once.chars().all(|c| lower(c) == (c, None)), "{c:?}");
+            assert!(!once.contains(is_ignorable), "{c:?}");
+            assert!(once.chars().all(|c| fold(c) == (c, None)), "{c:?}");
         }
     }
 
@@ -148,6 +170,7 @@ mod tests {
         #[test]
         fn stable_and_blind_to_the_form_of_the_input(text in crate::text::tests::any_text()) {
             let once = normalized(&text);
+            prop_assert_eq!(&once, &defined(&text));
             prop_assert_eq!(&normalized(&once), &once);
             prop_assert_eq!(&once.nfkc().collect::<String>(), &once);
             for form in [

@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::ascii;
 use crate::normalize::class::Class;
-use crate::normalize::{lower, piece_len, push_normalized};
+use crate::normalize::{fold, piece_len, push_normalized};
 use crate::shingle::{FeatureSink, Shingles};
 
 /// Bytes after which a stretch of the general kind ends at the next cut.
@@ -180,8 +180,8 @@ fn last_break(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Writes the start of `text` to `out` in a form that [`ascii::tokenize`] takes: non-ASCII letters in
-/// lower case, separators as spaces. Stops at other characters, goes back to the last place where
+/// Writes the start of `text` to `out` in a form that [`ascii::tokenize`] takes: non-ASCII letters
+/// folded, separators as spaces. Stops at other characters, goes back to the last place where
 /// the text can be cut, and returns how long that is; as long in `out` as in `text`.
 fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
     out.clear();
@@ -203,7 +203,11 @@ fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
         let len = c.len_utf8();
         match Class::of(c) {
             Class::AsciiWord | Class::AsciiBreak => out.push(c as u8),
-            Class::Letter => out.extend_from_slice(lower(c).0.encode_utf8(&mut [0; 4]).as_bytes()),
+            Class::Letter => match fold(c) {
+                (first, None) => out.extend_from_slice(first.encode_utf8(&mut [0; 4]).as_bytes()),
+                // ß, which takes as many bytes.
+                (first, Some(second)) => out.extend([first as u8, second as u8]),
+            },
             Class::Separator => out.extend_from_slice(&[b' '; 4][..len]),
             Class::Mid => match joins(out, c, rest[len..].chars().next()) {
                 // Then it may count as a letter itself.

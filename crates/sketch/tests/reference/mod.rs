@@ -7,14 +7,50 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+/// Whether a character has no look of its own.
+fn is_ignorable(c: char) -> bool {
+    let ranges = [
+        (0xAD, 0xAD),
+        (0x34F, 0x34F),
+        (0x61C, 0x61C),
+        (0x115F, 0x1160),
+        (0x17B4, 0x17B5),
+        (0x180B, 0x180F),
+        (0x200B, 0x200F),
+        (0x202A, 0x202E),
+        (0x2060, 0x206F),
+        (0x3164, 0x3164),
+        (0xFE00, 0xFE0F),
+        (0xFEFF, 0xFEFF),
+        (0xFFA0, 0xFFA0),
+        (0xFFF0, 0xFFF8),
+        (0x1BCA0, 0x1BCA3),
+        (0x1D173, 0x1D17A),
+        (0xE0000, 0xE0FFF),
+    ];
+    (ranges.iter()).any(|&(first, last)| (first..=last).contains(&(c as u32)))
+}
+
+/// Full case folding by way of upper case.
+fn fold(c: char) -> String {
+    match c {
+        'ı' | '\u{13A0}'..='\u{13F5}' => c.to_string(),
+        'ẞ' => "ss".to_owned(),
+        '\u{13F8}'..='\u{13FD}' | '\u{AB70}'..='\u{ABBF}' => c.to_uppercase().collect(),
+        _ => c.to_uppercase().flat_map(char::to_lowercase).collect(),
+    }
+}
+
+/// The normal form of a text.
+pub fn normal(text: &str) -> String {
+    let visible = text.nfkd().filter(|&c| !is_ignorable(c));
+    let folded: String = visible.map(fold).collect();
+    folded.nfc().collect()
+}
+
 /// The words of a text.
 pub fn words(text: &str) -> Vec<String> {
-    let lower: String = text
-        .nfkc()
-        .flat_map(char::to_lowercase)
-        .map(|c| if c == 'ς' { 'σ' } else { c })
-        .collect();
-    let normal: String = lower.nfkc().collect();
+    let normal = normal(text);
     normal
         .split_word_bounds()
         .filter(|segment| segment.chars().any(char::is_alphanumeric))
