@@ -865,3 +865,10 @@ CREATE OPERATOR CLASS inet_scope_ops DEFAULT FOR TYPE inet USING neardup AS OPER
 CREATE OPERATOR CLASS oid_scope_ops DEFAULT FOR TYPE oid USING neardup AS OPERATOR 3 = (oid, oid);
 CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS OPERATOR 3 = (anyenum, anyenum);
 CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS OPERATOR 3 = (anyarray, anyarray);
+
+-- ------------------------------------------------------------------------------------------------
+-- Deduplication
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_dedup() RETURNS trigger LANGUAGE C VOLATILE AS 'MODULE_PATHNAME', 'neardup_dedup';
+COMMENT ON FUNCTION neardup_dedup() IS 'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that are there';

@@ -2,6 +2,7 @@
 use pgrx::prelude::*;
 
 mod am;
+mod dedup;
 mod functions;
 mod pg;
 mod planner;

@@ -5,6 +5,8 @@ mod changes;
 mod concurrency;
 mod crash;
 mod damage;
+mod dedup;
+mod documents;
 mod exclusion;
 mod nearest;
 mod options;

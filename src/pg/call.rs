@@ -74,6 +74,12 @@ impl Call {
         }
     }
 
+    /// What the server keeps about the function from one call to the next; null in a direct call.
+    pub fn function(&self) -> *mut pg_sys::FmgrInfo {
+        // SAFETY: `new` was promised a live call record.
+        unsafe { (*self.0).flinfo }
+    }
+
     /// The node that the caller passed along, such as a place to keep a soft error.
     pub fn context(&self) -> *mut pg_sys::Node {
         // SAFETY: `new` was promised a live call record.

@@ -371,7 +371,7 @@ pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryCon
 /// The relation is an open index.
 pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     // SAFETY: the caller's promise; the header of the entry lies before its data.
-    unsafe { pgrx::pg_sys::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
+    unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
 
 /// The number of a relation's file (`relfilenode`).
@@ -404,5 +404,33 @@ pub unsafe fn read_recent_buffer(
         return pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
         #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         return pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
+    }
+}
+
+/// Begins a scan of an index and its table.
+///
+/// # Safety
+/// Both relations are open and stay so, as does the snapshot, until the scan ends.
+pub unsafe fn index_beginscan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+    keys: i32,
+    order_bys: i32,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller's promise. Since version 18 the scan may count its index searches.
+    unsafe {
+        #[cfg(feature = "pg18")]
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            core::ptr::null_mut(),
+            keys,
+            order_bys,
+        );
+        #[cfg(not(feature = "pg18"))]
+        let scan = pg_sys::index_beginscan(table, index, snapshot, keys, order_bys);
+        scan
     }
 }

@@ -1,0 +1,2 @@
+//! Removing near-duplicates: at insert.
+mod trigger;

@@ -1,0 +1,201 @@
+//! The trigger's arguments: columns, then `name=value`.
+use std::ffi::{CStr, CString};
+
+use pgrx::pg_sys;
+
+use crate::pg::errors::UserError;
+
+/// What is done with a near-duplicate of a row that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The row is left out.
+    Skip,
+    /// The statement ends with error 23P01.
+    Error,
+    /// The row is written, with the key of the row that it repeats in this column.
+    Mark(CString),
+    /// The row is left out, and recorded in this table.
+    Log(CString),
+}
+
+/// The arguments of one trigger. Names are in the encoding of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// The column of the fingerprint.
+    pub fingerprint: CString,
+    /// The column of the text that it is computed from; `None`: the row comes with its fingerprint.
+    pub text: Option<CString>,
+    /// The greatest distance, in bits, at which two rows are near-duplicates.
+    pub distance: i32,
+    pub action: Action,
+    /// The column by which rows are named to users; `None`: the primary key.
+    pub key: Option<CString>,
+    /// Columns within whose equal values rows are compared.
+    pub scope: Vec<CString>,
+    /// Parameters of the function that makes fingerprints, by name.
+    pub parameters: Vec<(CString, CString)>,
+}
+
+/// The options that are the trigger's own; all others are the fingerprint function's.
+pub const OPTIONS: [&str; 6] = ["distance", "action", "mark", "log", "key", "scope"];
+
+impl Arguments {
+    /// Reads a trigger's arguments; raises an error if they make no sense.
+    ///
+    /// # Safety
+    /// The trigger is one of the server's.
+    pub unsafe fn of(trigger: &pg_sys::Trigger) -> Self {
+        // SAFETY: the server keeps as many C strings as it counts, and the trigger's name.
+        let (name, arguments) = unsafe {
+            let arguments: Vec<&CStr> = (0..trigger.tgnargs as usize)
+                .map(|i| CStr::from_ptr(*trigger.tgargs.add(i)))
+                .collect();
+            (CStr::from_ptr(trigger.tgname).to_string_lossy(), arguments)
+        };
+        match Self::parse(&arguments) {
+            Ok(arguments) => arguments,
+            Err(why) => UserError::invalid_parameter(format!(
+                "the arguments of trigger \"{name}\" make no sense to neardup_dedup"
+            ))
+            .detail(why)
+            .hint("First the fingerprint's column, then the text's if the fingerprint is to be computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').")
+            .raise(),
+        }
+    }
+
+    fn parse(arguments: &[&CStr]) -> Result<Self, String> {
+        let mut columns = Vec::new();
+        let (mut distance, mut action, mut mark, mut log, mut key, mut scope) =
+            (None, None, None, None, None, None);
+        let mut parameters: Vec<(CString, CString)> = Vec::new();
+        for argument in arguments {
+            let bytes = argument.to_bytes();
+            let Some(at) = bytes.iter().position(|&byte| byte == b'=') else {
+                if !parameters.is_empty() || columns.len() == 2 {
+                    return Err(format!(
+                        "\"{}\" is no option: options are written as name=value.",
+                        argument.to_string_lossy()
+                    ));
+                }
+                columns.push(cstring(bytes.trim_ascii()));
+                continue;
+            };
+            let name = bytes[..at].trim_ascii();
+            let value = cstring(bytes[at + 1..].trim_ascii());
+            let place = match name {
+                b"distance" => &mut distance,
+                b"action" => &mut action,
+                b"mark" => &mut mark,
+                b"log" => &mut log,
+                b"key" => &mut key,
+                b"scope" => &mut scope,
+                _ => {
+                    let name = cstring(name);
+                    if parameters.iter().any(|(other, _)| *other == name) {
+                        return Err(twice(name.as_bytes()));
+                    }
+                    parameters.push((name, value));
+                    continue;
+                }
+            };
+            if place.replace(value).is_some() {
+                return Err(twice(name));
+            }
+        }
+        let mut columns = columns.into_iter();
+        let fingerprint = columns
+            .next()
+            .ok_or("The column of the fingerprint is missing.")?;
+        let text = columns.next();
+        if let (None, Some((name, _))) = (&text, parameters.first()) {
+            return Err(format!(
+                "The option \"{}\" is for computing fingerprints, but no column of a text is given. The trigger's own options are {}.",
+                name.to_string_lossy(),
+                OPTIONS.join(", ")
+            ));
+        }
+        Ok(Arguments {
+            fingerprint,
+            text,
+            distance: match distance {
+                Some(text) => number(&text)?,
+                None => 3,
+            },
+            action: parse_action(action.as_deref(), mark, log)?,
+            key,
+            scope: scope.map_or(Ok(Vec::new()), |scope| parse_names(&scope))?,
+            parameters,
+        })
+    }
+}
+
+fn parse_action(
+    action: Option<&CStr>,
+    mark: Option<CString>,
+    log: Option<CString>,
+) -> Result<Action, String> {
+    let action = action.unwrap_or(c"skip").to_bytes();
+    let surplus = match action {
+        b"mark" => log.as_ref().map(|_| "log"),
+        b"log" => mark.as_ref().map(|_| "mark"),
+        _ => (log.as_ref().map(|_| "log")).or(mark.as_ref().map(|_| "mark")),
+    };
+    let parsed = match action {
+        b"skip" => Action::Skip,
+        b"error" => Action::Error,
+        b"mark" => Action::Mark(
+            mark.ok_or("The action mark needs the column to write to, such as mark=duplicate_of.")?,
+        ),
+        b"log" => Action::Log(
+            log.ok_or("The action log needs the table to write to, such as log=dropped.")?,
+        ),
+        other => {
+            return Err(format!(
+                "There is no action \"{}\": the actions are skip, error, mark and log.",
+                String::from_utf8_lossy(other)
+            ));
+        }
+    };
+    match surplus {
+        Some(name) => Err(format!(
+            "The option \"{name}\" belongs to the action {name}, and the action is {}.",
+            String::from_utf8_lossy(action)
+        )),
+        None => Ok(parsed),
+    }
+}
+
+fn number(text: &CStr) -> Result<i32, String> {
+    (text.to_str().ok())
+        .and_then(|text| text.parse().ok())
+        .filter(|distance| (0..=256).contains(distance))
+        .ok_or_else(|| {
+            format!(
+                "The distance is a number of bits from 0 to 256, and not \"{}\".",
+                text.to_string_lossy()
+            )
+        })
+}
+
+fn parse_names(text: &CStr) -> Result<Vec<CString>, String> {
+    let names: Vec<CString> = (text.to_bytes().split(|&byte| byte == b','))
+        .map(|name| cstring(name.trim_ascii()))
+        .collect();
+    match names.iter().any(|name| name.is_empty()) {
+        true => {
+            Err("The option \"scope\" is a list of columns, such as scope=site,language.".into())
+        }
+        false => Ok(names),
+    }
+}
+
+fn twice(name: &[u8]) -> String {
+    format!(
+        "The option \"{}\" is given twice.",
+        String::from_utf8_lossy(name)
+    )
+}
+
+fn cstring(bytes: &[u8]) -> CString {
+    CString::new(bytes).expect("a part of a C string has no byte 0")
+}

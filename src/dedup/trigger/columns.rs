@@ -1,0 +1,357 @@
+//! What a trigger's arguments name: columns of its table, and the index that finds near-duplicates.
+use std::ffi::{CStr, CString};
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::arguments::{Action, Arguments};
+use crate::am::keys::Layout;
+use crate::am::validate;
+use crate::pg::compat;
+use crate::pg::errors::UserError;
+use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
+
+/// A fingerprint type by its width: what is the same for all types of one width.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// 64-bit words: 1, 2 or 4.
+    words: usize,
+}
+
+impl Kind {
+    /// The fingerprint's bits, the most significant word first.
+    ///
+    /// # Safety
+    /// The datum is of a type of this width.
+    pub unsafe fn words(self, fingerprint: pg_sys::Datum) -> Vec<u64> {
+        match self.words {
+            1 => vec![fingerprint.value() as u64],
+            // SAFETY: passed by reference.
+            words => unsafe {
+                core::slice::from_raw_parts(fingerprint.cast_mut_ptr::<u64>(), words).to_vec()
+            },
+        }
+    }
+
+    /// The distance of two fingerprints, in bits.
+    ///
+    /// # Safety
+    /// Both datums are of a type of this width.
+    pub unsafe fn distance(self, a: pg_sys::Datum, b: pg_sys::Datum) -> u32 {
+        // SAFETY: the caller's promise.
+        let (a, b) = unsafe { (self.words(a), self.words(b)) };
+        a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+    }
+
+    /// The ball around a fingerprint, as the operator `<@` takes it.
+    ///
+    /// # Safety
+    /// The datum is of a type of this width.
+    pub unsafe fn ball(self, center: pg_sys::Datum, radius: i32) -> pg_sys::Datum {
+        /// # Safety
+        /// The datum is a `T`.
+        unsafe fn ball<T: Fingerprint>(center: pg_sys::Datum, radius: i32) -> pg_sys::Datum {
+            // SAFETY: the caller's promise.
+            Ball::new(unsafe { T::from_datum(center) }, radius).into_datum()
+        }
+        // SAFETY: the caller's promise; balls of one width are stored alike.
+        unsafe {
+            match self.words {
+                1 => ball::<Fingerprint64>(center, radius),
+                2 => ball::<Fingerprint128>(center, radius),
+                _ => ball::<Fingerprint256>(center, radius),
+            }
+        }
+    }
+}
+
+/// A column within whose equal values rows are compared.
+pub struct Scope {
+    /// The column of the table, counted from 1.
+    pub column: i16,
+    equality: pg_sys::RegProcedure,
+    collation: pg_sys::Oid,
+}
+
+impl Scope {
+    /// Whether two values of the column are equal.
+    ///
+    /// # Safety
+    /// Both are of the column's type.
+    pub unsafe fn equal(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
+        // SAFETY: the operator of the index's class for this type.
+        unsafe { pg_sys::OidFunctionCall2Coll(self.equality, self.collation, a, b).value() != 0 }
+    }
+}
+
+/// Columns of the trigger's table, counted from 1, and the index.
+pub struct Columns {
+    pub fingerprint: i16,
+    pub text: Option<i16>,
+    /// By which rows are named to users.
+    pub key: Option<i16>,
+    /// Where the key of the row that is repeated goes.
+    pub mark: Option<i16>,
+    /// In the order of the index's columns.
+    pub scope: Vec<Scope>,
+    pub index: pg_sys::Oid,
+    pub kind: Kind,
+}
+
+impl Columns {
+    /// Finds all of them; raises an error if one is missing.
+    ///
+    /// # Safety
+    /// The relation is open and locked.
+    pub unsafe fn find(relation: pg_sys::Relation, arguments: &Arguments) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let column = |name: &CString| column(relation, name);
+            let fingerprint = column(&arguments.fingerprint);
+            let text = arguments.text.as_ref().map(column);
+            let mark = match &arguments.action {
+                Action::Mark(name) => Some(column(name)),
+                _ => None,
+            };
+            let key = match &arguments.key {
+                Some(name) => Some(column(name)),
+                None => primary_key(relation),
+            };
+            let wanted: Vec<i16> = arguments.scope.iter().map(column).collect();
+            if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                    format!(
+                        "table \"{}\" has no primary key of one column",
+                        table(relation)
+                    ),
+                )
+                .detail("neardup_dedup writes down the key of the row that is repeated.")
+                .hint("Name the column that identifies rows, such as 'key=id'.")
+                .raise();
+            }
+            if let (Some(mark), Some(key)) = (mark, key) {
+                check_types(relation, mark, key);
+            }
+            let Some((index, scope, words)) = find_index(relation, fingerprint, &wanted, mark)
+            else {
+                no_index(relation, arguments);
+            };
+            Columns {
+                fingerprint,
+                text,
+                key,
+                mark,
+                scope,
+                index,
+                kind: Kind { words },
+            }
+        }
+    }
+}
+
+/// The number of a column by its name.
+unsafe fn column(relation: pg_sys::Relation, name: &CStr) -> i16 {
+    // SAFETY: a catalogue look-up for an open relation.
+    unsafe {
+        let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
+        if number <= 0 {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                format!(
+                    "column \"{}\" of table \"{}\" does not exist",
+                    name.to_string_lossy(),
+                    table(relation)
+                ),
+            )
+            .detail("An argument of the trigger neardup_dedup names it.")
+            .hint("Drop the trigger and create it with the right names.")
+            .raise();
+        }
+        number
+    }
+}
+
+/// The only column of the primary key.
+unsafe fn primary_key(relation: pg_sys::Relation) -> Option<i16> {
+    // SAFETY: the relation is open; its indexes are opened with the lock that reading needs.
+    unsafe {
+        // Also finds the index for RelationGetPrimaryKeyIndex's sake.
+        pg_sys::list_free(pg_sys::RelationGetIndexList(relation));
+        let oid = (*relation).rd_pkindex;
+        if oid == pg_sys::InvalidOid {
+            return None;
+        }
+        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let form = &*(*index).rd_index;
+        let key = (form.indnkeyatts == 1).then(|| *form.indkey.values.as_ptr());
+        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        key
+    }
+}
+
+/// Refuses a column to mark in that does not hold keys.
+unsafe fn check_types(relation: pg_sys::Relation, mark: i16, key: i16) {
+    // SAFETY: both are columns of the open relation.
+    unsafe {
+        let type_of =
+            |column: i16| (*compat::attribute((*relation).rd_att, column as usize - 1)).atttypid;
+        let (mark, key) = (type_of(mark), type_of(key));
+        if mark != key {
+            let name = |oid| CStr::from_ptr(pg_sys::format_type_be(oid)).to_string_lossy();
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "the column to mark near-duplicates in is not of the key's type",
+            )
+            .detail(format!(
+                "It is {}, and the key is {}.",
+                name(mark),
+                name(key)
+            ))
+            .hint("Give both columns one type.")
+            .raise();
+        }
+    }
+}
+
+/// The index that a look goes through, its scope columns, and the width of its fingerprints: an
+/// index with exactly the wanted columns in front.
+unsafe fn find_index(
+    relation: pg_sys::Relation,
+    fingerprint: i16,
+    wanted: &[i16],
+    mark: Option<i16>,
+) -> Option<(pg_sys::Oid, Vec<Scope>, usize)> {
+    // SAFETY: the relation is open, and each of its indexes while it is looked at.
+    unsafe {
+        let indexes = pg_sys::RelationGetIndexList(relation);
+        let mut found = None;
+        for i in 0..pg_sys::list_length(indexes) {
+            let oid = pg_sys::list_nth_oid(indexes, i);
+            let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+            let fits = fits(index, fingerprint, wanted, mark);
+            if let Some((scope, words)) = fits
+                && found.is_none()
+            {
+                found = Some((oid, scope, words));
+            }
+            pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        }
+        pg_sys::list_free(indexes);
+        found
+    }
+}
+
+unsafe fn fits(
+    index: pg_sys::Relation,
+    fingerprint: i16,
+    wanted: &[i16],
+    mark: Option<i16>,
+) -> Option<(Vec<Scope>, usize)> {
+    // SAFETY: the index is open; it has as many columns and classes as its form says.
+    unsafe {
+        let form = &*(*index).rd_index;
+        let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
+        if access_method.is_null()
+            || CStr::from_ptr(access_method) != c"neardup"
+            || !form.indisvalid
+            || !form.indisready
+        {
+            return None;
+        }
+        let columns =
+            core::slice::from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize);
+        let layout = Layout::of(index);
+        let (last, front) = columns.split_last()?;
+        let same_scope =
+            front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
+        if *last != fingerprint || layout.balls || !same_scope || !covers(index, mark) {
+            return None;
+        }
+        let scope = (front.iter().enumerate())
+            .map(|(i, &column)| {
+                let (family, input) = (*(*index).rd_opfamily.add(i), *(*index).rd_opcintype.add(i));
+                let equal = validate::EQUAL as i16;
+                let operator = pg_sys::get_opfamily_member(family, input, input, equal);
+                Scope {
+                    column,
+                    equality: pg_sys::get_opcode(operator),
+                    collation: *(*index).rd_indcollation.add(i),
+                }
+            })
+            .collect();
+        Some((scope, layout.fingerprint_words))
+    }
+}
+
+/// Whether an index holds all rows that count: all, or where near-duplicates are marked, all that
+/// are not marked.
+unsafe fn covers(index: pg_sys::Relation, mark: Option<i16>) -> bool {
+    // SAFETY: the index is open; the condition is made as the parser makes it.
+    unsafe {
+        let predicate = pg_sys::RelationGetIndexPredicate(index);
+        if predicate.is_null() {
+            return true;
+        }
+        let Some(mark) = mark else {
+            return false;
+        };
+        let table = pg_sys::table_open(
+            (*(*index).rd_index).indrelid,
+            pg_sys::AccessShareLock as pg_sys::LOCKMODE,
+        );
+        let column = &*compat::attribute((*table).rd_att, mark as usize - 1);
+        let variable = pg_sys::makeVar(
+            1,
+            mark,
+            column.atttypid,
+            column.atttypmod,
+            column.attcollation,
+            0,
+        );
+        pg_sys::table_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let test = pg_sys::palloc0(size_of::<pg_sys::NullTest>()).cast::<pg_sys::NullTest>();
+        (*test).xpr.type_ = pg_sys::NodeTag::T_NullTest;
+        (*test).arg = variable.cast();
+        (*test).nulltesttype = pg_sys::NullTestType::IS_NULL;
+        (*test).location = -1;
+        let condition = pg_sys::lappend(core::ptr::null_mut(), test.cast());
+        pg_sys::predicate_implied_by(predicate, condition, false)
+    }
+}
+
+/// The name of a table, for messages.
+pub unsafe fn table<'a>(relation: pg_sys::Relation) -> std::borrow::Cow<'a, str> {
+    // SAFETY: the relation is open.
+    unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()).to_string_lossy() }
+}
+
+unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments) -> ! {
+    // SAFETY: the relation is open, and names are C strings.
+    unsafe {
+        let quoted = |name: &CStr| {
+            CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr()))
+                .to_string_lossy()
+                .into_owned()
+        };
+        let schema = pg_sys::get_namespace_name((*(*relation).rd_rel).relnamespace);
+        let name = (*(*relation).rd_rel).relname.data.as_ptr();
+        let mut columns: Vec<String> = arguments.scope.iter().map(|name| quoted(name)).collect();
+        columns.push(quoted(&arguments.fingerprint));
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            format!(
+                "table \"{}\" has no neardup index on {}",
+                table(relation),
+                columns.join(", ")
+            ),
+        )
+        .detail("Without it neardup_dedup would read the whole table for each row.")
+        .hint(format!(
+            "CREATE INDEX ON {}.{} USING neardup ({}); with the operator class bigint_hamming_ops behind a bigint column.",
+            quoted(CStr::from_ptr(schema)),
+            quoted(CStr::from_ptr(name)),
+            columns.join(", ")
+        ))
+        .raise()
+    }
+}

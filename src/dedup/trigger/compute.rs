@@ -1,0 +1,239 @@
+//! The new row's fingerprint: given with the row, computed from its text, or by the expression of
+//! a generated column, which the server itself evaluates only after the triggers.
+use std::ffi::{CStr, CString};
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::NewRow;
+use super::arguments::{Arguments, OPTIONS};
+use super::columns::Columns;
+use super::statements;
+use crate::pg::compat;
+use crate::pg::errors::UserError;
+
+/// Where fingerprints come from.
+pub enum Fingerprints {
+    Given,
+    /// A statement with the text as its parameter, and the text's type.
+    OfText(CString, pg_sys::Oid),
+    Generated {
+        expression: *mut pg_sys::ExprState,
+        context: *mut pg_sys::ExprContext,
+        slot: *mut pg_sys::TupleTableSlot,
+    },
+}
+
+impl Fingerprints {
+    /// # Safety
+    /// The relation is open; the memory context lasts as long as the statement.
+    pub unsafe fn of(
+        relation: pg_sys::Relation,
+        function: pg_sys::Oid,
+        arguments: &Arguments,
+        columns: &Columns,
+        memory: pg_sys::MemoryContext,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let column = &*compat::attribute((*relation).rd_att, columns.fingerprint as usize - 1);
+            let generated = column.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED;
+            match (columns.text, generated) {
+                (None, false) => Fingerprints::Given,
+                (None, true) => {
+                    let outer = pg_sys::MemoryContextSwitchTo(memory);
+                    let expression =
+                        pg_sys::build_column_default(relation, i32::from(columns.fingerprint));
+                    let expression = pg_sys::expression_planner(expression.cast());
+                    let generated = Fingerprints::Generated {
+                        expression: pg_sys::ExecInitExpr(expression, core::ptr::null_mut()),
+                        context: pg_sys::CreateStandaloneExprContext(),
+                        // A copy: nobody counts who uses it.
+                        slot: pg_sys::MakeSingleTupleTableSlot(
+                            pg_sys::CreateTupleDescCopy((*relation).rd_att),
+                            &raw const pg_sys::TTSOpsHeapTuple,
+                        ),
+                    };
+                    pg_sys::MemoryContextSwitchTo(outer);
+                    generated
+                }
+                (Some(_), true) => UserError::new(
+                    PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
+                    "a generated fingerprint column is not computed by neardup_dedup as well",
+                )
+                .detail("The column's own expression makes the fingerprint.")
+                .hint("Leave the text's column out of the trigger's arguments.")
+                .raise(),
+                (Some(text), false) => {
+                    let text = &*compat::attribute((*relation).rd_att, text as usize - 1);
+                    let base = pg_sys::getBaseType(text.atttypid);
+                    if !is_text(base) {
+                        UserError::new(
+                            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                            "neardup_dedup computes fingerprints of texts only",
+                        )
+                        .detail("The column to compute from is not of type text, varchar or char.")
+                        .hint("Compute the fingerprint yourself, and name only its column.")
+                        .raise();
+                    }
+                    let statement = statement(function, column.atttypid, arguments);
+                    Fingerprints::OfText(statement, base)
+                }
+            }
+        }
+    }
+
+    /// The fingerprint of a row, which gets it if it was computed; `None` for NULL.
+    ///
+    /// # Safety
+    /// The row is of the relation that this was made for.
+    pub unsafe fn of_row(&self, row: &mut NewRow, columns: &Columns) -> Option<pg_sys::Datum> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Fingerprints::Given => row.get(columns.fingerprint),
+                Fingerprints::OfText(statement, text_type) => {
+                    let text = columns.text.and_then(|column| row.get(column));
+                    let fingerprint =
+                        text.and_then(|text| statements::value(statement, &[(*text_type, text)]));
+                    row.set(columns.fingerprint, fingerprint);
+                    fingerprint
+                }
+                Fingerprints::Generated {
+                    expression,
+                    context,
+                    slot,
+                } => {
+                    pg_sys::ExecForceStoreHeapTuple(row.tuple, *slot, false);
+                    (**context).ecxt_scantuple = *slot;
+                    let mut null = false;
+                    let value = pg_sys::ExecEvalExpr(*expression, *context, &mut null);
+                    pg_sys::ExecClearTuple(*slot);
+                    (!null).then_some(value)
+                }
+            }
+        }
+    }
+}
+
+fn is_text(oid: pg_sys::Oid) -> bool {
+    [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID].contains(&oid)
+}
+
+/// The statement that makes a fingerprint of this type from a text.
+unsafe fn statement(
+    trigger_function: pg_sys::Oid,
+    fingerprint: pg_sys::Oid,
+    arguments: &Arguments,
+) -> CString {
+    // SAFETY: catalogue look-ups, whose results are null or C strings.
+    unsafe {
+        let schema = pg_sys::get_func_namespace(trigger_function);
+        let function = match name_in(fingerprint, schema).as_deref() {
+            Some(b"fingerprint") => c"simhash",
+            Some(b"fingerprint128") => c"simhash128",
+            _ => UserError::new(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "neardup_dedup cannot compute this column from a text",
+            )
+            .detail(format!(
+                "It is of type {}; simhash makes a fingerprint, simhash128 a fingerprint128.",
+                CStr::from_ptr(pg_sys::format_type_be(fingerprint)).to_string_lossy()
+            ))
+            .hint("Compute it yourself, and name only its column.")
+            .raise(),
+        };
+        let known = parameters(function, schema);
+        let mut text = b"SELECT ".to_vec();
+        text.extend(quoted(CStr::from_ptr(pg_sys::get_namespace_name(schema))));
+        text.push(b'.');
+        text.extend(function.to_bytes());
+        text.extend(b"($1");
+        for (name, value) in &arguments.parameters {
+            if !known.contains(name) {
+                let known: Vec<_> = known.iter().map(|name| name.to_string_lossy()).collect();
+                UserError::invalid_parameter(format!(
+                    "neardup_dedup knows no option \"{}\"",
+                    name.to_string_lossy()
+                ))
+                .detail(format!(
+                    "The trigger's own options are {}; those of {} are {}.",
+                    OPTIONS.join(", "),
+                    function.to_string_lossy(),
+                    match known.is_empty() {
+                        true => "none".to_owned(),
+                        false => known.join(", "),
+                    }
+                ))
+                .hint("Drop the trigger and create it with the right options.")
+                .raise();
+            }
+            text.extend(b", ");
+            text.extend(quoted(name));
+            text.extend(b" => ");
+            let literal = pg_sys::quote_literal_cstr(value.as_ptr());
+            text.extend(CStr::from_ptr(literal).to_bytes());
+        }
+        text.push(b')');
+        CString::new(text).expect("made of C strings")
+    }
+}
+
+unsafe fn quoted<'a>(name: &CStr) -> &'a [u8] {
+    // SAFETY: a new C string, or the one that was given, which the callers keep.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())).to_bytes() }
+}
+
+/// A type's name if it lives in this schema.
+unsafe fn name_in(oid: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Vec<u8>> {
+    // SAFETY: a catalogue look-up; the entry is read before it is released.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
+        let name = CStr::from_ptr(form.typname.data.as_ptr())
+            .to_bytes()
+            .to_vec();
+        let here = form.typnamespace == schema;
+        pg_sys::ReleaseSysCache(tuple);
+        here.then_some(name)
+    }
+}
+
+/// The named parameters, beyond the text itself, of the function that takes a text first.
+unsafe fn parameters(function: &CStr, schema: pg_sys::Oid) -> Vec<CString> {
+    // SAFETY: a catalogue look-up; entries are read before the list is released.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            1,
+            pg_sys::Datum::from(function.as_ptr()),
+            pg_sys::Datum::null(),
+            pg_sys::Datum::null(),
+        );
+        let mut found = Vec::new();
+        for i in 0..(*list).n_members {
+            let member = *(*list).members.as_ptr().add(i as usize);
+            let tuple = &raw mut (*member).tuple;
+            let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+            let takes_text =
+                form.pronargs > 0 && *form.proargtypes.values.as_ptr() == pg_sys::TEXTOID;
+            if form.pronamespace != schema || !takes_text {
+                continue;
+            }
+            let (mut types, mut names, mut modes) = (
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+            );
+            let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
+            if !names.is_null() {
+                found.extend((1..count as usize).map(|n| CStr::from_ptr(*names.add(n)).to_owned()));
+            }
+        }
+        pg_sys::ReleaseCatCacheList(list);
+        found
+    }
+}

@@ -1,0 +1,81 @@
+//! Locks that keep others from writing a near-duplicate between a look and a write.
+//!
+//! Two fingerprints within a distance `d`, cut into `d + 1` blocks, agree in at least one block
+//! whole: the pigeonhole principle, as in Manku, Jain, Das Sarma, WWW 2007. So whoever is to write
+//! one locks each of its blocks, and two near-duplicates meet at a lock. A row's locks are taken in
+//! one order, and given back as soon as the row stands in the index, where the next one's look finds
+//! it: a load of millions of rows holds as many locks as a single row.
+use pgrx::pg_sys;
+
+/// In the last field of an advisory lock's tag: the server's own functions put 1 or 2 there.
+const CLASS: u16 = 0x6e64;
+/// More blocks than this would lock nearly everything anyhow.
+const MAX_BLOCKS: u32 = 33;
+
+/// The locks that a trigger holds.
+#[derive(Default)]
+pub struct Held(Vec<pg_sys::LOCKTAG>);
+
+impl Held {
+    /// Takes the locks of a fingerprint, whose most significant word is the first.
+    pub fn acquire(&mut self, index: pg_sys::Oid, fingerprint: &[u64], distance: u32) {
+        debug_assert!(self.0.is_empty());
+        for key in keys(fingerprint, distance) {
+            let tag = pg_sys::LOCKTAG {
+                // SAFETY: set when the backend connects to its database.
+                locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+                locktag_field2: index.to_u32(),
+                locktag_field3: key,
+                locktag_field4: CLASS,
+                locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+                locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+            };
+            // SAFETY: the tag is whole. A deadlock or a cancellation is an error of the server.
+            unsafe { pg_sys::LockAcquire(&tag, MODE, false, false) };
+            self.0.push(tag);
+        }
+    }
+
+    /// Gives all of them back.
+    pub fn release(&mut self) {
+        for tag in self.0.drain(..) {
+            // SAFETY: taken by `acquire`, in this transaction.
+            unsafe { pg_sys::LockRelease(&tag, MODE, false) };
+        }
+    }
+}
+
+impl Drop for Held {
+    /// At the end of a statement. When an error ends it, the server has taken them back already.
+    fn drop(&mut self) {
+        // SAFETY: a look at the state of the backend's own transaction.
+        if unsafe { pg_sys::IsTransactionState() } {
+            self.release();
+        }
+    }
+}
+
+const MODE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+
+/// What stands for each block of a fingerprint, in ascending order and without repetition.
+fn keys(fingerprint: &[u64], distance: u32) -> Vec<u32> {
+    let bits = 64 * fingerprint.len() as u32;
+    let blocks = distance + 1;
+    if blocks > MAX_BLOCKS || blocks > bits {
+        return vec![0];
+    }
+    let bit = |at: u32| fingerprint[(at / 64) as usize] >> (63 - at % 64) & 1;
+    let mut keys: Vec<u32> = (0..blocks)
+        .map(|block| {
+            let (from, to) = (block * bits / blocks, (block + 1) * bits / blocks);
+            // FNV-1a over the bits and the block's number. An accidental meeting costs some waiting.
+            let hash = (from..to).fold(0xcbf2_9ce4_8422_2325 ^ u64::from(block), |hash, at| {
+                (hash ^ bit(at)).wrapping_mul(0x0100_0000_01b3)
+            });
+            (hash >> 32) as u32 ^ hash as u32
+        })
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}

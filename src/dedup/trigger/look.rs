@@ -1,0 +1,253 @@
+//! The look for the nearest row that is there, or may be once another transaction commits.
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::columns::Columns;
+use super::locks::Held;
+use crate::am::validate;
+use crate::pg::compat;
+use crate::pg::errors::UserError;
+
+/// What is looked for.
+pub struct Query<'a> {
+    pub fingerprint: pg_sys::Datum,
+    /// The values of the scope columns, in the index's order.
+    pub scope: &'a [pg_sys::Datum],
+    /// The greatest distance, in bits.
+    pub distance: i32,
+    /// The version of the row that is being replaced.
+    pub itself: Option<pg_sys::ItemPointerData>,
+}
+
+/// The nearest row.
+pub struct Found {
+    /// In bits.
+    pub distance: u32,
+    /// Its key, if rows have one; `None` for NULL as well.
+    pub key: Option<pg_sys::Datum>,
+    /// Whether it was committed after the transaction's snapshot was taken, in a transaction that
+    /// sees only what was there then.
+    pub unseen: bool,
+}
+
+/// What a look comes to.
+enum Sight {
+    Nothing,
+    Found(Found),
+    /// A near row that this transaction writes or deletes and has not ended yet; with the token of a
+    /// speculative insertion, or 0.
+    Undecided(pg_sys::TransactionId, u32),
+}
+
+/// The nearest row within the distance, once every transaction that could change the answer has
+/// ended. When it returns, the locks are held under which the answer stays true.
+///
+/// # Safety
+/// The relation is the one that the columns are of, and the query's values of their types.
+pub unsafe fn nearest(
+    relation: pg_sys::Relation,
+    columns: &Columns,
+    query: &Query,
+    held: &mut Held,
+) -> Option<Found> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let words = columns.kind.words(query.fingerprint);
+        loop {
+            held.acquire(columns.index, &words, query.distance.unsigned_abs());
+            match look(relation, columns, query) {
+                Sight::Nothing => return None,
+                Sight::Found(found) => return Some(found),
+                Sight::Undecided(transaction, token) => {
+                    // It may need our locks before it can end.
+                    held.release();
+                    if token != 0 {
+                        pg_sys::SpeculativeInsertionWait(transaction, token);
+                    } else {
+                        let mut nowhere = pg_sys::ItemPointerData::default();
+                        let operation = pg_sys::XLTW_Oper::XLTW_None;
+                        pg_sys::XactLockTableWait(transaction, relation, &mut nowhere, operation);
+                    }
+                }
+            }
+        }
+    }
+}
+
+unsafe fn look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> Sight {
+    // SAFETY: what is opened here is closed here, and by the server after an error. The snapshot
+    // needs nothing set but its type.
+    unsafe {
+        let index = pg_sys::index_open(columns.index, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE);
+        let mut snapshot = pg_sys::SnapshotData {
+            snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
+            ..Default::default()
+        };
+        let (mut keys, mut order) = conditions(columns, query);
+        let slot = pg_sys::table_slot_create(relation, core::ptr::null_mut());
+        let scan = compat::index_beginscan(
+            relation,
+            index,
+            &mut snapshot,
+            keys.len() as i32,
+            order.len() as i32,
+        );
+        pg_sys::index_rescan(
+            scan,
+            keys.as_mut_ptr(),
+            keys.len() as i32,
+            order.as_mut_ptr(),
+            order.len() as i32,
+        );
+        let forward = pg_sys::ScanDirection::ForwardScanDirection;
+        let mut sight = Sight::Nothing;
+        while pg_sys::index_getnext_slot(scan, forward, slot) {
+            let values = Values::of(slot);
+            let Some(distance) = values.distance(columns, query) else {
+                continue;
+            };
+            // Set by the look at this row.
+            let other = match snapshot.xmin {
+                pg_sys::InvalidTransactionId => snapshot.xmax,
+                writer => writer,
+            };
+            sight = if other == pg_sys::InvalidTransactionId {
+                Sight::Found(Found {
+                    distance,
+                    key: columns.key.and_then(|key| values.copy(key)),
+                    unseen: is_unseen(relation, slot),
+                })
+            } else {
+                Sight::Undecided(other, snapshot.speculativeToken)
+            };
+            break;
+        }
+        pg_sys::index_endscan(scan);
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        sight
+    }
+}
+
+/// The scan keys: equality for each scope column, a ball, and the order by distance.
+unsafe fn conditions(
+    columns: &Columns,
+    query: &Query,
+) -> (Vec<pg_sys::ScanKeyData>, Vec<pg_sys::ScanKeyData>) {
+    let key = |column: usize, strategy: u16, argument| pg_sys::ScanKeyData {
+        sk_attno: column as i16,
+        sk_strategy: strategy,
+        sk_argument: argument,
+        ..Default::default()
+    };
+    let mut keys: Vec<_> = (query.scope.iter().enumerate())
+        .map(|(i, &value)| key(i + 1, validate::EQUAL, value))
+        .collect();
+    let last = query.scope.len() + 1;
+    // SAFETY: the caller's promise.
+    let ball = unsafe { columns.kind.ball(query.fingerprint, query.distance) };
+    keys.push(key(last, validate::WITHIN, ball));
+    (keys, vec![key(last, validate::DISTANCE, query.fingerprint)])
+}
+
+/// The values of a row in a slot.
+struct Values<'a> {
+    slot: &'a pg_sys::TupleTableSlot,
+}
+
+impl<'a> Values<'a> {
+    unsafe fn of(slot: *mut pg_sys::TupleTableSlot) -> Values<'a> {
+        // SAFETY: the slot holds a row.
+        unsafe {
+            pg_sys::slot_getallattrs(slot);
+            Values { slot: &*slot }
+        }
+    }
+
+    /// The value in a column, counted from 1; `None` for NULL.
+    fn get(&self, column: i16) -> Option<pg_sys::Datum> {
+        let at = column as usize - 1;
+        // SAFETY: all columns have been taken apart.
+        unsafe { (!*self.slot.tts_isnull.add(at)).then(|| *self.slot.tts_values.add(at)) }
+    }
+
+    /// The same as a copy in the current memory context.
+    unsafe fn copy(&self, column: i16) -> Option<pg_sys::Datum> {
+        // SAFETY: the value is of the column's type.
+        unsafe {
+            let value = self.get(column)?;
+            let form = &*compat::attribute(self.slot.tts_tupleDescriptor, column as usize - 1);
+            Some(match form.attlen {
+                _ if form.attbyval => value,
+                -1 => pg_sys::Datum::from(pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr())),
+                -2 => pg_sys::Datum::from(pg_sys::pstrdup(value.cast_mut_ptr())),
+                length => {
+                    let place = pg_sys::palloc(length as usize).cast::<u8>();
+                    core::ptr::copy_nonoverlapping(
+                        value.cast_mut_ptr::<u8>(),
+                        place,
+                        length as usize,
+                    );
+                    pg_sys::Datum::from(place)
+                }
+            })
+        }
+    }
+
+    /// The distance to what is looked for; `None` if this row does not count.
+    unsafe fn distance(&self, columns: &Columns, query: &Query) -> Option<u32> {
+        if let Some(itself) = query.itself
+            && pgrx::itemptr::item_pointer_get_both(itself)
+                == pgrx::itemptr::item_pointer_get_both(self.slot.tts_tid)
+        {
+            return None;
+        }
+        // What is marked is a near-duplicate itself, and no original.
+        if columns.mark.is_some_and(|mark| self.get(mark).is_some()) {
+            return None;
+        }
+        // SAFETY: the values are of the columns' types.
+        unsafe {
+            // The index keeps but a hash of the scope.
+            let same_scope = (columns.scope.iter().zip(query.scope)).all(|(scope, &value)| {
+                self.get(scope.column)
+                    .is_some_and(|own| scope.equal(own, value))
+            });
+            let fingerprint = self.get(columns.fingerprint)?;
+            let distance = columns.kind.distance(fingerprint, query.fingerprint);
+            (same_scope && i64::from(distance) <= i64::from(query.distance)).then_some(distance)
+        }
+    }
+}
+
+/// Whether a row that is committed is not in the transaction's snapshot, if it has one for all of its
+/// statements.
+unsafe fn is_unseen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: the slot holds a row of the relation.
+    unsafe {
+        if pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 {
+            return false;
+        }
+        let snapshot = pg_sys::GetActiveSnapshot();
+        if pg_sys::table_tuple_satisfies_snapshot(relation, slot, snapshot) {
+            return false;
+        }
+        // The statement's own rows are not in its snapshot either.
+        let mut null = false;
+        let system_column = pg_sys::MinTransactionIdAttributeNumber as i32;
+        let writer = pg_sys::slot_getsysattr(slot, system_column, &mut null);
+        let writer = pg_sys::TransactionId::from(writer.value() as u32);
+        null || !pg_sys::TransactionIdIsCurrentTransactionId(writer)
+    }
+}
+
+/// 40001, as the server's own ON CONFLICT DO NOTHING has it: the answer would be a row that the
+/// transaction cannot see.
+pub fn refuse_unseen() -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "could not serialize access due to a near-duplicate inserted meanwhile",
+    )
+    .detail("Another transaction has committed it since this transaction's snapshot was taken.")
+    .hint("Repeat the transaction.")
+    .raise()
+}

@@ -1,0 +1,242 @@
+//! `neardup_dedup`: a row trigger that keeps near-duplicates out, marks them, or records them.
+//!
+//! What makes it correct when transactions insert near-duplicates of each other at the same time:
+//! rows that are near agree in at least one block of their fingerprints ([`locks`]), and between the
+//! look for a near-duplicate and the moment at which the new row stands in the index, its blocks are
+//! locked. The look sees what other transactions have not committed yet, and waits for them.
+mod act;
+mod arguments;
+mod columns;
+mod compute;
+mod locks;
+mod look;
+mod statements;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::call::{Call, export};
+use crate::pg::errors::UserError;
+use act::{Fate, Ready};
+use arguments::Arguments;
+use columns::Columns;
+use compute::Fingerprints;
+use locks::Held;
+
+/// What one trigger knows while one statement lasts.
+struct State {
+    distance: i32,
+    action: Ready,
+    columns: Columns,
+    fingerprints: Fingerprints,
+    held: Held,
+}
+
+/// A row as the trigger was given it, taken apart.
+struct NewRow {
+    tuple: pg_sys::HeapTuple,
+    descriptor: pg_sys::TupleDesc,
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+}
+
+impl NewRow {
+    /// # Safety
+    /// The tuple is of a row with this descriptor.
+    unsafe fn new(tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) -> Self {
+        // SAFETY: the caller's promise; as many places as the descriptor has columns.
+        unsafe {
+            let columns = (*descriptor).natts as usize;
+            let mut values = vec![pg_sys::Datum::null(); columns];
+            let mut nulls = vec![true; columns];
+            pg_sys::heap_deform_tuple(tuple, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+            NewRow {
+                tuple,
+                descriptor,
+                values,
+                nulls,
+            }
+        }
+    }
+
+    /// The value in a column, counted from 1; `None` for NULL.
+    fn get(&self, column: i16) -> Option<pg_sys::Datum> {
+        let at = column as usize - 1;
+        (!self.nulls[at]).then(|| self.values[at])
+    }
+
+    /// Puts a value, or NULL, into a column.
+    fn set(&mut self, column: i16, value: Option<pg_sys::Datum>) {
+        let at = column as usize - 1;
+        self.nulls[at] = value.is_none();
+        self.values[at] = value.unwrap_or(pg_sys::Datum::null());
+        let (mut values, mut nulls) = ([self.values[at]], [self.nulls[at]]);
+        let mut columns = [i32::from(column)];
+        // SAFETY: the tuple is of this descriptor, and the column is one of its own.
+        unsafe {
+            self.tuple = pg_sys::heap_modify_tuple_by_cols(
+                self.tuple,
+                self.descriptor,
+                1,
+                columns.as_mut_ptr(),
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+        }
+    }
+}
+
+/// Whether an event of a trigger has one of the server's flags.
+fn is(event: pg_sys::TriggerEvent, mask: u32, flag: u32) -> bool {
+    event & mask == flag
+}
+
+fn dedup(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: the context of a trigger's call is its data; both live as long as the call.
+    unsafe {
+        let context = call.context();
+        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_TriggerData {
+            misused("it can only be called as a trigger");
+        }
+        let data = &*context.cast::<pg_sys::TriggerData>();
+        let event = data.tg_event;
+        if !is(event, pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW)
+            || !is(
+                event,
+                pg_sys::TRIGGER_EVENT_TIMINGMASK,
+                pg_sys::TRIGGER_EVENT_BEFORE,
+            )
+        {
+            misused("the trigger has to be BEFORE and FOR EACH ROW");
+        }
+        let inserted = is(
+            event,
+            pg_sys::TRIGGER_EVENT_OPMASK,
+            pg_sys::TRIGGER_EVENT_INSERT,
+        );
+        let updated = is(
+            event,
+            pg_sys::TRIGGER_EVENT_OPMASK,
+            pg_sys::TRIGGER_EVENT_UPDATE,
+        );
+        if !inserted && !updated {
+            misused("the trigger is for INSERT and UPDATE only");
+        }
+        let descriptor = (*data.tg_relation).rd_att;
+        let old = updated.then(|| NewRow::new(data.tg_trigtuple, descriptor));
+        let new = match updated {
+            true => data.tg_newtuple,
+            false => data.tg_trigtuple,
+        };
+        let row = NewRow::new(new, descriptor);
+        let state = state(call, data);
+        pg_sys::Datum::from(state.row(data.tg_relation, row, old.as_ref()))
+    }
+}
+
+/// The trigger's state, made when its first row in a statement comes.
+///
+/// # Safety
+/// The call is that of a trigger with this data.
+unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut State {
+    // SAFETY: the call's own record. The server keeps one for each trigger of each statement, and
+    // its memory context goes with the statement; then what is still locked is unlocked.
+    unsafe {
+        let function = call.function();
+        if (*function).fn_extra.is_null() {
+            let arguments = Arguments::of(&*data.tg_trigger);
+            let columns = Columns::find(data.tg_relation, &arguments);
+            let fingerprints = Fingerprints::of(
+                data.tg_relation,
+                (*data.tg_trigger).tgfoid,
+                &arguments,
+                &columns,
+                (*function).fn_mcxt,
+            );
+            let state = State {
+                distance: arguments.distance,
+                action: Ready::new(&arguments, data.tg_relation),
+                columns,
+                fingerprints,
+                held: Held::default(),
+            };
+            let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
+            (*function).fn_extra = context.leak_and_drop_on_delete(state).cast();
+        }
+        &mut *(*function).fn_extra.cast::<State>()
+    }
+}
+
+impl State {
+    /// What is to become of a new row, or of a row's new version: the row to write, or null.
+    ///
+    /// # Safety
+    /// The rows are of this relation.
+    unsafe fn row(
+        &mut self,
+        relation: pg_sys::Relation,
+        mut row: NewRow,
+        old: Option<&NewRow>,
+    ) -> pg_sys::HeapTuple {
+        // The row of the last call stands in the index by now.
+        self.held.release();
+        let columns = &self.columns;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let fingerprint = self.fingerprints.of_row(&mut row, columns);
+            let Some(fingerprint) = fingerprint else {
+                return row.tuple;
+            };
+            let scope: Option<Vec<_>> = (columns.scope.iter())
+                .map(|scope| row.get(scope.column))
+                .collect();
+            // What belongs nowhere is near nothing, as for a constraint.
+            let Some(scope) = scope else {
+                return row.tuple;
+            };
+            let unchanged = old.is_some_and(|old| {
+                old.get(columns.fingerprint)
+                    .is_some_and(|old| columns.kind.distance(old, fingerprint) == 0)
+                    && (columns.scope.iter().zip(&scope)).all(|(column, &value)| {
+                        old.get(column.column)
+                            .is_some_and(|old| column.equal(old, value))
+                    })
+            });
+            if unchanged {
+                return row.tuple;
+            }
+            let query = look::Query {
+                fingerprint,
+                scope: &scope,
+                distance: self.distance,
+                itself: old.map(|old| (*old.tuple).t_self),
+            };
+            let found = look::nearest(relation, columns, &query, &mut self.held);
+            let Some(found) = found else {
+                if let (Some(mark), Some(_)) = (columns.mark, old) {
+                    row.set(mark, None);
+                }
+                return row.tuple;
+            };
+            // Whatever happens now, the row does not count as an original.
+            self.held.release();
+            match act::fate(&self.action, relation, columns, &found, &mut row) {
+                Fate::Write => row.tuple,
+                Fate::Drop => core::ptr::null_mut(),
+            }
+        }
+    }
+}
+
+fn misused(why: &str) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        "neardup_dedup cannot be used like this",
+    )
+    .detail(format!("As it is, {why}."))
+    .hint("CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body', 'distance=3', 'action=skip')")
+    .raise()
+}
+
+export! {
+    guarded "neardup_dedup" => dedup;
+}
