@@ -600,10 +600,24 @@ COMMENT ON FUNCTION minhash_values(minhash_signature) IS 'the values of a signat
 COMMENT ON FUNCTION minhash_from_values(bigint[], bigint, text) IS 'a signature from its values, made elsewhere with this seed and scheme';
 COMMENT ON FUNCTION minhash_super_shingles(minhash_signature, integer) IS 'a hash of each group of values: near-duplicates share some of them';
 
--- The estimate of a distance or similarity: a domain, as hamming is one, so that comparisons with
--- it can be our own operators while every client sees a double precision.
-CREATE DOMAIN jaccard AS float8;
-COMMENT ON DOMAIN jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+CREATE FUNCTION containment(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'containment_texts';
+COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) IS 'exact share of the first text''s features that the second has too; NULL if the first has none';
+
+-- The estimate of a distance or similarity: a type of its own, so that comparisons with it can be our
+-- own operators. Not a domain over float8, as hamming is one over integer: operators that take such a
+-- domain and a numeric would make the server's own integer <= numeric ambiguous.
+CREATE TYPE jaccard;
+CREATE FUNCTION jaccard_in(cstring) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8in';
+CREATE FUNCTION jaccard_out(jaccard) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8out';
+CREATE FUNCTION jaccard_recv(internal) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8recv';
+CREATE FUNCTION jaccard_send(jaccard) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8send';
+CREATE TYPE jaccard (INPUT = jaccard_in, OUTPUT = jaccard_out, RECEIVE = jaccard_recv, SEND = jaccard_send, LIKE = float8);
+COMMENT ON TYPE jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1, a double precision in all but name: what <%> and minhash_similarity return';
+CREATE CAST (jaccard AS float8) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (float8 AS jaccard) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (jaccard AS float4) WITH FUNCTION pg_catalog.float4(float8) AS ASSIGNMENT;
+CREATE CAST (jaccard AS numeric) WITH FUNCTION pg_catalog."numeric"(float8) AS ASSIGNMENT;
 CREATE FUNCTION neardup_jaccard_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
 CREATE FUNCTION neardup_jaccard_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_lt_support';
 CREATE FUNCTION neardup_jaccard_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_le_support';
@@ -629,113 +643,41 @@ COMMENT ON OPERATOR ~= (minhash_signature, minhash_signature) IS 'near-duplicate
 
 CREATE FUNCTION jaccard_lt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
 CREATE FUNCTION jaccard_lt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_lt(jaccard, float4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float84lt';
-CREATE FUNCTION jaccard_lt(jaccard, int4) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_lt_support AS 'MODULE_PATHNAME', 'jaccard_lt_int4';
-CREATE FUNCTION jaccard_lt(jaccard, numeric) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_lt_support AS 'MODULE_PATHNAME', 'jaccard_lt_numeric';
 CREATE FUNCTION jaccard_lt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_lt(float4, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float48lt';
-CREATE FUNCTION jaccard_lt(int4, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_lt_support AS 'MODULE_PATHNAME', 'jaccard_int4_lt';
-CREATE FUNCTION jaccard_lt(numeric, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_lt_support AS 'MODULE_PATHNAME', 'jaccard_numeric_lt';
 CREATE FUNCTION jaccard_le(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
 CREATE FUNCTION jaccard_le(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_le(jaccard, float4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float84le';
-CREATE FUNCTION jaccard_le(jaccard, int4) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_le_support AS 'MODULE_PATHNAME', 'jaccard_le_int4';
-CREATE FUNCTION jaccard_le(jaccard, numeric) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_le_support AS 'MODULE_PATHNAME', 'jaccard_le_numeric';
 CREATE FUNCTION jaccard_le(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_le(float4, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float48le';
-CREATE FUNCTION jaccard_le(int4, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_le_support AS 'MODULE_PATHNAME', 'jaccard_int4_le';
-CREATE FUNCTION jaccard_le(numeric, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_le_support AS 'MODULE_PATHNAME', 'jaccard_numeric_le';
 CREATE FUNCTION jaccard_eq(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
 CREATE FUNCTION jaccard_eq(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_eq(jaccard, float4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float84eq';
-CREATE FUNCTION jaccard_eq(jaccard, int4) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_eq_support AS 'MODULE_PATHNAME', 'jaccard_eq_int4';
-CREATE FUNCTION jaccard_eq(jaccard, numeric) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_eq_support AS 'MODULE_PATHNAME', 'jaccard_eq_numeric';
 CREATE FUNCTION jaccard_eq(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_eq(float4, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float48eq';
-CREATE FUNCTION jaccard_eq(int4, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_eq_support AS 'MODULE_PATHNAME', 'jaccard_int4_eq';
-CREATE FUNCTION jaccard_eq(numeric, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_eq_support AS 'MODULE_PATHNAME', 'jaccard_numeric_eq';
 CREATE FUNCTION jaccard_ne(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
 CREATE FUNCTION jaccard_ne(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ne(jaccard, float4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float84ne';
-CREATE FUNCTION jaccard_ne(jaccard, int4) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ne_support AS 'MODULE_PATHNAME', 'jaccard_ne_int4';
-CREATE FUNCTION jaccard_ne(jaccard, numeric) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ne_support AS 'MODULE_PATHNAME', 'jaccard_ne_numeric';
 CREATE FUNCTION jaccard_ne(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ne(float4, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float48ne';
-CREATE FUNCTION jaccard_ne(int4, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ne_support AS 'MODULE_PATHNAME', 'jaccard_int4_ne';
-CREATE FUNCTION jaccard_ne(numeric, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ne_support AS 'MODULE_PATHNAME', 'jaccard_numeric_ne';
 CREATE FUNCTION jaccard_ge(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
 CREATE FUNCTION jaccard_ge(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_ge(jaccard, float4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float84ge';
-CREATE FUNCTION jaccard_ge(jaccard, int4) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ge_support AS 'MODULE_PATHNAME', 'jaccard_ge_int4';
-CREATE FUNCTION jaccard_ge(jaccard, numeric) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ge_support AS 'MODULE_PATHNAME', 'jaccard_ge_numeric';
 CREATE FUNCTION jaccard_ge(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_ge(float4, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float48ge';
-CREATE FUNCTION jaccard_ge(int4, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ge_support AS 'MODULE_PATHNAME', 'jaccard_int4_ge';
-CREATE FUNCTION jaccard_ge(numeric, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_ge_support AS 'MODULE_PATHNAME', 'jaccard_numeric_ge';
 CREATE FUNCTION jaccard_gt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
 CREATE FUNCTION jaccard_gt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-CREATE FUNCTION jaccard_gt(jaccard, float4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float84gt';
-CREATE FUNCTION jaccard_gt(jaccard, int4) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_gt_support AS 'MODULE_PATHNAME', 'jaccard_gt_int4';
-CREATE FUNCTION jaccard_gt(jaccard, numeric) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_gt_support AS 'MODULE_PATHNAME', 'jaccard_gt_numeric';
 CREATE FUNCTION jaccard_gt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-CREATE FUNCTION jaccard_gt(float4, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float48gt';
-CREATE FUNCTION jaccard_gt(int4, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_gt_support AS 'MODULE_PATHNAME', 'jaccard_int4_gt';
-CREATE FUNCTION jaccard_gt(numeric, jaccard) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_gt_support AS 'MODULE_PATHNAME', 'jaccard_numeric_gt';
 
 CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = float4, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = int4, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = numeric, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = float4, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = int4, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = numeric, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = float4, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = int4, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = numeric, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = float4, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = int4, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = numeric, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = float4, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = int4, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = numeric, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
 CREATE OPERATOR = (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = float4, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = int4, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
-CREATE OPERATOR = (LEFTARG = numeric, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
 CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = float4, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = int4, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = numeric, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = float4, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = int4, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = numeric, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = float4, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = int4, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = numeric, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = float4, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = int4, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = numeric, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = float4, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = int4, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = numeric, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = float4, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = int4, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = numeric, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 
 CREATE OPERATOR FAMILY jaccard_ops USING btree;
 ALTER OPERATOR FAMILY jaccard_ops USING btree ADD
@@ -744,17 +686,12 @@ ALTER OPERATOR FAMILY jaccard_ops USING btree ADD
     OPERATOR 1 < (jaccard, float8), OPERATOR 2 <= (jaccard, float8), OPERATOR 3 = (jaccard, float8), OPERATOR 4 >= (jaccard, float8), OPERATOR 5 > (jaccard, float8),
     FUNCTION 1 (jaccard, float8) btfloat8cmp(float8, float8),
     OPERATOR 1 < (float8, jaccard), OPERATOR 2 <= (float8, jaccard), OPERATOR 3 = (float8, jaccard), OPERATOR 4 >= (float8, jaccard), OPERATOR 5 > (float8, jaccard),
-    FUNCTION 1 (float8, jaccard) btfloat8cmp(float8, float8),
-    OPERATOR 1 < (jaccard, float4), OPERATOR 2 <= (jaccard, float4), OPERATOR 3 = (jaccard, float4), OPERATOR 4 >= (jaccard, float4), OPERATOR 5 > (jaccard, float4),
-    FUNCTION 1 (jaccard, float4) btfloat84cmp(float8, float4),
-    OPERATOR 1 < (float4, jaccard), OPERATOR 2 <= (float4, jaccard), OPERATOR 3 = (float4, jaccard), OPERATOR 4 >= (float4, jaccard), OPERATOR 5 > (float4, jaccard),
-    FUNCTION 1 (float4, jaccard) btfloat48cmp(float4, float8);
+    FUNCTION 1 (float8, jaccard) btfloat8cmp(float8, float8);
 CREATE OPERATOR FAMILY jaccard_ops USING hash;
 ALTER OPERATOR FAMILY jaccard_ops USING hash ADD
-    OPERATOR 1 = (jaccard, jaccard), OPERATOR 1 = (jaccard, float8), OPERATOR 1 = (jaccard, float4), OPERATOR 1 = (float8, jaccard), OPERATOR 1 = (float4, jaccard),
+    OPERATOR 1 = (jaccard, jaccard), OPERATOR 1 = (jaccard, float8), OPERATOR 1 = (float8, jaccard),
     FUNCTION 1 (jaccard, jaccard) hashfloat8(float8), FUNCTION 2 (jaccard, jaccard) hashfloat8extended(float8, int8),
-    FUNCTION 1 (float8, float8) hashfloat8(float8), FUNCTION 2 (float8, float8) hashfloat8extended(float8, int8),
-    FUNCTION 1 (float4, float4) hashfloat4(float4), FUNCTION 2 (float4, float4) hashfloat4extended(float4, int8);
+    FUNCTION 1 (float8, float8) hashfloat8(float8), FUNCTION 2 (float8, float8) hashfloat8extended(float8, int8);
 
 CREATE TYPE minhash_ball;
 CREATE FUNCTION minhash_ball_in(cstring) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_in';

@@ -1,5 +1,6 @@
 //! The SQL functions, a file for each family.
 mod arrays;
+mod containment;
 mod explain;
 mod inspect;
 mod minhash;

@@ -32,6 +32,8 @@ pub struct Signatures {
     pub signature: Oid,
     /// Its ball type.
     pub ball: Oid,
+    /// The type of estimates.
+    pub jaccard: Oid,
     /// `<%>`.
     pub distance_operator: Oid,
     /// `minhash_similarity(a, b)`.
@@ -187,6 +189,7 @@ impl Signatures {
         Some(Signatures {
             signature,
             ball,
+            jaccard: find_type(schema, c"jaccard")?,
             distance_operator: find_operator(schema, c"<%>", signature, signature)?,
             similarity_function: function(c"minhash_similarity", &[signature, signature])?,
             contained_operator: find_operator(schema, c"<@", signature, ball)?,

@@ -11,9 +11,8 @@
 //! | `sig <%> q = 0`, `minhash_similarity(sig, q) = 1` | `sig <@ ...` |
 //! | the same with columns on both sides | `neardup_within(a, b, bound, kind)`, from which either side's index gets `<@` |
 //!
-//! The bound may be float8, float4, numeric or integer; it is brought to float8, as which the
-//! comparison itself is defined.
-use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
+//! The operators take a float8, to which the server brings bounds of any other type of number.
+use pgrx::pg_sys::{self, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};
 use super::jaccard_within::within;
@@ -96,7 +95,7 @@ unsafe fn rewrite(
     // SAFETY: all expressions come from the server's request and are put together with the types
     // that the functions and operators are declared with.
     unsafe {
-        let bound = as_float8(root, bound)?;
+        let bound = as_float8(signatures, bound)?;
         let exact = if estimate.is_similarity { 1.0 } else { 0.0 };
         let is_exact =
             || nodes::constant(bound).map(|it| f64::from_bits(it.value() as u64)) == Some(exact);
@@ -128,33 +127,16 @@ unsafe fn rewrite(
     }
 }
 
-/// The expression as float8; `None` if it is of another type than the comparisons take.
+/// The expression as float8; `None` if it is neither that nor an estimate.
 ///
 /// # Safety
-/// `root` is null or the planner's state, `node` an expression.
-unsafe fn as_float8(root: *mut PlannerInfo, node: *mut Node) -> Option<*mut Node> {
-    // SAFETY: casts are chosen by the expression's own type.
+/// `node` points to an expression.
+unsafe fn as_float8(signatures: &Signatures, node: *mut Node) -> Option<*mut Node> {
+    // SAFETY: both types have one representation.
     unsafe {
         let base = nodes::types(node).1;
-        let plain = nodes::relabel(node, base);
-        let cast = match base {
-            pg_sys::FLOAT8OID => return Some(plain),
-            pg_sys::FLOAT4OID => pg_sys::F_FLOAT8_FLOAT4,
-            pg_sys::INT4OID => pg_sys::F_FLOAT8_INT4,
-            pg_sys::NUMERICOID => pg_sys::F_FLOAT8_NUMERIC,
-            _ => return None,
-        };
-        let cast = nodes::call(
-            Oid::from_u32(cast),
-            pg_sys::FLOAT8OID,
-            [plain],
-            CoercionForm::COERCE_IMPLICIT_CAST,
-        );
-        Some(if nodes::tag(plain) == NodeTag::T_Const {
-            pg_sys::eval_const_expressions(root, cast)
-        } else {
-            cast
-        })
+        let fits = base == pg_sys::FLOAT8OID || base == signatures.jaccard;
+        fits.then(|| nodes::relabel(node, pg_sys::FLOAT8OID))
     }
 }
 

@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod compare;
+mod containment;
 mod counts;
 mod extract;
 pub mod hamming;
@@ -39,6 +40,7 @@ pub mod tokens;
 pub mod weight;
 
 pub use compare::{Comparison, jaccard_similarity};
+pub use containment::containment;
 pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
 pub use options::TextOptions;

@@ -1,7 +1,7 @@
-//! Estimates from two signatures, the order of signatures, and comparisons of estimates.
+//! Estimates from two signatures, and the order of signatures.
 use core::cmp::Ordering;
 
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::Datum;
 
 use super::{Signature, distance, similarity};
 use crate::pg::call::{Call, export};
@@ -67,71 +67,6 @@ order! {
     "minhash_signature_le": Ordering::is_le;
     "minhash_signature_gt": Ordering::is_gt;
     "minhash_signature_ge": Ordering::is_ge;
-}
-
-/// A number of SQL as float8, which the server compares estimates as.
-trait Number {
-    fn read(datum: Datum) -> f64;
-}
-
-struct Float8;
-struct Int4;
-struct Numeric;
-
-impl Number for Float8 {
-    fn read(datum: Datum) -> f64 {
-        f64::from_bits(datum.value() as u64)
-    }
-}
-
-impl Number for Int4 {
-    fn read(datum: Datum) -> f64 {
-        f64::from(datum.value() as i32)
-    }
-}
-
-impl Number for Numeric {
-    fn read(datum: Datum) -> f64 {
-        // SAFETY: the callers are declared to take numeric here.
-        let float = unsafe {
-            let cast = pg_sys::Oid::from_u32(pg_sys::F_FLOAT8_NUMERIC);
-            pg_sys::OidFunctionCall1Coll(cast, pg_sys::InvalidOid, datum)
-        };
-        f64::from_bits(float.value() as u64)
-    }
-}
-
-/// The order of float8: NaN equals itself and is above all others, and zeros are alike.
-fn order<A: Number, B: Number>(call: &Call) -> Ordering {
-    let (a, b) = (A::read(call.arg(0)), B::read(call.arg(1)));
-    a.partial_cmp(&b)
-        .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-}
-
-macro_rules! comparisons {
-    ($($name:literal: $test:expr;)*) => { $(
-        comparisons!(@types $name, $test, "_int4", Float8, Int4);
-        comparisons!(@types $name, $test, "_numeric", Float8, Numeric);
-        comparisons!(@types concat!("int4_", $name), $test, "", Int4, Float8);
-        comparisons!(@types concat!("numeric_", $name), $test, "", Numeric, Float8);
-    )* };
-    (@types $name:expr, $test:expr, $suffix:literal, $a:ty, $b:ty) => {
-        export! {
-            guarded concat!("jaccard_", $name, $suffix) => |call: &mut Call| {
-                let test: fn(Ordering) -> bool = $test;
-                Datum::from(test(order::<$a, $b>(call)))
-            };
-        }
-    };
-}
-
-comparisons! {
-    "lt": Ordering::is_lt;
-    "le": Ordering::is_le;
-    "eq": Ordering::is_eq;
-    "ne": Ordering::is_ne;
-    "ge": Ordering::is_ge;
-    "gt": Ordering::is_gt;
 }
 
 export! {

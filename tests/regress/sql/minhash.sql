@@ -1,4 +1,6 @@
 -- MinHash signatures: how they are made, written, compared and joined.
+CREATE SCHEMA minhash_test;
+SET search_path = minhash_test, public;
 \pset format unaligned
 \pset tuples_only on
 
@@ -47,6 +49,16 @@ SELECT pg_typeof(sig <%> sig) FROM signatures LIMIT 1;
 SELECT d, round(avg(minhash_similarity(a.sig, b.sig))::numeric, 2) AS estimate, round((20.0 - d) / (20 + d), 2) AS similarity
 FROM signatures a JOIN signatures b ON b.id > a.id, LATERAL (SELECT b.id - a.id) x(d) WHERE d IN (1, 2, 5, 10) GROUP BY d ORDER BY d;
 
+-- An estimate is a number like any other: sums, order, casts, and what clients and other types do with it.
+SELECT minhash_similarity(sig, sig) + 1, round((sig <%> sig)::numeric, 1), 1 - (sig <%> sig), pg_typeof(avg(sig <%> sig)) FROM signatures WHERE id = 1 GROUP BY sig;
+SELECT array_agg(id ORDER BY sig <%> (SELECT sig FROM signatures WHERE id = 5), id) FROM signatures WHERE id BETWEEN 4 AND 7;
+SELECT count(*), count(DISTINCT d) FROM (SELECT sig <%> sig AS d FROM signatures) s;
+SELECT (a.sig <%> b.sig) < (a.sig <%> c.sig) FROM signatures a, signatures b, signatures c WHERE (a.id, b.id, c.id) = (1, 2, 12);
+CREATE TABLE estimates AS SELECT sig <%> sig AS d, minhash_similarity(sig, sig)::real AS s FROM signatures;
+SELECT pg_typeof(d), pg_typeof(s) FROM estimates LIMIT 1;
+-- The server's own comparisons are what they were.
+SELECT 1 <= 2.5, 2.5 >= 1, 1::int2 < 2.5, 1::bigint <> 1.0, 1::real = 1.0, 0.5::float8 < 1, 1 < 0.5::float8, 2.5 < 3::real, '3' < 4.0, 1.0 = 1::bigint;
+
 -- Comparing what cannot be compared is an error.
 SELECT minhash('a') <%> minhash('a', hashes => 64);
 SELECT minhash('a') <%> minhash('a', seed => 1);
@@ -92,6 +104,10 @@ ROLLBACK;
 SELECT b.id - a.id AS d, minhash_super_shingles(a.sig, 16) && minhash_super_shingles(b.sig, 16) FROM signatures a, signatures b WHERE a.id = 1 AND b.id IN (2, 21) ORDER BY 1;
 SELECT array_length(minhash_super_shingles(sig), 1) FROM signatures WHERE id = 1;
 
+-- Containment is exact, of the texts themselves.
+SELECT containment('the quick brown fox', 'see the quick brown fox run'), containment('see the quick brown fox run', 'the quick brown fox'), containment('', 'a') IS NULL;
+SELECT containment('abc', 'xabx', tokens => 'char', shingle => 2);
+
 -- Comparisons of estimates become balls, whatever the bound's type and the side it stands on.
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
@@ -104,6 +120,7 @@ SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) <= 0.2')
 SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) < 0.203125::float8');
 SELECT plan('SELECT FROM signatures WHERE 0.2::real >= minhash(ARRAY[''x'']) <%> sig');
 SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) <= 1');
+SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) <= 1::bigint');
 SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) = 0');
 SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) <= ''0.2''');
 SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) > 0.2');
@@ -151,3 +168,6 @@ SELECT ball(minhash(ARRAY['x']), 0.25) @> minhash(ARRAY['x']), minhash(ARRAY['y'
 SELECT ball(minhash(ARRAY['x'], 16), 0.25)::text::minhash_ball::text = ball(minhash(ARRAY['x'], 16), 0.25)::text;
 SELECT 'x'::minhash_ball;
 SELECT neardup_ball(minhash('x'), 0.2, 4);
+
+SET client_min_messages = warning;
+DROP SCHEMA minhash_test CASCADE;

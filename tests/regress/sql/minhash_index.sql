@@ -1,4 +1,6 @@
 -- Indexes on MinHash signatures.
+CREATE SCHEMA minhash_index_test;
+SET search_path = minhash_index_test, public;
 \pset format unaligned
 \pset tuples_only on
 
@@ -169,3 +171,6 @@ SELECT count(*) FROM docs WHERE site = 1 AND sig <%> q(701) <= 0.2;
 SELECT count(*) FROM docs WHERE sig <%> q(701) <= 0.2;
 SELECT count(*) FROM docs WHERE site = 1;
 SELECT count(*) FROM docs WHERE site IN (0, 1) AND sig <%> q(701) <= 0.5;
+
+SET client_min_messages = warning;
+DROP SCHEMA minhash_index_test CASCADE;

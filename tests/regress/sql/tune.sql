@@ -1,4 +1,6 @@
 -- Options by what an index is to find.
+CREATE SCHEMA tune_test;
+SET search_path = tune_test, public;
 \x on
 SELECT * FROM neardup_tune(0.8);
 SELECT * FROM neardup_tune(0.8, recall => 0.95);
@@ -21,3 +23,6 @@ SELECT neardup_tune(0.01, 0.999999);
 SELECT neardup_tune(63, 3);
 SELECT neardup_tune(64, 9);
 SELECT neardup_tune(64, -1);
+
+SET client_min_messages = warning;
+DROP SCHEMA tune_test CASCADE;
