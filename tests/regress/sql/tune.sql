@@ -1,6 +1,8 @@
 -- Options by what an index is to find.
 CREATE SCHEMA tune_test;
 SET search_path = tune_test, public;
+-- As many digits as all machines agree in.
+SET extra_float_digits = -10;
 \x on
 SELECT * FROM neardup_tune(0.8);
 SELECT * FROM neardup_tune(0.8, recall => 0.95);
