@@ -766,8 +766,34 @@ CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
     RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
--- As amcheck's functions: it locks out writers and reads everything.
-REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean) FROM PUBLIC;
+CREATE FUNCTION neardup_index_info(index regclass,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int, OUT tables int, OUT leading_bits int,
+    OUT height int, OUT pages bigint, OUT inner_pages bigint, OUT leaf_pages bigint, OUT empty_pages bigint, OUT unused_pages bigint,
+    OUT entries bigint, OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8, OUT candidates float8,
+    OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid)
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'neardup_index_info';
+COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
+-- As amcheck's functions: they read everything, and the check locks out writers.
+REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean), neardup_index_info(regclass) FROM PUBLIC;
+
+-- ------------------------------------------------------------------------------------------------
+-- A whole table at once
+-- ------------------------------------------------------------------------------------------------
+
+-- They see what the query's snapshot sees and check the caller's rights on the table themselves.
+CREATE FUNCTION neardup_pairs(index regclass, distance integer, OUT a tid, OUT b tid, OUT distance integer)
+    RETURNS SETOF record LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_pairs';
+COMMENT ON FUNCTION neardup_pairs(regclass, integer) IS 'all pairs of rows within a distance, found by one pass over each table of a neardup index';
+
+CREATE FUNCTION neardup_clusters(index regclass, distance integer, method text DEFAULT 'star', keep text DEFAULT NULL,
+    OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_clusters';
+COMMENT ON FUNCTION neardup_clusters(regclass, integer, text, text) IS 'groups of near-duplicate rows, each with the row to keep by the order given';
+
+CREATE FUNCTION neardup_distance_histogram(relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000, column_name name DEFAULT NULL,
+    OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[])
+    RETURNS SETOF record LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17 AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name) IS 'how many pairs of rows there are at each distance, with a few of them, for choosing a distance';
 
 -- Constraints of any radius: EXCLUDE USING neardup (ball(fp, 8) WITH ~=).
 CREATE OPERATOR CLASS fingerprint_ball_ops DEFAULT FOR TYPE fingerprint_ball USING neardup AS

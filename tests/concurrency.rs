@@ -1,34 +1,47 @@
 //! Many clients at once on one index.
 use crate::support::Outcome;
-use crate::support::crowd::{self, TABLE, Work};
+use crate::support::crowd::{self, Job, Work};
+use crate::support::places::{self, DOCS, SCOPED, WIDE};
+use crate::support::table::{FINGERPRINT, Table};
 use neardup_tests::Database;
 
 #[test]
 fn clients_that_insert_change_search_vacuum_and_build_agree() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    crowd::prepare(&mut client, 5_000)?;
-    let works = [
-        Work::Insert,
-        Work::Insert,
-        Work::Insert,
-        Work::Change,
-        Work::Vacuum,
-        Work::Search,
-        Work::Search,
-        Work::Build,
+    let places = [&DOCS, &WIDE, &SCOPED];
+    places::prepare(&mut client, &places, 5_000)?;
+    let jobs = [
+        Job(Work::Insert, &DOCS),
+        Job(Work::Insert, &DOCS),
+        Job(Work::Fill, &DOCS),
+        Job(Work::Change, &DOCS),
+        Job(Work::Vacuum, &DOCS),
+        Job(Work::Search, &DOCS),
+        Job(Work::Search, &DOCS),
+        Job(Work::Build, &DOCS),
+        Job(Work::Insert, &WIDE),
+        Job(Work::Vacuum, &WIDE),
+        Job(Work::Search, &WIDE),
+        Job(Work::Insert, &SCOPED),
+        Job(Work::Vacuum, &SCOPED),
+        Job(Work::Search, &SCOPED),
     ];
-    crowd::work(database.conninfo(), &works, 1, false, || crowd::wait(5_000))?;
-    crowd::holds(&mut client, 2)?;
-    client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
-    crowd::holds(&mut client, 3)
+    crowd::work(database.conninfo(), &jobs, 1, false, |_| crowd::wait(5_000))?;
+    places::hold(&mut client, &places, 2)?;
+    for place in places {
+        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
+    }
+    places::hold(&mut client, &places, 3)?;
+    Ok(())
 }
 
 #[test]
 fn many_inserters_of_equal_values_lose_none() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    TABLE.create_indexed(&mut client, &[Some(1); 100], "")?;
+    let table = Table::new(FINGERPRINT);
+    table.create_indexed(&mut client, &[Some(1); 100], "")?;
     const CLIENTS: i64 = 6;
     const BATCHES: i64 = 40;
     std::thread::scope(|scope| -> Outcome {
@@ -57,7 +70,7 @@ fn many_inserters_of_equal_values_lose_none() -> Outcome {
         center: 1,
         radius: 0,
     };
-    let rows = TABLE.agree(&mut client, &[equal])?;
+    let rows = table.agree(&mut client, &[equal])?;
     assert_eq!(rows as i64, 100 + CLIENTS * BATCHES * 50);
-    TABLE.is_sound(&mut client)
+    table.is_sound(&mut client)
 }

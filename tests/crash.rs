@@ -1,59 +1,9 @@
-//! kill -9 of a whole server in the middle of its work, and recovery.
-use crate::support::crowd::{self, Work};
-use crate::support::data::{Random, Shape};
+//! Crashes in certain states, and recovery. Those at random moments are in `torture`.
+use crate::support::crowd;
+use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table, value};
 use crate::support::{Outcome, with};
 use neardup_tests::{connect, own_server};
-
-/// More rounds for a longer run, for which a developer sets this.
-const ROUNDS: &str = "NEARDUP_TEST_CRASH_ROUNDS";
-
-const CROWD: [Work; 7] = [
-    Work::Insert,
-    Work::Insert,
-    Work::Insert,
-    Work::Change,
-    Work::Vacuum,
-    Work::Search,
-    Work::Build,
-];
-
-#[test]
-fn after_kill_9_amid_inserts_splits_vacuums_and_builds_the_index_holds() -> Outcome {
-    let rounds = std::env::var(ROUNDS)
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(6);
-    // The files are in the system's cache when a process dies: fsync would change nothing.
-    // Checkpoints come from the crowd alone, so that recovery replays most of a round.
-    let settings = [
-        ("fsync", "off"),
-        ("max_wal_size", "4GB"),
-        ("checkpoint_timeout", "1h"),
-    ];
-    with(own_server("crash", &settings)?, |server| {
-        let conninfo = server.conninfo("postgres");
-        let mut client = connect(&conninfo)?;
-        client.batch_execute("CREATE EXTENSION neardup")?;
-        crowd::prepare(&mut client, 3_000)?;
-        let mut random = Random::new(1);
-        for round in 0..rounds {
-            let pause = 200 + random.below(500);
-            crowd::work(&conninfo, &CROWD, round, true, || {
-                crowd::wait(pause)?;
-                server.kill_9()
-            })?;
-            server.start()?;
-            client = connect(&conninfo)?;
-            crowd::answers(&mut client, round)?;
-            // What died half-way is taken away, and the table stays small.
-            client.batch_execute("DELETE FROM docs WHERE id % 2 = 0 AND id > 10000")?;
-            client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
-            crowd::holds(&mut client, round)?;
-        }
-        Ok(())
-    })
-}
 
 #[test]
 fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {

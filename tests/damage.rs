@@ -166,7 +166,15 @@ fn touch_everything(client: &mut Client, why: &str) -> Outcome {
              SELECT count(*) FROM docs WHERE fp <@ ball('0000000000000000'::fingerprint, 40)",
             "SET enable_indexscan = on",
             "SELECT count(*) FROM docs a JOIN docs b ON b.fp ~= a.fp WHERE a.id < 100",
+            "SELECT id FROM docs ORDER BY fp <~> '0123456789abcdef'",
+            "SELECT id FROM docs WHERE fp <~> '0123456789abcdef' <= 30 \
+             ORDER BY fp <~> '0123456789abcdef' LIMIT 40",
+            "SET enable_indexonlyscan = on; \
+             SELECT fp FROM docs WHERE fp <@ ball('0000000000000000'::fingerprint, 40)",
+            "SELECT fp FROM docs ORDER BY fp <~> '0123456789abcdef'",
+            "SELECT neardup_index_info('docs_fp')",
             "SELECT neardup_index_check('docs_fp')",
+            "SELECT neardup_index_check('docs_fp', heap => true)",
         ]
         .map(str::to_owned),
     );
@@ -297,7 +305,10 @@ fn random_bytes_in_an_index_crash_nothing() -> Outcome {
                 return;
             }
             for _ in 0..1 + random.below(20) {
-                let block = random.below((pages.len() / PAGE) as u64) as usize;
+                // The meta page and the root, which is last, are two of 35.
+                let blocks = pages.len() / PAGE;
+                let any = random.below(blocks as u64) as usize;
+                let block = random.pick(&[any, any, META, blocks - 1]);
                 // Header, entries, fields at the end.
                 let offset = match random.below(3) {
                     0 => 10 + random.below(40),

@@ -111,6 +111,18 @@ fn in_database(conninfo: &str, name: &str) -> String {
     format!("{conninfo} dbname={name}")
 }
 
+/// A number that `cargo xtask torture` has set, or this one.
+///
+/// # Errors
+/// When what is set is no number.
+pub fn setting(name: &str, default: u64) -> Result<u64> {
+    let name = format!("NEARDUP_TEST_{name}");
+    match std::env::var(&name) {
+        Ok(value) => value.parse().with_context(|| format!("{name} = {value}")),
+        Err(_) => Ok(default),
+    }
+}
+
 fn variable(name: &str) -> Result<String> {
     let name = format!("NEARDUP_TEST_{name}");
     match std::env::var(&name) {

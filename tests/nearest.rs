@@ -48,7 +48,7 @@ fn the_nearest_rows_of_every_shape() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     for (seed, shape) in (1..).zip(Shape::ALL) {
-        let table = Table::new(TYPES[seed as usize % 2]);
+        let table = Table::new(TYPES[seed as usize % 4]);
         let values = shape.values(12_000, seed);
         table.create_indexed(&mut client, &values, "fillfactor = 50")?;
         let known = values.iter().copied().flatten().next().unwrap_or_default();

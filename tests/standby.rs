@@ -1,31 +1,49 @@
-//! A streaming standby replays what its primary does, and answers as it does.
-use crate::support::crowd::{self, TABLE, Work};
-use crate::support::data::{Probe, RADII};
+//! A streaming standby replays what its primary does, byte by byte, and answers as it does.
+use crate::support::crowd::{self, Job, Work};
+use crate::support::data::{RADII, Shape};
 use crate::support::oracle::Way;
-use crate::support::table::value;
+use crate::support::places::{self, APART, DOCS, LOGGED, SCOPED, WIDE};
+use crate::support::table::{FINGERPRINT, Table, value};
 use crate::support::{Outcome, with};
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::Server;
 use neardup_tests::{connect, own_server};
 use postgres::Client;
+use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const CROWD: [Work; 6] = [
-    Work::Insert,
-    Work::Insert,
-    Work::Change,
-    Work::Vacuum,
-    Work::Search,
-    Work::Build,
+const CROWD: [Job; 14] = [
+    Job(Work::Insert, &DOCS),
+    Job(Work::Fill, &DOCS),
+    Job(Work::Change, &DOCS),
+    Job(Work::Vacuum, &DOCS),
+    Job(Work::Search, &DOCS),
+    Job(Work::Rebuild, &DOCS),
+    Job(Work::Insert, &WIDE),
+    Job(Work::Change, &WIDE),
+    Job(Work::Vacuum, &WIDE),
+    Job(Work::Insert, &SCOPED),
+    Job(Work::Change, &SCOPED),
+    Job(Work::Vacuum, &SCOPED),
+    Job(Work::Insert, &APART),
+    Job(Work::Vacuum, &APART),
 ];
+
+/// Each record carries the pages as they are to be, and replay compares: a difference ends it.
+const CHECKING: (&str, &str) = ("wal_consistency_checking", "all");
+
+/// Hangs are found out after this time, which no machine needs.
+const LIMIT: Duration = Duration::from_secs(300);
 
 #[test]
 fn a_standby_replays_every_change_exactly_and_answers_alike() -> Outcome {
-    // Each record carries the page as it is to be, and replay compares: a difference is a PANIC.
     let settings = [
         ("fsync", "off"),
-        ("wal_consistency_checking", "all"),
-        ("wal_keep_size", "4GB"),
+        CHECKING,
+        ("wal_keep_size", "8GB"),
+        // Files are compared while nobody changes them.
+        ("autovacuum", "off"),
     ];
     let primary = own_server("replicated", &settings)?;
     with(Some(primary), replicate)
@@ -37,18 +55,24 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     let conninfo = primary.conninfo("postgres");
     let mut writer = connect(&conninfo)?;
     writer.batch_execute("CREATE EXTENSION neardup")?;
-    crowd::prepare(&mut writer, 2_000)?;
+    places::prepare(&mut writer, &LOGGED, 2_000)?;
+    writer.batch_execute(
+        "CREATE UNLOGGED TABLE passing (fp fingerprint); \
+         CREATE INDEX passing_fp ON passing USING neardup (fp)",
+    )?;
     // Queries on the standby are not cancelled for a vacuum of the primary's.
     let settings = [("fsync", "off"), ("hot_standby_feedback", "on")];
     let standby = primary.standby("test-replica", &settings)?;
     with(standby, |standby| {
         let mut reader = connect(&standby.conninfo("postgres"))?;
 
-        crowd::work(&conninfo, &CROWD, 1, false, || {
+        crowd::work(&conninfo, &CROWD, 1, false, |_| {
             let start = Instant::now();
             let mut searches = 0;
             while searches <= 10 || start.elapsed() < Duration::from_secs(4) {
-                crowd::search(&mut reader, searches)?;
+                for place in LOGGED {
+                    search_on_standby(&mut reader, place, searches)?;
+                }
                 searches += 1;
             }
             Ok(())
@@ -56,26 +80,139 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
 
         wait_for_replay(&mut writer, &mut reader)?;
         let expected = answers(&mut writer)?;
-        assert!(expected.iter().filter(|ids| !ids.is_empty()).count() > 10);
+        assert!(expected.iter().filter(|ids| !ids.is_empty()).count() > 40);
         assert!(
             answers(&mut reader)? == expected,
             "the standby answers otherwise"
         );
+        let indexes = indexes(&mut writer)?;
+        assert!(indexes.len() >= LOGGED.len(), "{indexes:?}");
+        for client in [&mut writer, &mut reader] {
+            client.batch_execute("CHECKPOINT")?;
+        }
+        let primary = running.as_ref().context("a primary")?;
+        for (index, file) in indexes {
+            let pages = [primary, &*standby].map(|server| pages(server, &file));
+            let [there, here] = pages.map(|pages| pages.with_context(|| index.clone()));
+            ensure!(there? == here?, "the pages of {index} differ");
+        }
+
+        look_inside(&mut writer, &mut reader)?;
 
         drop(writer);
         running.take();
-        let promoted: bool = value(&mut reader, "SELECT pg_promote()")?;
+        let promoted: bool = value(&mut reader, "SELECT pg_promote(wait_seconds => 300)")?;
         assert!(promoted);
         assert!(
             answers(&mut reader)? == expected,
             "promoted, it answers otherwise"
         );
-        crowd::holds(&mut reader, 2)?;
-        crowd::work(&standby.conninfo("postgres"), &CROWD, 2, false, || {
+        places::hold(&mut reader, &LOGGED, 2)?;
+        crowd::work(&standby.conninfo("postgres"), &CROWD, 2, false, |_| {
             crowd::wait(1_000)
         })?;
-        crowd::holds(&mut reader, 3)
+        places::hold(&mut reader, &LOGGED, 3)?;
+        Ok(())
     })
+}
+
+/// A search that replay may cancel, when the index is locked or dropped on the primary.
+fn search_on_standby(reader: &mut Client, place: &places::Place, seed: u64) -> Outcome {
+    // Of this table alone the index is built anew, so that snapshots may be too old for it.
+    let strict = place.table != DOCS.table;
+    let Err(error) = places::search(reader, place, seed, strict) else {
+        return Ok(());
+    };
+    let server = error.downcast_ref::<postgres::Error>();
+    let code = server.and_then(|error| error.code());
+    ensure!(
+        code == Some(&postgres::error::SqlState::T_R_SERIALIZATION_FAILURE),
+        "on the standby: {error:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn replay_that_makes_another_page_than_the_primary_is_noticed() -> Outcome {
+    // Otherwise the first change of a page after a checkpoint would bring it whole.
+    let settings = [("fsync", "off"), CHECKING, ("full_page_writes", "off")];
+    let primary = own_server("checked", &settings)?;
+    with(primary, |primary| {
+        let mut writer = connect(&primary.conninfo("postgres"))?;
+        writer.batch_execute("CREATE EXTENSION neardup")?;
+        let table = Table::new(FINGERPRINT);
+        table.create_indexed(&mut writer, &Shape::Uniform.values(2_000, 1), "")?;
+        let settings = [("fsync", "off"), ("ignore_checksum_failure", "on")];
+        let standby = primary.standby("test-checked-replica", &settings)?;
+        with(standby, |standby| {
+            let mut reader = connect(&standby.conninfo("postgres"))?;
+            table.append(&mut writer, 2_000, &Shape::Uniform.values(100, 2))?;
+            wait_for_replay(&mut writer, &mut reader)?;
+
+            // A bit of a key on a leaf, which an append leaves as it is.
+            standby.stop()?;
+            let file: String = value(&mut writer, "SELECT pg_relation_filepath('docs_fp')")?;
+            let file = standby.data().join(file);
+            let mut bytes = fs::read(&file)?;
+            for leaf in bytes.chunks_mut(PAGE).skip(1) {
+                leaf[KEYS] ^= 1;
+            }
+            fs::write(&file, bytes)?;
+            standby.begin_start()?;
+            table.append(&mut writer, 3_000, &Shape::Uniform.values(1_000, 3))?;
+            let start = Instant::now();
+            while standby.is_running()? {
+                ensure!(start.elapsed() < LIMIT, "the difference is not noticed");
+                crowd::wait(10)?;
+            }
+            let log = fs::read_to_string(standby.log())?;
+            ensure!(log.contains("inconsistent page found"), "{log}");
+            Ok(())
+        })
+    })
+}
+
+const PAGE: usize = 8192;
+/// Where the keys of a leaf begin.
+const KEYS: usize = 24;
+/// The bytes of a page's header that hold its position in the log and its checksum.
+const MASKED: usize = 10;
+
+/// The neardup indexes, and the file of each.
+fn indexes(client: &mut Client) -> Result<Vec<(String, PathBuf)>> {
+    let rows = client.query(
+        "SELECT pg_class.oid::regclass::text, pg_relation_filepath(pg_class.oid) \
+         FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE amname = 'neardup'",
+        &[],
+    )?;
+    let entry = |row: &postgres::Row| (row.get(0), PathBuf::from(row.get::<_, String>(1)));
+    Ok(rows.iter().map(entry).collect())
+}
+
+/// The pages of an index as they stand in the server's file, but for what need not be equal.
+fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
+    let mut bytes = fs::read(server.data().join(file))?;
+    for page in bytes.chunks_mut(PAGE) {
+        page[..MASKED].fill(0);
+    }
+    Ok(bytes)
+}
+
+/// Asserts that the standby's index is what the primary's is, page by page, and that there is
+/// nothing to look into in one that is not replicated.
+fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
+    let info = "SELECT neardup_index_info('docs_fp')::text";
+    assert_eq!(
+        value::<String>(standby, info)?,
+        value::<String>(primary, info)?
+    );
+    let error = standby
+        .batch_execute("SELECT neardup_index_info('passing_fp')")
+        .unwrap_err();
+    let error = error.as_db_error().context("an error of the server's")?;
+    assert_eq!(error.code().code(), "0A000", "{error:?}");
+    assert!(error.message().contains("unlogged"), "{error:?}");
+    Ok(())
 }
 
 /// Waits until the standby has replayed what the primary has written.
@@ -84,29 +221,28 @@ fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()> {
     let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{position}'");
     let start = Instant::now();
     while !value::<bool>(standby, &replayed)? {
-        ensure!(
-            start.elapsed() < Duration::from_secs(60),
-            "the standby does not follow"
-        );
+        ensure!(start.elapsed() < LIMIT, "the standby does not follow");
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
 }
 
-/// What the index answers, for each radius around a row.
+/// What the indexes answer, for each radius around a row.
 fn answers(client: &mut Client) -> Result<Vec<Vec<i64>>> {
+    Way::Index.set(client)?;
     let mut answers = Vec::new();
-    for (row, radius) in (1..).zip(RADII) {
-        let center: i64 = value(client, &format!("SELECT coalesce(fp_of({row})::bigint, 0)"))?;
-        let ball = TABLE.fp.ball(Probe {
-            center: center as u64,
-            radius,
-        });
-        Way::Index.set(client)?;
-        let query = format!(
-            "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM docs WHERE fp <@ {ball}"
-        );
-        answers.push(value(client, &query)?);
+    for place in LOGGED {
+        for (row, radius) in (1..).zip(RADII) {
+            answers.push(value(
+                client,
+                &format!(
+                    "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM {} \
+                     WHERE fp <@ ball({}, {radius})",
+                    place.table,
+                    place.of(&row.to_string())
+                ),
+            )?);
+        }
     }
     Ok(answers)
 }

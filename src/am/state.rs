@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::design::{Design, ENTRIES_PER_LEAF};
+use neardup_blocktree::key::Block;
 use neardup_blocktree::meta::{self, Meta, MetaError, Over, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
@@ -38,6 +39,8 @@ pub struct Index<const N: usize> {
     pub bands: Option<Rc<Bands>>,
     /// Its pages.
     pub pages: IndexPages,
+    /// How many there were when it was opened.
+    pub blocks: Block,
 }
 
 /// The words of an open index's keys.
@@ -66,7 +69,13 @@ impl<const N: usize> Index<N> {
     /// As for [`Index::open`]; the pages are this relation's.
     pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
         // SAFETY: the caller's promise.
-        let Cached { meta, layout } = unsafe { cached(relation) };
+        let Cached { mut meta, layout } = unsafe { cached(relation) };
+        let blocks = pages.blocks();
+        if meta.root.block >= blocks {
+            // It has been moved, and the end of the index cut off.
+            // SAFETY: the caller's promise.
+            meta = unsafe { read_meta(relation, &layout) };
+        }
         let bands = bands_of(relation, &meta);
         let design = design_of(relation, &meta, bands.as_deref());
         Index {
@@ -76,6 +85,7 @@ impl<const N: usize> Index<N> {
             design,
             bands,
             pages,
+            blocks,
         }
     }
 
@@ -104,7 +114,7 @@ impl<const N: usize> Index<N> {
 
     /// The number of rows, by the size of the index.
     pub fn rows(&self) -> f64 {
-        rows_of(&self.meta, f64::from(self.pages.blocks()))
+        rows_of(&self.meta, f64::from(self.blocks))
     }
 
     /// Ends the statement if the tree is damaged.

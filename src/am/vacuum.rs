@@ -5,8 +5,14 @@ use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
 use super::keys::with_words;
+use super::options::BuildOptions;
 use super::state::{Index, words_of};
+use crate::pg::compat;
 use crate::storage::pages::IndexPages;
+
+/// It pays to cut off so many pages, if they are at least one of so many.
+const LEAST_PAGES: u64 = 8;
+const LEAST_SHARE: u64 = 8;
 
 /// Takes away the entries of the rows that the callback calls dead.
 #[pg_guard]
@@ -29,9 +35,10 @@ pub unsafe extern "C-unwind" fn bulk_delete(
                 })
             })
         };
+        let fill = BuildOptions::of(relation).fill;
         let (found, blocks) = with_words!(words_of(relation), N => {
             let index = Index::<N>::with_pages(relation, pages);
-            let found = index.tree().vacuum(index.design.null_table(), is_dead);
+            let found = index.tree().vacuum(index.design.null_table(), fill, is_dead);
             (index.sound(found), index.pages.blocks())
         });
         let stats = or_new(stats);
@@ -40,11 +47,12 @@ pub unsafe extern "C-unwind" fn bulk_delete(
         (*stats).estimated_count = false;
         // Rows, not entries: each row stood in all tables.
         (*stats).tuples_removed += found.removed_rows as f64;
+        (*stats).pages_newly_deleted += found.freed_pages as pg_sys::BlockNumber;
         stats
     }
 }
 
-/// The last step of a vacuum: statistics, if `bulk_delete` had nothing to do.
+/// The last step of a vacuum: statistics, and giving back what is not used.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn cleanup(
     info: *mut pg_sys::IndexVacuumInfo,
@@ -52,14 +60,66 @@ pub unsafe extern "C-unwind" fn cleanup(
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // SAFETY: the server passes an open index.
     unsafe {
-        if (*info).analyze_only || !stats.is_null() {
+        if (*info).analyze_only {
             return stats;
         }
-        let stats = or_new(stats);
-        (*stats).num_pages = IndexPages::new((*info).index).blocks();
-        (*stats).num_index_tuples = (*info).num_heap_tuples;
-        (*stats).estimated_count = true;
+        if stats.is_null() {
+            // `bulk_delete` had nothing to do.
+            let stats = or_new(stats);
+            (*stats).num_pages = IndexPages::new((*info).index).blocks();
+            (*stats).num_index_tuples = (*info).num_heap_tuples;
+            (*stats).estimated_count = true;
+            return stats;
+        }
+        let relation = (*info).index;
+        let pages = IndexPages::for_vacuum(relation, (*info).strategy);
+        let (blocks, used) = with_words!(words_of(relation), N => {
+            let mut index = Index::<N>::with_pages(relation, pages);
+            give_back(&mut index);
+            let used = index.tree().used_pages();
+            (index.pages.blocks(), index.sound(used))
+        });
+        (*stats).num_pages = blocks;
+        (*stats).pages_free = blocks.saturating_sub(used as pg_sys::BlockNumber);
+        (*stats).pages_deleted = (*stats).pages_free;
         stats
+    }
+}
+
+/// Pages between two looks for somebody who waits.
+const PATIENCE: usize = 32;
+
+/// Moves pages into unused ones and cuts off the end of the index, as vacuum does with tables: if
+/// that pays, and if nobody else uses the index or begins to wait for it.
+unsafe fn give_back<const N: usize>(index: &mut Index<N>) {
+    let relation = index.relation();
+    // SAFETY: the relation is open and its table locked by the vacuum.
+    if unsafe { !compat::vacuum_may_truncate(relation) } {
+        return;
+    }
+    let pays = |index: &Index<N>| {
+        let used = index.sound(index.tree().used_pages());
+        let blocks = u64::from(index.pages.blocks());
+        let unused = blocks.saturating_sub(used);
+        unused >= LEAST_PAGES && unused >= blocks / LEAST_SHARE
+    };
+    if !pays(index) {
+        return;
+    }
+    let root = index.pages.alone(|| {
+        let (tree, blocks) = (index.tree(), index.pages.blocks());
+        let mut moved = 0;
+        let end = index.sound(tree.compact(blocks, || {
+            moved += 1;
+            moved % PATIENCE != 0 || !index.pages.is_waited_for()
+        }));
+        if end < blocks {
+            index.pages.truncate(end);
+        }
+        tree.root()
+    });
+    if let Some(root) = root {
+        index.remember(root);
     }
 }
 

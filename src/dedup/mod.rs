@@ -1,2 +1,8 @@
-//! Removing near-duplicates: at insert.
+//! Removing near-duplicates: at insert, and from a whole table at once.
+mod clusters;
+mod column;
+mod histogram;
+mod nodes;
+mod pairs;
+mod scope;
 mod trigger;

@@ -11,11 +11,8 @@ use pgrx::pg_sys::{self, Datum};
 use crate::functions::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
-use crate::pg::rows::Rows;
+use crate::pg::set::Set;
 use crate::pg::text;
-
-/// Rows between two looks for a request to cancel.
-const CHECK_EVERY: usize = 4096;
 
 fn check() {
     pgrx::check_for_interrupts!();
@@ -26,24 +23,30 @@ fn number(weight: u64) -> f32 {
     (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
 }
 
+/// The features of a text as rows.
+struct Rows(std::vec::IntoIter<Feature>);
+
+impl Set for Rows {
+    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
+        let Some(feature) = self.0.next() else {
+            return false;
+        };
+        columns.extend([
+            Some(text::datum(&feature.text)),
+            Some(Datum::from(number(feature.weight).to_bits())),
+            Some(Datum::from(feature.hash)),
+        ]);
+        true
+    }
+}
+
 /// `neardup_features(body, options)`: the distinct features, the heaviest first.
 fn list(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text and the parameters that are read here.
-    let (body, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
-    let mut rows = Rows::begin(call);
-    for (n, feature) in features(&body, &options, &mut check).iter().enumerate() {
-        if n % CHECK_EVERY == 0 {
-            check();
-        }
-        rows.push(|| {
-            [
-                text::datum(&feature.text),
-                Datum::from(number(feature.weight).to_bits()),
-                Datum::from(feature.hash),
-            ]
-        });
-    }
-    rows.finish(call)
+    call.return_set(|call| {
+        // SAFETY: declared to take text and the parameters that are read here.
+        let (body, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
+        Rows(features(&body, &options, &mut check).into_iter())
+    })
 }
 
 /// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.

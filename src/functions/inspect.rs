@@ -9,8 +9,8 @@ use crate::am::bands;
 use crate::am::keys::{tid_of, with_words};
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
-use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::owner::AsOwner;
 use crate::pg::relation::LockedIndex;
 
 export! {
@@ -38,7 +38,7 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
             stats.leaves,
             stats.inner_pages,
         ];
-        call.return_record(&counts.map(|count| pg_sys::Datum::from(count as i64)))
+        call.return_record(&counts.map(|count| Some(pg_sys::Datum::from(count as i64))))
     }
 }
 
@@ -130,24 +130,13 @@ unsafe fn check_heap<const N: usize>(
     // SAFETY: both relations are open and locked; the scan ends within this function, and so does
     // the snapshot's registration.
     unsafe {
+        let _as_owner = AsOwner::of(relations.table());
         let opened = index;
         let tables = index.design.null_table();
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         // As amcheck: a snapshot from before the build may see rows that the index left out.
-        let form = (*index).rd_index;
-        let built_by = compat::creation_xid(index);
-        if (*form).indcheckxmin && !pg_sys::TransactionIdPrecedes(built_by, (*snapshot).xmin) {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!(
-                    "index {} is younger than this transaction's snapshot",
-                    name(index)
-                ),
-            )
-            .hint("Check it in a new transaction.")
-            .raise();
-        }
+        relations.check_age(snapshot);
         let scan =
             pg_sys::table_beginscan_strat(heap, snapshot, 0, core::ptr::null_mut(), true, true);
         // As amcheck does it: with a snapshot of our own, and no constraint to check.

@@ -2,6 +2,7 @@
 mod arrays;
 mod containment;
 mod explain;
+mod info;
 mod inspect;
 mod minhash;
 mod simhash;

@@ -6,7 +6,6 @@
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{Choice, MAX_SHINGLE, Normalize, TextOptions, UnknownName, Weight};
-use pgrx::PgSqlErrorCode;
 
 use crate::pg::call::Call;
 use crate::pg::errors::UserError;
@@ -42,14 +41,6 @@ pub unsafe fn unweighted(call: &Call, first: usize) -> TextOptions {
 
 unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
     let [tokens, shingle, html, accents, digits] = at;
-    let html = call.arg(html).value() != 0;
-    if html {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "html is not supported yet",
-        )
-        .raise();
-    }
     // SAFETY: as the caller promises.
     unsafe {
         TextOptions {
@@ -60,7 +51,8 @@ unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
                 accents: choice(call, accents),
                 digits: choice(call, digits),
             },
-            html,
+            html: call.arg(html).value() != 0,
+            keywords: 0,
         }
     }
 }

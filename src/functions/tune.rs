@@ -97,7 +97,7 @@ fn minhash(call: &mut Call) -> Datum {
         p90,
         of_float8(choice.candidates(rows)),
         of_float8(choice.bytes_a_row()),
-        varlena::build(&[options.as_bytes()]),
+        varlena::build(&[options.as_bytes()].map(Some)),
     ])
 }
 
@@ -128,7 +128,7 @@ fn hamming(call: &mut Call) -> Datum {
         Datum::from(leading as i32),
         of_float8(candidates),
         of_float8(bytes),
-        varlena::build(&[options.as_bytes()]),
+        varlena::build(&[options.as_bytes()].map(Some)),
     ])
 }
 

@@ -17,6 +17,11 @@ impl Call {
         Call(fcinfo)
     }
 
+    /// The call record.
+    pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+        self.0
+    }
+
     /// The argument at position `n`, counted from 0.
     #[inline(always)]
     pub fn arg(&self, n: usize) -> pg_sys::Datum {
@@ -41,8 +46,8 @@ impl Call {
         pg_sys::Datum::from(0)
     }
 
-    /// The function's result as a row of its declared columns, none of them NULL.
-    pub fn return_record(&mut self, columns: &[pg_sys::Datum]) -> pg_sys::Datum {
+    /// The function's result as a row of its declared columns; `None` is NULL.
+    pub fn return_record(&mut self, columns: &[Option<pg_sys::Datum>]) -> pg_sys::Datum {
         // SAFETY: `new` was promised a live call record. The SQL script declares the function with
         // as many columns, of the types passed.
         unsafe {
@@ -54,8 +59,12 @@ impl Call {
                 columns.len(),
                 "declared in the SQL script"
             );
-            let nulls = vec![false; columns.len()];
-            let (values, nulls) = (columns.as_ptr().cast_mut(), nulls.as_ptr().cast_mut());
+            let mut nulls: Vec<bool> = columns.iter().map(Option::is_none).collect();
+            let mut values: Vec<pg_sys::Datum> = columns
+                .iter()
+                .map(|column| column.unwrap_or(pg_sys::Datum::from(0)))
+                .collect();
+            let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
             let tuple = pg_sys::heap_form_tuple(descriptor, values, nulls);
             pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
         }

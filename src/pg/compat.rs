@@ -195,6 +195,32 @@ pub unsafe fn vacuum_delay_point() {
     }
 }
 
+/// Whether a vacuum of this index's table may take the strongest lock for a moment, to give space
+/// back: not if the table's option `vacuum_truncate` forbids it, nor while several processes work,
+/// as such a lock needs a transaction id then.
+///
+/// # Safety
+/// The index is open, and its table is locked.
+pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. The options are null or those of a table.
+    unsafe {
+        if pg_sys::IsInParallelMode() {
+            return false;
+        }
+        let table = (*(*index).rd_index).indrelid;
+        let table = pg_sys::table_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
+        #[cfg(not(feature = "pg18"))]
+        let may = options.is_none_or(|options| options.vacuum_truncate);
+        #[cfg(feature = "pg18")]
+        let may = options
+            .filter(|options| options.vacuum_truncate_set)
+            .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
+        pg_sys::table_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        may
+    }
+}
+
 /// Registers data of a page for the log record under way.
 ///
 /// # Safety
@@ -432,5 +458,15 @@ pub unsafe fn index_beginscan(
         #[cfg(not(feature = "pg18"))]
         let scan = pg_sys::index_beginscan(table, index, snapshot, keys, order_bys);
         scan
+    }
+}
+
+/// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
+/// version 17 where it runs the expressions of indexes.
+pub fn restrict_search_path() {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: changes a setting of this backend.
+    unsafe {
+        pg_sys::RestrictSearchPath()
     }
 }

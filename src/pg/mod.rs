@@ -2,7 +2,10 @@
 pub mod call;
 pub mod compat;
 pub mod errors;
+pub mod order;
+pub mod owner;
 pub mod relation;
-pub mod rows;
+pub mod rights;
+pub mod set;
 pub mod text;
 pub mod varlena;

@@ -2,6 +2,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
+use super::{compat, rights};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
 /// until the transaction ends, as for the server's own commands.
@@ -29,12 +30,12 @@ impl LockedIndex {
                 refuse(oid);
             }
             let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
-            let is_ours = (*(*index).rd_rel).relkind as u8 == pg_sys::RELKIND_INDEX
-                && !access_method.is_null()
-                && core::ffi::CStr::from_ptr(access_method) == c"neardup";
+            let is_ours =
+                !access_method.is_null() && core::ffi::CStr::from_ptr(access_method) == c"neardup";
             if !is_ours {
                 refuse(oid);
             }
+            refuse_unreadable(index);
             if !(*(*index).rd_index).indisvalid {
                 UserError::new(
                     PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -44,6 +45,54 @@ impl LockedIndex {
                 .raise();
             }
             LockedIndex { index, table }
+        }
+    }
+
+    /// Opens an index for a function that reads it past the executor, with the snapshot that is
+    /// active. Raises an error unless the caller may see what it tells of its table, and unless
+    /// it holds all rows that the snapshot sees.
+    pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
+        // SAFETY: a catalogue look-up; both relations are open as long as `opened` lives.
+        unsafe {
+            let table = pg_sys::IndexGetRelation(oid, true);
+            if table == pg_sys::InvalidOid {
+                refuse(oid);
+            }
+            rights::check_some(table);
+            let opened = Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+            rights::check_index(opened.table, opened.index);
+            rights::check_reachable(opened.table);
+            opened.check_age(pg_sys::GetActiveSnapshot());
+            opened
+        }
+    }
+
+    /// Opens again what [`LockedIndex::open_for_reading`] opened earlier in the same query.
+    pub fn reopen(oid: pg_sys::Oid) -> Self {
+        Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
+    }
+
+    /// Raises an error if a snapshot may see rows that the index left out, because their chains of
+    /// updates were broken when it was built. As for amcheck and the planner.
+    ///
+    /// # Safety
+    /// The snapshot is registered or active.
+    pub unsafe fn check_age(&self, snapshot: pg_sys::Snapshot) {
+        // SAFETY: the relation is open, and the caller's promise.
+        unsafe {
+            let form = (*self.index).rd_index;
+            let built_by = compat::creation_xid(self.index);
+            if (*form).indcheckxmin && !pg_sys::TransactionIdPrecedes(built_by, (*snapshot).xmin) {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                    format!(
+                        "index \"{}\" is younger than this transaction's snapshot",
+                        relation_name((*self.index).rd_id)
+                    ),
+                )
+                .hint("Read it in a new transaction.")
+                .raise();
+            }
         }
     }
 
@@ -70,6 +119,51 @@ impl Drop for LockedIndex {
     }
 }
 
+/// Raises an error for an index whose pages this session cannot read.
+unsafe fn refuse_unreadable(index: pg_sys::Relation) {
+    // SAFETY: the caller's relation is open.
+    let (oid, kind, persistence, is_local) = unsafe {
+        let form = &*(*index).rd_rel;
+        let local = (*index).rd_islocaltemp;
+        ((*index).rd_id, form.relkind, form.relpersistence, local)
+    };
+    let name = || relation_name(oid);
+    if kind as u8 == pg_sys::RELKIND_PARTITIONED_INDEX {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("index \"{}\" is partitioned", name()),
+        )
+        .detail("It has no pages of its own: those are in the indexes of the partitions.")
+        .hint("Name the index of a partition; pg_partition_tree() lists them.")
+        .raise();
+    }
+    if persistence as u8 == pg_sys::RELPERSISTENCE_TEMP && !is_local {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on a temporary table of another session",
+                name()
+            ),
+        )
+        .detail("Its pages are in that session's own memory.")
+        .raise();
+    }
+    // SAFETY: asks for the server's state.
+    if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED
+        && unsafe { pg_sys::RecoveryInProgress() }
+    {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on an unlogged table, which a standby does not have",
+                name()
+            ),
+        )
+        .hint("Look at it on the primary.")
+        .raise();
+    }
+}
+
 /// The name of a relation, or its number if there is none.
 fn relation_name(oid: pg_sys::Oid) -> String {
     // SAFETY: a catalogue look-up, whose result is null or a C string.
@@ -89,6 +183,6 @@ fn refuse(oid: pg_sys::Oid) -> ! {
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
         format!("\"{}\" is not a neardup index", relation_name(oid)),
     )
-    .hint("Name an index made by CREATE INDEX ... USING neardup. Of a partitioned index, name a partition's.")
+    .hint("Name an index made by CREATE INDEX ... USING neardup.")
     .raise()
 }

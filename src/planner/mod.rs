@@ -1,5 +1,5 @@
 //! How comparisons of distances reach an index, and how many rows they are expected to yield.
-mod catalog;
+pub mod catalog;
 mod estimate;
 mod jaccard;
 mod jaccard_estimate;

@@ -1,12 +1,12 @@
-//! Writing a new index past the server's buffers, and the temporary files of its sort.
+//! Writing a new index past the server's buffers.
 use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
 use neardup_blocktree::sort::TempFiles;
 use pgrx::pg_sys;
 
+use super::temp::{TempFile, TempSpace};
 use crate::pg::compat;
-use crate::pg::errors::UserError;
 
 /// Pages that are logged and written together: as many as one log record can hold.
 const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
@@ -27,8 +27,7 @@ pub struct BulkWriter<F: FnMut(usize, usize)> {
     /// Whether the next checkpoint need not sync the pages: they are synced at the end, or with
     /// the transaction, or need not survive.
     skip_sync: bool,
-    /// The context that temporary files live in.
-    context: pg_sys::MemoryContext,
+    temp: TempSpace,
     pages: Box<Pages>,
     /// Pages that wait in the batch, the first of which is this block.
     waiting: usize,
@@ -56,8 +55,6 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
         let unlogged = unsafe { (*(*relation).rd_rel).relpersistence } as u8
             == pg_sys::RELPERSISTENCE_UNLOGGED;
         let skip_sync = logged || !unlogged;
-        // SAFETY: a variable of the server's.
-        let context = unsafe { pg_sys::CurrentMemoryContext };
         let pages = Box::new(Pages([[0; PAGE_SIZE]; BATCH]));
         // Block 0 comes last; until then it holds the place.
         BulkWriter {
@@ -65,7 +62,7 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
             fork,
             logged,
             skip_sync,
-            context,
+            temp: TempSpace::new(),
             pages,
             waiting: 1,
             first: 0,
@@ -148,53 +145,30 @@ impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<F> {
     }
 }
 
-/// A temporary file of the server's: it counts towards `temp_file_limit`, and goes with the
-/// transaction at the latest.
-pub struct TempFile(*mut pg_sys::BufFile);
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: the file is open; on an error its resource owner closes it.
-            unsafe { pg_sys::BufFileClose(self.0) }
-        }
-    }
-}
-
 impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
     type File = TempFile;
 
     fn create(&mut self) -> TempFile {
-        // A table's scan may reset the context that is current while it hands over a row.
-        // SAFETY: within a transaction, as every build is; the context outlives the build.
-        unsafe {
-            let current = pg_sys::MemoryContextSwitchTo(self.context);
-            let file = pg_sys::BufFileCreateTemp(false);
-            pg_sys::MemoryContextSwitchTo(current);
-            TempFile(file)
-        }
+        self.temp.create()
     }
 
     fn write(&mut self, file: &mut TempFile, bytes: &[u8]) {
-        // SAFETY: the file is open, and the server only reads the bytes.
-        unsafe { pg_sys::BufFileWrite(file.0, bytes.as_ptr().cast_mut().cast(), bytes.len() as _) };
+        self.temp.write(file, bytes);
     }
 
     fn rewind(&mut self, file: &mut TempFile) {
-        // SAFETY: the file is open. Its start always exists, so the result tells nothing.
-        unsafe { pg_sys::BufFileSeek(file.0, 0, 0, 0) };
+        self.temp.rewind(file);
     }
 
     fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
-        // SAFETY: the file is open, and there is room for what is asked for.
-        unsafe { compat::buf_file_read_exact(file.0, bytes) };
+        self.temp.read(file, bytes);
     }
 
     fn pause(&mut self) {
-        pgrx::check_for_interrupts!();
+        self.temp.pause();
     }
 
     fn out_of_memory(&mut self) -> ! {
-        UserError::out_of_memory().raise()
+        self.temp.out_of_memory()
     }
 }

@@ -1,4 +1,6 @@
 //! The index's pages in the server's keeping: locks and pins, the log, and bulk writing.
 pub mod bulk;
 pub mod pages;
+pub mod rows;
+pub mod temp;
 mod wal;

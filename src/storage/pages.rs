@@ -32,8 +32,6 @@ pub struct IndexPages {
     logged: bool,
     /// The ring of buffers to read through; null for all of them.
     strategy: pg_sys::BufferAccessStrategy,
-    /// Whether to be held back between pages as `vacuum_cost_delay` asks.
-    vacuuming: bool,
     /// Whether to stay on the leaf whose rows are being used.
     staying: Cell<bool>,
     /// The buffer of that leaf, pinned but not locked; 0 for none.
@@ -52,13 +50,12 @@ impl IndexPages {
             relation,
             logged,
             strategy: core::ptr::null_mut(),
-            vacuuming: false,
             staying: Cell::new(false),
             stayed_on: Cell::new(0),
         }
     }
 
-    /// The same for a vacuum, with its ring of buffers and its delays.
+    /// The same for a vacuum, with its ring of buffers.
     ///
     /// # Safety
     /// As for [`IndexPages::new`]; the strategy is null or lives as long.
@@ -69,8 +66,23 @@ impl IndexPages {
         // SAFETY: the caller's promise.
         IndexPages {
             strategy,
-            vacuuming: true,
             ..unsafe { IndexPages::new(relation) }
+        }
+    }
+
+    /// The same for reading all pages once, through a ring of few buffers, so that what others need
+    /// stays in the rest.
+    ///
+    /// # Safety
+    /// As for [`IndexPages::new`]; the memory context that is current now lives as long.
+    pub unsafe fn for_one_pass(relation: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bulk_read = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
+            IndexPages {
+                strategy: pg_sys::GetAccessStrategy(bulk_read),
+                ..IndexPages::new(relation)
+            }
         }
     }
 
@@ -97,6 +109,34 @@ impl IndexPages {
         unsafe {
             pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM)
         }
+    }
+
+    /// Does what needs the index for itself, if nobody else uses it now; `None` if somebody does.
+    pub fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: the relation is open. Like the server's own vacuum, which cuts off the end of a
+        // table so, it lets go before its transaction ends; an error lets go as well.
+        unsafe {
+            if !pg_sys::ConditionalLockRelation(self.relation, mode) {
+                return None;
+            }
+            let result = work();
+            pg_sys::UnlockRelation(self.relation, mode);
+            Some(result)
+        }
+    }
+
+    /// Whether somebody waits for what [`IndexPages::alone`] has locked.
+    pub fn is_waited_for(&self) -> bool {
+        let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: the relation is open, and locked in this mode.
+        unsafe { pg_sys::LockHasWaitersRelation(self.relation, mode) }
+    }
+
+    /// Cuts the index off after so many blocks. To be called from [`IndexPages::alone`].
+    pub fn truncate(&self, blocks: Block) {
+        // SAFETY: the relation is open, and nobody else uses it.
+        unsafe { pg_sys::RelationTruncate(self.relation, blocks) }
     }
 
     fn pin(&self, block: Block) -> pg_sys::Buffer {
@@ -322,6 +362,13 @@ impl PageStore for IndexPages {
         }
     }
 
+    fn write_anew(&self, block: Block) -> WritePage<'_> {
+        WritePage {
+            new: true,
+            ..self.write(block)
+        }
+    }
+
     fn write_alone(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned, once.
@@ -330,6 +377,20 @@ impl PageStore for IndexPages {
             locked: Locked::new(buffer, block),
             new: false,
         }
+    }
+
+    fn try_write_alone(&self, block: Block) -> Option<WritePage<'_>> {
+        let buffer = self.pin(block);
+        // SAFETY: the buffer is pinned, once.
+        let locked = unsafe { pg_sys::ConditionalLockBufferForCleanup(buffer) };
+        if !locked {
+            // SAFETY: pinned by us.
+            unsafe { pg_sys::ReleaseBuffer(buffer) };
+        }
+        locked.then(|| WritePage {
+            locked: Locked::new(buffer, block),
+            new: false,
+        })
     }
 
     fn allocate(&self) -> WritePage<'_> {
@@ -362,9 +423,10 @@ impl PageStore for IndexPages {
     #[inline]
     fn pause(&self) {
         pgrx::check_for_interrupts!();
-        if self.vacuuming {
-            // SAFETY: a vacuum holds no lock here, as `PageStore::pause` says.
-            unsafe { compat::vacuum_delay_point() };
-        }
+    }
+
+    fn rest(&self) {
+        // SAFETY: nothing is held here, as `PageStore::rest` says. Interrupts are looked after.
+        unsafe { compat::vacuum_delay_point() };
     }
 }

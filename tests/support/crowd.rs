@@ -1,190 +1,245 @@
 //! A crowd: clients that insert, change, search, vacuum and build at once.
-use super::data::{RADII, Random, probes};
-use super::table::{FINGERPRINT, Table, value};
+use super::data::Random;
+use super::places::{self, Place};
 use anyhow::{Context, Result, bail};
 use neardup_tests::connect;
-use postgres::{Client, Error, IsolationLevel, Transaction};
+use postgres::error::SqlState;
+use postgres::{Client, Error};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// The table that crowds work on; clusters of near values, single values, and NULLs.
-const SCHEMA: &str = "CREATE SEQUENCE ids; CREATE TABLE docs (id bigint, fp fingerprint); \
-    CREATE FUNCTION fp_of(n bigint) RETURNS fingerprint IMMUTABLE RETURN \
-        CASE WHEN n % 20 > 0 THEN (hashint8extended(CASE n % 3 WHEN 0 THEN n ELSE n % 25 END, 5) \
-            # (1::bigint << (n % 64)::int))::fingerprint END; \
-    CREATE INDEX docs_fp ON docs USING neardup (fp);";
-
-/// The crowd's table.
-pub const TABLE: Table = Table::new(FINGERPRINT);
-
-/// Makes the table with `rows` rows in it.
-pub fn prepare(client: &mut Client, rows: u32) -> Result<()> {
-    client.batch_execute(SCHEMA)?;
-    client.batch_execute(&insert(rows))?;
-    Ok(())
-}
-
-fn insert(rows: u32) -> String {
-    format!(
-        "INSERT INTO docs SELECT id, fp_of(id) \
-         FROM (SELECT nextval('ids') AS id FROM generate_series(1, {rows})) AS new"
-    )
-}
 
 /// What a client does again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Inserts 1 to 100 rows in a transaction, some of which are rolled back.
     Insert,
+    /// Inserts thousands of rows in a statement: leaves are split all the time.
+    Fill,
     /// Deletes or updates some rows.
     Change,
+    /// Vacuums, and now and then writes a checkpoint.
     Vacuum,
     /// Builds a second index and drops it.
     Build,
+    /// The same, also concurrently; and builds the indexes anew.
+    Rebuild,
     /// Asserts that the index answers as the sequential scan does, in one snapshot.
     Search,
 }
 
-impl Work {
-    fn once(self, client: &mut Client, random: &mut Random) -> Result<()> {
-        let statement = match self {
+/// What a client does where.
+#[derive(Clone, Copy, Debug)]
+pub struct Job(pub Work, pub &'static Place);
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}", self.0, self.1.table)
+    }
+}
+
+impl Job {
+    /// The next statements of a client, and a name for them.
+    fn next(self, random: &mut Random) -> (&'static str, String) {
+        let Job(work, place) = self;
+        let table = place.table;
+        match work {
             Work::Insert => {
                 let end = random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]);
-                let rows = random.pick(&[1, 1, 10, 100]);
-                format!("BEGIN; {}; {end}", insert(rows))
+                let insert = place.insert(random.pick(&[1, 1, 10, 100]));
+                ("insert", format!("BEGIN; {insert}; {end}"))
             }
-            Work::Change => match random.below(3) {
-                0 => format!("DELETE FROM docs WHERE id % 40 = {}", random.below(40)),
-                1 => format!(
-                    "UPDATE docs SET id = id WHERE id % 50 = {}",
-                    random.below(50)
-                ),
-                _ => format!(
-                    "UPDATE docs SET fp = (fp::bigint # {})::fingerprint WHERE id % 60 = {}",
-                    1u64 << random.below(63),
-                    random.below(60)
-                ),
-            },
-            Work::Vacuum if random.below(4) == 0 => "CHECKPOINT".to_owned(),
-            Work::Vacuum => "VACUUM (INDEX_CLEANUP ON) docs".to_owned(),
-            Work::Build if random.below(2) == 0 => "DROP INDEX IF EXISTS docs_other".to_owned(),
-            Work::Build => "CREATE INDEX IF NOT EXISTS docs_other ON docs USING neardup (fp) \
-                            WITH (distance = 2, blocks = 5)"
-                .to_owned(),
-            Work::Search => return search(client, random.bits()),
-        };
-        Ok(client.batch_execute(&statement)?)
-    }
-}
-
-/// Two probes around values of the table, in one snapshot.
-pub fn search(client: &mut Client, seed: u64) -> Result<()> {
-    let mut transaction = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()?;
-    let near: i64 = transaction
-        .query_one(
-            "SELECT coalesce(fp_of($1)::bigint, 0)",
-            &[&((seed % 5_000) as i64)],
-        )?
-        .get(0);
-    let radius = RADII[(seed % RADII.len() as u64) as usize];
-    let probes = probes(&[Some(near as u64)], &[radius, 3], seed);
-    // Either index may be taken.
-    Table {
-        index: "docs_",
-        ..TABLE
-    }
-    .agree(&mut transaction, &probes)?;
-    transaction.commit()?;
-    Ok(())
-}
-
-/// Asserts that each of the crowd's indexes holds.
-pub fn holds(client: &mut Client, seed: u64) -> Result<()> {
-    each_index(client, |table, transaction| table.holds(transaction, seed))
-}
-
-/// Asserts that each of the crowd's indexes answers right, whatever dead entries it has.
-pub fn answers(client: &mut Client, seed: u64) -> Result<()> {
-    each_index(client, |table, transaction| {
-        table.answers(transaction, &RADII, seed)
-    })
-}
-
-fn each_index(
-    client: &mut Client,
-    test: impl Fn(Table, &mut Transaction) -> Result<()>,
-) -> Result<()> {
-    const OTHER: Table = Table {
-        index: "docs_other",
-        ..TABLE
-    };
-    for (table, hidden) in [(TABLE, OTHER), (OTHER, TABLE)] {
-        let mut transaction = client.transaction()?;
-        let query = format!("SELECT to_regclass('{}') IS NOT NULL", table.index);
-        if value(&mut transaction, &query)? {
-            // Out of the planner's sight until the transaction is rolled back.
-            transaction.batch_execute(&format!("DROP INDEX IF EXISTS {}", hidden.index))?;
-            test(table, &mut transaction)?;
+            Work::Fill => ("insert with splits", place.insert(3_000)),
+            Work::Change => ("update or delete", change(place, random)),
+            Work::Vacuum if random.below(20) == 0 => ("checkpoint", "CHECKPOINT".to_owned()),
+            Work::Vacuum => ("vacuum", format!("VACUUM (INDEX_CLEANUP ON) {table}")),
+            Work::Build if random.below(2) == 0 => drop_other(table, ""),
+            Work::Build => create_other(place, ""),
+            Work::Rebuild => rebuild(place, random),
+            // Not a statement, but many.
+            Work::Search => ("search", String::new()),
         }
     }
-    Ok(())
 }
 
-/// Lets clients work until `pause` returns, one for each entry of `works`.
+fn change(place: &Place, random: &mut Random) -> String {
+    let table = place.table;
+    match random.below(4) {
+        0 => format!("DELETE FROM {table} WHERE id % 40 = {}", random.below(40)),
+        1 => format!(
+            "UPDATE {table} SET id = id WHERE id % 50 = {}",
+            random.below(50)
+        ),
+        2 => format!("DELETE FROM {table} WHERE id < (SELECT max(id) - 20000 FROM {table})"),
+        _ => format!(
+            "UPDATE {table} SET fp = {} WHERE id % 60 = {}",
+            place.of(&format!("id + {}", random.below(2_000))),
+            random.below(60)
+        ),
+    }
+}
+
+fn create_other(place: &Place, concurrently: &str) -> (&'static str, String) {
+    let Place { table, columns, .. } = place;
+    let label = match concurrently {
+        "" => "create index",
+        _ => "create index concurrently",
+    };
+    (
+        label,
+        format!(
+            "CREATE INDEX {concurrently} IF NOT EXISTS {table}_other ON {table} \
+             USING neardup {columns} WITH (distance = 2, blocks = 5)"
+        ),
+    )
+}
+
+fn drop_other(table: &str, concurrently: &str) -> (&'static str, String) {
+    (
+        "drop index",
+        format!("DROP INDEX {concurrently} IF EXISTS {table}_other"),
+    )
+}
+
+fn rebuild(place: &Place, random: &mut Random) -> (&'static str, String) {
+    const CONCURRENTLY: &str = "CONCURRENTLY";
+    let table = place.table;
+    match random.below(8) {
+        0 => drop_other(table, ""),
+        1 => drop_other(table, CONCURRENTLY),
+        2 => create_other(place, ""),
+        3 | 4 => create_other(place, CONCURRENTLY),
+        // The server builds no index of a constraint concurrently.
+        5 | 6 if !place.keeps_apart => (
+            "reindex concurrently",
+            format!("REINDEX INDEX CONCURRENTLY {table}_fp"),
+        ),
+        _ => ("reindex", format!("REINDEX TABLE {table}")),
+    }
+}
+
+/// A client at work, as others see it.
+pub struct Busy {
+    pub job: Job,
+    /// Its process on the server.
+    pub backend: i32,
+    doing: Mutex<&'static str>,
+}
+
+impl Busy {
+    /// What it is at; nothing before its first statement.
+    pub fn doing(&self) -> &'static str {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, doing: &'static str) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = doing;
+    }
+}
+
+/// Lets clients work until `pause` returns, one for each job. All are connected before it begins,
+/// and each gets something done.
 ///
 /// # Errors
-/// The first error of a client, and an error if one of them got nothing done. Where `may_end`,
-/// clients may lose their connection.
-pub fn work(
+/// The first error of a client. Where `may_end`, clients may lose their connection.
+pub fn work<T>(
     conninfo: &str,
-    works: &[Work],
+    jobs: &[Job],
     seed: u64,
     may_end: bool,
-    pause: impl FnOnce() -> Result<()>,
-) -> Result<()> {
-    let done = AtomicBool::new(false);
-    let run = |work: Work, seed: u64| -> Result<u32> {
+    pause: impl FnOnce(&[Busy]) -> Result<T>,
+) -> Result<T> {
+    let mut clients = Vec::new();
+    let mut crowd = Vec::new();
+    for &job in jobs {
         let mut client = connect(conninfo)?;
-        let mut random = Random::new(seed);
-        let mut rounds = 0;
-        while !done.load(Ordering::Relaxed) {
-            match work.once(&mut client, &mut random) {
-                Err(error) if may_end && is_cut_off(&error) => break,
-                result => result.with_context(|| format!("{work:?}, round {rounds}"))?,
-            }
-            rounds += 1;
-        }
-        Ok(rounds)
-    };
+        client.batch_execute("SET deadlock_timeout = '50ms'; SET maintenance_work_mem = '1MB'")?;
+        crowd.push(Busy {
+            job,
+            backend: client.query_one("SELECT pg_backend_pid()", &[])?.get(0),
+            doing: Mutex::new("nothing"),
+        });
+        clients.push(client);
+    }
+    let (crowd, done) = (&crowd[..], &AtomicBool::new(false));
+    let strict = !jobs.iter().any(|job| job.0 == Work::Rebuild);
     std::thread::scope(|scope| {
         let clients: Vec<_> = (seed * 1_000..)
-            .zip(works)
-            .map(|(seed, &work)| scope.spawn(move || (work, run(work, seed))))
+            .zip(clients)
+            .zip(crowd)
+            .map(|((seed, client), busy)| {
+                scope.spawn(move || work_until(done, client, busy, seed, (strict, may_end)))
+            })
             .collect();
-        let paused = pause();
+        let paused = pause(crowd);
         done.store(true, Ordering::Relaxed);
-        for client in clients {
-            let Ok((work, rounds)) = client.join() else {
+        for (client, busy) in clients.into_iter().zip(crowd) {
+            let Ok(result) = client.join() else {
                 bail!("a client panicked");
             };
-            if rounds? == 0 && !may_end {
-                bail!("{work:?} got nothing done");
-            }
+            result.with_context(|| format!("{}: {}", busy.job, busy.doing()))?;
         }
         paused
     })
 }
 
+/// One client's work: at least one statement, more until `done`.
+fn work_until(
+    done: &AtomicBool,
+    mut client: Client,
+    busy: &Busy,
+    seed: u64,
+    (strict, may_end): (bool, bool),
+) -> Result<()> {
+    let mut random = Random::new(seed);
+    loop {
+        let (doing, statement) = busy.job.next(&mut random);
+        busy.set(doing);
+        let mut result = match busy.job.0 {
+            Work::Search => places::search(&mut client, busy.job.1, random.bits(), strict),
+            _ => client.batch_execute(&statement).map_err(Into::into),
+        };
+        if (result.as_ref()).is_err_and(|error| is_in_the_way(busy.job.1, error)) {
+            result = client.batch_execute("ROLLBACK").map_err(Into::into);
+        }
+        match result {
+            Err(error) if may_end && is_cut_off(&error) => return Ok(()),
+            result => result.with_context(|| statement)?,
+        }
+        if done.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+    }
+}
+
+fn server_error(error: &anyhow::Error) -> Option<&Error> {
+    error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Error>())
+}
+
 /// Whether the connection ended under the client, as a killed server's does.
 fn is_cut_off(error: &anyhow::Error) -> bool {
-    let error = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Error>());
-    error.is_some_and(|error| error.is_closed() || error.code().is_none())
+    const ENDS: [SqlState; 3] = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+    ];
+    server_error(error).is_some_and(|error| {
+        error.is_closed() || error.code().is_none_or(|code| ENDS.contains(code))
+    })
+}
+
+/// Whether the server had to refuse: of clients that wait for each other it lets one go, and a
+/// constraint allows no near-duplicate.
+fn is_in_the_way(place: &Place, error: &anyhow::Error) -> bool {
+    server_error(error)
+        .and_then(Error::code)
+        .is_some_and(|code| {
+            *code == SqlState::T_R_DEADLOCK_DETECTED
+                || (place.keeps_apart && *code == SqlState::EXCLUSION_VIOLATION)
+        })
 }
 
 /// A pause of so many milliseconds.

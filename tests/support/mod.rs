@@ -3,6 +3,7 @@ pub mod clients;
 pub mod crowd;
 pub mod data;
 pub mod oracle;
+pub mod places;
 pub mod table;
 
 /// What a test returns.

@@ -4,36 +4,99 @@ use anyhow::Result;
 use postgres::{Client, GenericClient};
 use std::io::Write;
 
-/// A type that can be indexed.
+/// A type that can be indexed. The tests' values are 64 bits for all of them: those of a wide type
+/// are spread over all its words, so that two are as far apart as the bits that they are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Type {
     pub name: &'static str,
     /// Its operator class.
     pub opclass: &'static str,
+    /// Its 64-bit words.
+    words: usize,
+    /// The radius of `~=`.
+    pub near: i32,
 }
 
 pub const FINGERPRINT: Type = Type {
     name: "fingerprint",
     opclass: "fingerprint_ops",
+    words: 1,
+    near: 3,
 };
 pub const BIGINT: Type = Type {
     name: "bigint",
     opclass: "bigint_hamming_ops",
+    words: 1,
+    near: 3,
 };
-pub const TYPES: [Type; 2] = [FINGERPRINT, BIGINT];
+pub const FINGERPRINT128: Type = Type {
+    name: "fingerprint128",
+    opclass: "fingerprint128_ops",
+    words: 2,
+    near: 6,
+};
+pub const FINGERPRINT256: Type = Type {
+    name: "fingerprint256",
+    opclass: "fingerprint256_ops",
+    words: 4,
+    near: 31,
+};
+pub const TYPES: [Type; 4] = [FINGERPRINT, BIGINT, FINGERPRINT128, FINGERPRINT256];
 
 impl Type {
+    /// The bits that each word holds, where they stand in it: bytes in turn.
+    fn masks(self) -> impl Iterator<Item = u64> {
+        (0..self.words).map(move |word| {
+            (0..8)
+                .filter(|byte| byte % self.words == word)
+                .fold(0, |mask, byte| mask | 0xff << (8 * byte))
+        })
+    }
+
     /// The text of a value.
     pub fn text(self, bits: u64) -> String {
         match self.name {
             "bigint" => (bits as i64).to_string(),
-            _ => format!("{bits:016x}"),
+            _ => self
+                .masks()
+                .map(|mask| format!("{:016x}", bits & mask))
+                .collect(),
         }
     }
 
     /// A value in SQL.
     pub fn literal(self, bits: u64) -> String {
         format!("'{}'::{}", self.text(bits), self.name)
+    }
+
+    /// The value that is made of the bits of a bigint, in SQL.
+    pub fn of_bits(self, bits: &str) -> String {
+        let words = self
+            .masks()
+            .map(|mask| format!("int8send({bits} & ({}))", mask as i64));
+        match self.words {
+            1 => format!("({bits})::{}", self.name),
+            _ => format!(
+                "({})::{}",
+                words.collect::<Vec<_>>().join(" || "),
+                self.name
+            ),
+        }
+    }
+
+    /// The bits, as a bigint, that a value is made of, in SQL.
+    pub fn bits_of(self, value: &str) -> String {
+        let words = (0..self.words).map(|word| {
+            let first = 64 * word + 1;
+            format!(
+                "substring({value}::bit({}) FROM {first} FOR 64)::bit(64)::bigint",
+                64 * self.words
+            )
+        });
+        match self.words {
+            1 => format!("{value}::bigint"),
+            _ => format!("({})", words.collect::<Vec<_>>().join(" | ")),
+        }
     }
 
     /// A ball in SQL.

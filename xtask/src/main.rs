@@ -9,6 +9,7 @@ mod psql;
 mod setup;
 mod signals;
 mod test;
+mod torture;
 mod ui;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +48,11 @@ enum Command {
         /// Parts of names
         filters: Vec<String>,
     },
+    /// Kill a server in the midst of its work, let it recover and check it, again and again
+    ///
+    /// Of a round that fails the server's data is kept, in a folder that is named in the end. The
+    /// next run with the same seed makes it anew.
+    Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
     /// Measure neardup beside btree indexes and sequential scans
@@ -70,6 +76,7 @@ fn main() -> ExitCode {
             Command::Setup => setup::command(pg_config),
             Command::Demo { path } => demo::command(pg_config, path.as_deref()),
             Command::Test { filters } => test::command(pg_config, &filters),
+            Command::Torture(options) => torture::command(pg_config, &options),
             Command::Install => install::command(pg_config),
             Command::Bench(options) => bench::command(pg_config, &options),
             Command::Psql { fresh, arguments } => psql::command(pg_config, fresh, &arguments),

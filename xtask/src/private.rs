@@ -1,7 +1,7 @@
 //! From nothing to a private server with the extension: what demo, test and psql have in common.
-use crate::{cargo, extension, setup, ui};
-use anyhow::Result;
-use neardup_pgserver::{Artifacts, Instance, OsUser, PgConfig, PrivateCopy};
+use crate::{cargo, extension, setup, signals, ui};
+use anyhow::{Result, bail};
+use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
 use std::path::Path;
 
 /// A private copy of the server into which the extension has been built and installed.
@@ -38,4 +38,21 @@ pub fn prepare(pg_config: Option<&Path>) -> Result<Private> {
         artifacts,
         instance: Instance::new(&copy, user),
     })
+}
+
+/// Takes the names of servers in `dir` that begin with `purpose` for this command: whatever an
+/// earlier run left running there is stopped, and so is what runs when a signal ends this one.
+pub fn take(dir: &Path, purpose: &str) -> Result<Lock> {
+    let Some(lock) = Lock::try_take(dir, purpose)? else {
+        let holder = Lock::holder(dir, purpose).map_or(String::new(), |id| format!(" {id}"));
+        bail!("another cargo xtask {purpose} (process{holder}) is running here");
+    };
+    let left = stop_leftovers(dir, purpose)?;
+    if left > 0 {
+        ui::note(format!(
+            "stopped {left} server(s) that a killed run had left"
+        ));
+    }
+    signals::sweep_on_signal(dir, purpose);
+    Ok(lock)
 }

@@ -26,6 +26,22 @@ pub struct Fill {
     pub inner: u8,
 }
 
+impl Fill {
+    /// The most entries of a leaf so full.
+    pub(crate) fn leaf_entries<const N: usize>(self) -> usize {
+        Self::of(leaf::capacity::<N>(), self.leaf)
+    }
+
+    /// The most entries of an inner page so full.
+    pub(crate) fn inner_entries<const N: usize>(self) -> usize {
+        Self::of(inner::capacity::<N>(), self.inner)
+    }
+
+    fn of(capacity: usize, percent: u8) -> usize {
+        (capacity * usize::from(percent) / 100).max(2)
+    }
+}
+
 impl Default for Fill {
     /// Room for some inserts before the first splits, as PostgreSQL's btree leaves.
     fn default() -> Self {
@@ -113,14 +129,13 @@ struct LeafWriter<const N: usize> {
 
 impl<const N: usize> LeafWriter<N> {
     fn new(fill: Fill) -> Self {
-        let of = |capacity: usize, percent: u8| (capacity * usize::from(percent) / 100).max(2);
         LeafWriter {
             leaf: Box::new([0; PAGE_SIZE]),
             block: 0,
             last: None,
             starts: Vec::new(),
-            per_leaf: of(leaf::capacity::<N>(), fill.leaf),
-            per_inner: of(inner::capacity::<N>(), fill.inner),
+            per_leaf: fill.leaf_entries::<N>(),
+            per_inner: fill.inner_entries::<N>(),
         }
     }
 
@@ -138,7 +153,7 @@ impl<const N: usize> LeafWriter<N> {
         }
         self.block = next;
         self.starts.push((start, next));
-        leaf::format::<N>(&mut self.leaf, start.table);
+        leaf::format(&mut self.leaf, &start);
     }
 
     fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
@@ -186,7 +201,7 @@ impl<const N: usize> LeafWriter<N> {
             let mut groups = self.starts.chunks(self.per_inner).peekable();
             while let Some(group) = groups.next() {
                 let page = &mut self.leaf;
-                inner::format::<N>(page, level, group[0].0.table);
+                inner::format(page, level, &group[0].0);
                 for (i, (start, block)) in group.iter().enumerate() {
                     inner::insert(page, i, start, *block);
                 }

@@ -4,9 +4,10 @@ use crate::design::Design;
 use crate::inner;
 use crate::key::{Block, Key, Position, Tid};
 use crate::leaf;
-use crate::page::{self, Corruption, Result};
+use crate::meta::{self, FreeList};
+use crate::page::{self, Corruption, Kind, Result};
 use crate::scan::Walk;
-use crate::store::PageStore;
+use crate::store::{Held, PageStore};
 use crate::tree::Tree;
 
 /// What a check has seen.
@@ -70,27 +71,27 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             stats.inner_pages += above.len() as u64;
             above = self.children(&above)?;
         }
+        self.check_free_lists()?;
         let mut place = 0;
         let mut sums = vec![RowSum::default(); design.tables().len()];
         for table in 0..=design.null_table() {
             let mut walk = Walk::<N>::new(table);
-            while let Some(block) = walk.next(self)? {
+            while let Some((leaf, _)) = walk.step(self, |block| self.store.read(block))? {
                 self.store.pause();
-                let leaf = self.store.read(block);
-                self.expect(&leaf, 0)?;
+                let block = leaf.block();
                 let wrong = |what| Err(Corruption { block, what });
                 let Some(&(low, expected)) = above.get(place) else {
                     return wrong("leaf without a downlink");
                 };
-                if expected != block || low.table != table {
+                if expected != block || page::low(&leaf) != low || low.table != table {
                     return wrong("leaf is not where its downlink says");
+                }
+                if page::right(&leaf) != above.get(place + 1).map(|&(_, block)| block) {
+                    return wrong("right link and next downlink differ");
                 }
                 let high = page::high::<N>(&leaf);
                 if high != above.get(place + 1).map(|&(next, _)| next) {
                     return wrong("high key and next separator differ");
-                }
-                if !walk.pass(&leaf, block)? {
-                    return wrong("leaf lies left of its place");
                 }
                 place += 1;
                 stats.leaves += 1;
@@ -149,7 +150,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             if high != next.map(|&(separator, _)| separator) {
                 return wrong("high key and next separator differ");
             }
-            if inner::separator::<N>(&page, 0) != low {
+            if inner::separator::<N>(&page, 0) != low || page::low(&page) != low {
                 return wrong("first separator and downlink differ");
             }
             let separators: Vec<Position<N>> = (0..inner::count::<N>(&page))
@@ -161,6 +162,31 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             let last = separators.last().copied().unwrap_or(low);
             if high.is_some_and(|high| last >= high) || last.table > design.null_table() {
                 return wrong("separator out of its page's range");
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the free pages of each level are such, and as many as are said to be.
+    fn check_free_lists(&self) -> Result<()> {
+        for level in 0..meta::FREE_LISTS as u16 {
+            let FreeList { first, count } = meta::free_list(&self.store.read(0), level);
+            let mut next = first;
+            for _ in 0..count {
+                self.store.pause();
+                let Some(block) = next else { break };
+                let page = self.store.read(block);
+                page::expect::<N>(&page, block, Kind::Free)?;
+                if page::level(&page) != level {
+                    let what = "free page of another level";
+                    return Err(Corruption { block, what });
+                }
+                next = page::right(&page);
+            }
+            let ends = first.is_none() == (count == 0) && next.is_none();
+            if !ends {
+                let what = "number of free pages is wrong";
+                return Err(Corruption { block: 0, what });
             }
         }
         Ok(())

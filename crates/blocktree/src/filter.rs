@@ -34,6 +34,21 @@ pub fn within<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
+/// [`within`] for keys that are no part of a page; at most 65,536 of them.
+#[inline]
+pub fn within_keys<const N: usize>(
+    keys: &[Key<N>],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let words = keys.as_flattened();
+    // SAFETY: the same memory as bytes, which have no alignment and no invalid values.
+    let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) };
+    within(bytes, query, skipped, radius, found);
+}
+
 /// The kernel for any machine. On 64-bit ARM the compiler makes NEON instructions of it.
 #[inline(always)]
 pub fn within_portable<const N: usize>(
@@ -148,7 +163,24 @@ mod x86 {
             };
             push_bits(near(0) | near(1) | near(2) | near(3), STEP * step, found);
         }
-        push_rest(keys, STEP * steps.len(), query, radius, found);
+        // Groups of a few keys are compared as often as whole leaves.
+        let base = STEP * steps.len();
+        let (eights, last) = keys[8 * base..].as_chunks::<64>();
+        for (i, eight) in eights.iter().enumerate() {
+            // SAFETY: 64 bytes; the load needs no alignment.
+            let keys = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+            let distances = _mm512_popcnt_epi64(_mm512_xor_si512(keys, queries));
+            let near = _mm512_cmple_epu64_mask(distances, limit);
+            push_bits(u32::from(near), base + 8 * i, found);
+        }
+        let there = (1u16 << (last.len() / 8)).wrapping_sub(1) as u8;
+        if there != 0 {
+            // SAFETY: only as many words are read as there are.
+            let keys = unsafe { _mm512_maskz_loadu_epi64(there, last.as_ptr().cast()) };
+            let distances = _mm512_popcnt_epi64(_mm512_xor_si512(keys, queries));
+            let near = _mm512_mask_cmple_epu64_mask(there, distances, limit);
+            push_bits(u32::from(near), base + 8 * eights.len(), found);
+        }
     }
 
     /// Sixteen keys of two words at a time, of which the first words are looked at.

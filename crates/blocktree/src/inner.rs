@@ -44,6 +44,11 @@ pub fn child<const N: usize>(page: &Page, i: usize) -> Block {
     page::u32_at(page, link_offset::<N>(i))
 }
 
+/// Changes the page that an entry leads to.
+pub(crate) fn put_child<const N: usize>(page: &mut Page, i: usize, child: Block) {
+    page::put_u32(page, link_offset::<N>(i), child);
+}
+
 /// The entry below which a position lies: the last whose separator is not above it.
 #[inline]
 pub fn search<const N: usize>(page: &Page, position: &Position<N>) -> usize {
@@ -66,9 +71,9 @@ pub fn search<const N: usize>(page: &Page, position: &Position<N>) -> usize {
     low
 }
 
-/// Makes an empty inner page.
-pub fn format<const N: usize>(page: &mut Page, level: u16, table: u16) {
-    page::format::<N>(page, Kind::Inner, level, table);
+/// Makes an empty inner page that starts at a position.
+pub fn format<const N: usize>(page: &mut Page, level: u16, low: &Position<N>) {
+    page::format(page, Kind::Inner, level, low);
 }
 
 /// Inserts an entry before the `i`th of a page that has room for it.
@@ -98,4 +103,19 @@ pub fn truncate<const N: usize>(page: &mut Page, kept: usize) {
     page[key_offset::<N>(kept)..key_offset::<N>(count)].fill(0);
     page[link_offset::<N>(count - 1)..link_offset::<N>(kept - 1)].fill(0);
     page::put_bounds(page, key_offset::<N>(kept), link_offset::<N>(kept - 1));
+}
+
+/// Takes the `i`th entry away; the first of a page stays.
+pub fn remove<const N: usize>(page: &mut Page, i: usize) {
+    let count = count::<N>(page);
+    debug_assert!(0 < i && i < count);
+    page.copy_within(
+        key_offset::<N>(i + 1)..key_offset::<N>(count),
+        key_offset::<N>(i),
+    );
+    page.copy_within(
+        link_offset::<N>(count - 1)..link_offset::<N>(i),
+        link_offset::<N>(count - 2),
+    );
+    truncate::<N>(page, count - 1);
 }

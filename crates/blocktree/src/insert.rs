@@ -1,9 +1,9 @@
 //! Adding entries, and splitting pages to make room for them.
 
 use crate::inner;
-use crate::key::Position;
+use crate::key::{Block, Position};
 use crate::leaf::{self, Append};
-use crate::meta::{self, Root};
+use crate::meta::{self, FreeList, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
 use crate::tree::Tree;
@@ -13,12 +13,6 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     pub fn insert(&self, position: &Position<N>) -> Result<()> {
         loop {
             let mut leaf = self.lock(position, 0)?;
-            if page::table(&leaf) != position.table {
-                return Err(Corruption {
-                    block: leaf.block(),
-                    what: "leaf of another table",
-                });
-            }
             if let Some(append) = Append::new(&leaf, &position.key, position.tid) {
                 self.store.patch(&mut leaf, &append.patches());
                 return Ok(());
@@ -41,18 +35,66 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 what: "downlink to another page",
             });
         }
-        let mut right = self.store.allocate();
-        let new = right.block();
         let split = Split::<N>::of(&left, position);
-        debug_assert!(level == page::level(&left));
-        self.store.change(
-            [&mut left, &mut right, &mut parent],
-            |[left, right, parent]| {
-                split.carry_out(left, right, new);
-                inner::insert(parent, slot + 1, &split.separator, new);
-            },
-        );
+        let edit = |left: &mut Page, right: &mut Page, parent: &mut Page, new: Block| {
+            split.carry_out(left, right, new);
+            inner::insert(parent, slot + 1, &split.separator, new);
+        };
+        match self.take_free(level)? {
+            Some(mut taken) => {
+                let new = taken.page.block();
+                self.store.change(
+                    [
+                        &mut left,
+                        &mut taken.page,
+                        &mut parent,
+                        &mut taken.meta_page,
+                    ],
+                    |[left, right, parent, meta_page]| {
+                        edit(left, right, parent, new);
+                        meta::put_free_list(meta_page, level, taken.rest);
+                    },
+                );
+            }
+            None => {
+                let mut right = self.store.allocate();
+                let new = right.block();
+                self.store.change(
+                    [&mut left, &mut right, &mut parent],
+                    |[left, right, parent]| edit(left, right, parent, new),
+                );
+            }
+        }
         Ok(())
+    }
+
+    /// Locks a free page of a level, together with the meta page that it is to be struck off from;
+    /// `None` if there is none.
+    fn take_free(&self, level: u16) -> Result<Option<Taken<S::Write<'s>>>> {
+        if meta::free_list(&self.store.read(0), level).first.is_none() {
+            return Ok(None);
+        }
+        let meta_page = self.store.write(0);
+        let FreeList { first, count } = meta::free_list(&meta_page, level);
+        let Some(block) = first else {
+            return Ok(None);
+        };
+        // Nobody holds it but those who come by an old link, and they go again at once.
+        let page = self.store.write(block);
+        page::expect::<N>(&page, block, Kind::Free)?;
+        let rest = FreeList {
+            first: page::right(&page),
+            count: count.saturating_sub(1),
+        };
+        if page::level(&page) != level || rest.first.is_none() != (rest.count == 0) {
+            let what = "list of free pages is damaged";
+            return Err(Corruption { block, what });
+        }
+        Ok(Some(Taken {
+            page,
+            meta_page,
+            rest,
+        }))
     }
 
     /// Splits the root and puts a new one above the two.
@@ -65,13 +107,13 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             block: top.block(),
             level: page::level(&left) + 1,
         };
-        let first = Position::<N>::start_of(page::table(&left));
+        let first = page::low::<N>(&left);
         let split = Split::<N>::of(&left, position);
         self.store.change(
             [&mut left, &mut right, &mut top, &mut meta_page],
             |[left, right, top, meta_page]| {
                 split.carry_out(left, right, new);
-                inner::format::<N>(top, root.level, first.table);
+                inner::format(top, root.level, &first);
                 inner::insert(top, 0, &first, old);
                 inner::insert(top, 1, &split.separator, new);
                 meta::put_root(meta_page, root);
@@ -106,6 +148,14 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             self.split(parent, position)?;
         }
     }
+}
+
+/// A page that was free, for a split.
+struct Taken<W> {
+    page: W,
+    meta_page: W,
+    /// The list without it.
+    rest: FreeList,
 }
 
 /// How a page is split.
@@ -150,7 +200,7 @@ impl<const N: usize> Split<N> {
     fn carry_out(&self, left: &mut Page, right: &mut Page, right_block: u32) {
         let after = page::high::<N>(left).zip(page::right(left));
         if page::kind(left) == Some(Kind::Inner) {
-            inner::format::<N>(right, page::level(left), self.separator.table);
+            inner::format(right, page::level(left), &self.separator);
             for (place, i) in (self.kept..inner::count::<N>(left)).enumerate() {
                 inner::insert(
                     right,
@@ -162,7 +212,7 @@ impl<const N: usize> Split<N> {
             inner::truncate::<N>(left, self.kept);
         } else {
             let table = page::table(left);
-            leaf::format::<N>(right, table);
+            leaf::format(right, &self.separator);
             leaf::retain(left, |key, tid| {
                 let stays = Position {
                     table,

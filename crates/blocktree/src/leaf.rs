@@ -55,9 +55,9 @@ pub fn position<const N: usize>(page: &Page, i: usize) -> Position<N> {
     }
 }
 
-/// Makes an empty leaf.
-pub fn format<const N: usize>(page: &mut Page, table: u16) {
-    page::format::<N>(page, Kind::Leaf, 0, table);
+/// Makes an empty leaf that starts at a position.
+pub fn format<const N: usize>(page: &mut Page, low: &Position<N>) {
+    page::format(page, Kind::Leaf, 0, low);
 }
 
 /// The three places that an append changes, for a log record that holds nothing else.

@@ -9,7 +9,10 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
-//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`check`]: the algorithms over a store;
+//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
+//!   [`compact`], [`check`], [`info`]: the algorithms over a store;
+//! * [`pairs`]: all pairs within a radius, a table at a time;
+//! * [`clusters`]: groups made of such pairs;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
@@ -17,15 +20,20 @@
 pub mod bands;
 pub mod build;
 pub mod check;
+pub mod clusters;
+pub mod compact;
 pub mod design;
 pub mod filter;
+pub mod info;
 pub mod inner;
 pub mod insert;
 pub mod key;
 pub mod leaf;
+pub mod merge;
 pub mod meta;
 pub mod nearest;
 pub mod page;
+pub mod pairs;
 pub mod plan;
 pub mod scan;
 pub mod sort;

@@ -1,6 +1,6 @@
-//! The meta page, block 0: what the index is, and where its root stands.
+//! The meta page, block 0: what the index is, where its root stands, and which pages are free.
 
-use crate::key::Block;
+use crate::key::{Block, Position};
 use crate::page::{self, Corruption, HEADER, Kind, Page};
 
 /// The first four bytes of the meta page's content: "ndup".
@@ -70,11 +70,28 @@ const TABLES: usize = HEADER + 12;
 const ROOT_LEVEL: usize = HEADER + 14;
 const ROOT: usize = HEADER + 16;
 const OVER: usize = HEADER + 20;
-const END: usize = HEADER + 24;
+const FREE: usize = HEADER + 24;
+const END: usize = FREE + FREE_LISTS * FREE_LIST;
+/// Bytes of a list of free pages: the first of them, and how many there are.
+const FREE_LIST: usize = 8;
+
+/// The levels whose pages can be free, from 0: those of a tree of 10^9 entries. A page is used
+/// again on its own level only, so that locks keep their order even for somebody who comes by an
+/// old link.
+pub const FREE_LISTS: usize = 4;
+
+/// The free pages of a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeList {
+    /// The first. Each leads to the next by its right link.
+    pub first: Option<Block>,
+    /// How many there are.
+    pub count: u32,
+}
 
 /// Writes a meta page.
 pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
-    page::format::<N>(page, Kind::Meta, 0, 0);
+    page::format::<N>(page, Kind::Meta, 0, &Position::start_of(0));
     page::put_u32(page, HEADER, MAGIC);
     page::put_u16(page, VERSION_AT, VERSION);
     page::put_u16(page, BITS, meta.bits);
@@ -93,6 +110,25 @@ pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
 pub fn put_root(page: &mut Page, root: Root) {
     page::put_u16(page, ROOT_LEVEL, root.level);
     page::put_u32(page, ROOT, root.block);
+}
+
+/// The free pages of a level; none on a level above those that can have any.
+pub fn free_list(page: &Page, level: u16) -> FreeList {
+    if usize::from(level) >= FREE_LISTS {
+        return FreeList::default();
+    }
+    let at = FREE + FREE_LIST * usize::from(level);
+    FreeList {
+        first: Some(page::u32_at(page, at)).filter(|&first| first != 0),
+        count: page::u32_at(page, at + 4),
+    }
+}
+
+/// Changes the list of a level, which can have one.
+pub(crate) fn put_free_list(page: &mut Page, level: u16, list: FreeList) {
+    let at = FREE + FREE_LIST * usize::from(level);
+    page::put_u32(page, at, list.first.unwrap_or(0));
+    page::put_u32(page, at + 4, list.count);
 }
 
 /// Reads a meta page.

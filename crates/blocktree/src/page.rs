@@ -32,9 +32,11 @@ pub const BOUNDS: usize = LOWER;
 /// The last two bytes of each page, which tell tools whose page it is.
 pub const PAGE_ID: u16 = 0xFFD7;
 
-// The tree's own fields, as distances from the end of the page. The high key stands before them.
-const FIELDS: usize = 24;
-const RIGHT: usize = PAGE_SIZE - FIELDS;
+// The tree's own fields, as distances from the end of the page. The low and the high key stand
+// before them.
+const FIELDS: usize = 32;
+const LOW_TID: usize = PAGE_SIZE - FIELDS;
+const RIGHT: usize = LOW_TID + 8;
 const LEVEL: usize = RIGHT + 4;
 const KIND: usize = RIGHT + 6;
 const TABLE: usize = RIGHT + 8;
@@ -44,7 +46,15 @@ const ID: usize = PAGE_SIZE - 2;
 
 /// Bytes at the end of a page for keys of `N` words.
 pub const fn special_size<const N: usize>() -> usize {
-    8 * N + FIELDS
+    2 * 8 * N + FIELDS
+}
+
+const fn low_key<const N: usize>() -> usize {
+    PAGE_SIZE - special_size::<N>()
+}
+
+const fn high_key<const N: usize>() -> usize {
+    low_key::<N>() + 8 * N
 }
 
 /// Bytes between the header and the fields at the end.
@@ -61,6 +71,8 @@ pub enum Kind {
     Leaf,
     /// Separators and downlinks.
     Inner,
+    /// Taken out of the tree by a vacuum, for use as a page of its level.
+    Free,
 }
 
 /// A page that is not what the tree says it must be.
@@ -145,7 +157,7 @@ pub fn level(page: &Page) -> u16 {
     u16_at(page, LEVEL)
 }
 
-/// The table of a leaf; the first table below an inner page.
+/// The table of a leaf; the first table below an inner page: that of the low position.
 #[inline]
 pub fn table(page: &Page) -> u16 {
     u16_at(page, TABLE)
@@ -161,7 +173,18 @@ pub fn kind(page: &Page) -> Option<Kind> {
         0 => Some(Kind::Meta),
         1 => Some(Kind::Leaf),
         2 => Some(Kind::Inner),
+        3 => Some(Kind::Free),
         _ => None,
+    }
+}
+
+/// The position that no entry of the page lies below: where its left neighbour ends.
+#[inline]
+pub fn low<const N: usize>(page: &Page) -> Position<N> {
+    Position {
+        table: table(page),
+        key: key_at(page, low_key::<N>()),
+        tid: tid_at(page, LOW_TID),
     }
 }
 
@@ -172,7 +195,7 @@ pub fn high<const N: usize>(page: &Page) -> Option<Position<N>> {
     right(page)?;
     Some(Position {
         table: u16_at(page, HIGH_TABLE),
-        key: key_at(page, PAGE_SIZE - special_size::<N>()),
+        key: key_at(page, high_key::<N>()),
         tid: tid_at(page, HIGH_TID),
     })
 }
@@ -188,12 +211,12 @@ pub(crate) fn put_high<const N: usize>(page: &mut Page, high: Option<(Position<N
     put_right(page, high.map(|(_, right)| right));
     let position = high.map_or(Position::start_of(0), |(position, _)| position);
     put_u16(page, HIGH_TABLE, position.table);
-    put_key(page, PAGE_SIZE - special_size::<N>(), &position.key);
+    put_key(page, high_key::<N>(), &position.key);
     put_tid(page, HIGH_TID, position.tid);
 }
 
-/// Makes an empty page.
-pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, table: u16) {
+/// Makes an empty page that starts at a position.
+pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, low: &Position<N>) {
     page.fill(0);
     let special = PAGE_SIZE - special_size::<N>();
     put_bounds(page, HEADER, special);
@@ -201,8 +224,16 @@ pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, ta
     put_u16(page, SIZE_AND_VERSION, PAGE_SIZE as u16 | LAYOUT_VERSION);
     put_u16(page, LEVEL, level);
     put_u16(page, KIND, kind as u16);
-    put_u16(page, TABLE, table);
+    put_u16(page, TABLE, low.table);
+    put_key(page, low_key::<N>(), &low.key);
+    put_tid(page, LOW_TID, low.tid);
     put_u16(page, ID, PAGE_ID);
+}
+
+/// Makes a page that is in no tree, the first of a list of such that goes on at `next`.
+pub(crate) fn free<const N: usize>(page: &mut Page, level: u16, next: Option<Block>) {
+    format::<N>(page, Kind::Free, level, &Position::start_of(0));
+    put_right(page, next);
 }
 
 /// Checks that a page is of the expected kind and that its arrays lie within it, so that reading
@@ -228,7 +259,7 @@ pub fn expect<const N: usize>(page: &Page, block: Block, expected: Kind) -> Resu
     let other = match expected {
         Kind::Leaf => Tid::SIZE,
         Kind::Inner => crate::inner::LINK,
-        Kind::Meta => return Ok(()),
+        Kind::Meta | Kind::Free => return Ok(()),
     };
     if keys % (8 * N) != 0 || keys / (8 * N) * other != others {
         return wrong("the two arrays differ in length");

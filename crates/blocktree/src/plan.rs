@@ -17,6 +17,15 @@ use crate::key::Key;
 /// What a probe of one table costs against reading on to the next leaf: the way down from the root.
 const DESCENT: f64 = 3.0;
 
+/// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
+/// outnumber all entries.
+const LONGEST_PREFIX: u32 = 64;
+
+/// Leading bits of a table's keys that a search within the guaranteed radius looks up.
+pub fn probed_bits<const N: usize>(design: &Design<N>, table: usize) -> u32 {
+    design.leading_bits(table).min(LONGEST_PREFIX)
+}
+
 /// How one table is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe<const N: usize> {
@@ -31,9 +40,8 @@ pub struct Probe<const N: usize> {
 }
 
 impl<const N: usize> Probe<N> {
-    fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
-        // Longer prefixes would narrow nothing: 2^64 of them outnumber all entries.
-        let bits = bits.min(64);
+    pub(crate) fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
+        let bits = bits.min(LONGEST_PREFIX);
         let mask = design.tables()[table].leading_mask(bits);
         Probe {
             table: table as u16,
@@ -137,9 +145,9 @@ impl<const N: usize> Plan<N> {
 
 /// A table with its leading bits, and how many of them may differ; `None`: it is not probed.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    table: usize,
-    bits: u32,
+pub(crate) struct Part {
+    pub table: usize,
+    pub bits: u32,
     threshold: Option<u32>,
 }
 
@@ -166,7 +174,7 @@ impl Part {
 }
 
 /// The number of words of `bits` bits within a radius of one of them, for any real `bits`.
-fn ball(bits: f64, radius: u32) -> f64 {
+pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;
     for i in 0..radius {
@@ -188,7 +196,7 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
 /// Few tables that together find everything within a radius by leading bits that agree in full:
 /// for each choice of `radius` spoilt blocks one of them leads with none of those. `None` beyond
 /// the guaranteed radius. Greedy, which for one block more than the radius is the best.
-fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
+pub(crate) fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
     if radius > design.distance() {
         return None;
     }
@@ -217,7 +225,7 @@ fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<u
 }
 
 /// Sets of tables whose leading parts do not overlap: led by one block each, by two, ...
-fn disjoint_parts<const N: usize>(design: &Design<N>) -> Vec<Vec<Part>> {
+pub(crate) fn disjoint_parts<const N: usize>(design: &Design<N>) -> Vec<Vec<Part>> {
     let longest = design.tables()[0].leading().len();
     (1..=longest)
         .map(|length| {

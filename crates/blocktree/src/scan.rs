@@ -7,7 +7,7 @@ use crate::leaf;
 use crate::page::{self, Corruption, Page, Result};
 use crate::plan::{Plan, next_within};
 use crate::store::{Held, PageStore};
-use crate::tree::{Rightwards, Tree};
+use crate::tree::Tree;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -37,10 +37,22 @@ impl<const N: usize> Match<N> {
 enum Next<const N: usize> {
     /// From the root, for the leaf where this position belongs.
     Descend(Position<N>),
-    /// In this leaf, or in one to its right where the position belongs.
+    /// In this leaf, or wherever the position belongs by now.
     At(Block, Position<N>),
     /// Nowhere: all is seen.
     Nowhere,
+}
+
+impl<const N: usize> Next<N> {
+    /// The position, and where to look for it first.
+    #[inline]
+    fn split(self) -> Option<(Position<N>, Option<Block>)> {
+        match self {
+            Next::Descend(position) => Some((position, None)),
+            Next::At(block, position) => Some((position, Some(block))),
+            Next::Nowhere => None,
+        }
+    }
 }
 
 /// A search by distance under way. It stands on no page between its steps.
@@ -64,7 +76,7 @@ pub struct Scan<const N: usize> {
 
 /// The first bits of a word, as a number.
 #[inline]
-fn prefix(word: u64, bits: u32) -> u64 {
+pub(crate) fn prefix(word: u64, bits: u32) -> u64 {
     if bits == 0 { 0 } else { word >> (64 - bits) }
 }
 
@@ -166,29 +178,12 @@ impl<const N: usize> Scan<N> {
         tree: &Tree<'_, S, N>,
         matches: &mut Vec<Match<N>>,
     ) -> Result<bool> {
-        let (mut block, position) = match self.next {
-            Next::Nowhere => return Ok(false),
-            Next::Descend(position) => (tree.descend(&position, 0)?, position),
-            Next::At(block, position) => (block, position),
+        let Some((position, hint)) = self.next.split() else {
+            return Ok(false);
         };
-        let mut rightwards = Rightwards::<N>::default();
-        let leaf = loop {
-            let leaf = tree.store.read(block);
-            tree.expect(&leaf, 0)?;
-            if !page::is_left_of(&leaf, &position) {
-                break leaf;
-            }
-            block = rightwards.next(&leaf, block)?;
-            drop(leaf);
-            tree.store.pause();
-        };
-        if page::table(&leaf) != position.table {
-            return Err(Corruption {
-                block,
-                what: "leaf of another table",
-            });
-        }
-        self.collect(&leaf, matches);
+        let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
+        let block = leaf.block();
+        self.collect(&leaf, &position, matches);
         // The way on is read in the same look as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
@@ -197,9 +192,11 @@ impl<const N: usize> Scan<N> {
         Ok(true)
     }
 
-    fn collect(&mut self, leaf: &Page, matches: &mut Vec<Match<N>>) {
-        let (earlier, from) = self.plan.probes.split_at(self.probe);
-        let probe = &from[0];
+    /// Appends what lies on a leaf from a position on. What lies before it has been seen, if it is
+    /// anything to be found: on a leaf that has been merged into this one since.
+    fn collect(&mut self, leaf: &Page, from: &Position<N>, matches: &mut Vec<Match<N>>) {
+        let (earlier, rest) = self.plan.probes.split_at(self.probe);
+        let probe = &rest[0];
         let table = &self.design.tables()[usize::from(probe.table)];
         let skipped = self.design.scope_words();
         self.found.clear();
@@ -211,7 +208,11 @@ impl<const N: usize> Scan<N> {
             &mut self.found,
         );
         for &i in &self.found {
-            let fingerprint = table.restore(&leaf::key(leaf, usize::from(i)));
+            let position = leaf::position(leaf, usize::from(i));
+            if position < *from {
+                continue;
+            }
+            let fingerprint = table.restore(&position.key);
             if self.scope().is_some_and(|scope| scope != fingerprint[0]) {
                 continue;
             }
@@ -226,7 +227,7 @@ impl<const N: usize> Scan<N> {
                 && !earlier.iter().any(|probe| probe.finds(&difference))
             {
                 matches.push(Match {
-                    tid: leaf::tid::<N>(leaf, usize::from(i)),
+                    tid: position.tid,
                     fingerprint,
                     distance,
                 });
@@ -279,60 +280,59 @@ impl<const N: usize> Scan<N> {
     }
 }
 
-/// A walk along the leaves of one table, from left to right. It stands on no page between steps.
+/// A walk along the pages of a level, or the leaves of one table, from left to right. It stands on
+/// no page between steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<const N: usize> {
+    level: u16,
     next: Next<N>,
-    rightwards: Rightwards<N>,
 }
 
 impl<const N: usize> Walk<N> {
-    /// From the first leaf of a table.
+    /// Along the leaves of a table.
     pub fn new(table: u16) -> Self {
         Self::at(Position::start_of(table))
     }
 
-    /// From the leaf where a position belongs to the last of its table.
-    fn at(position: Position<N>) -> Self {
+    /// Along all inner pages of a level.
+    pub fn on_level(level: u16) -> Self {
         Walk {
+            level,
+            next: Next::Descend(Position::start_of(0)),
+        }
+    }
+
+    /// From the leaf where a position belongs to the last of its table.
+    pub(crate) fn at(position: Position<N>) -> Self {
+        Walk {
+            level: 0,
             next: Next::Descend(position),
-            rightwards: Rightwards::default(),
         }
     }
 
-    /// The next leaf, of which entries may have moved right since (entries never move left);
-    /// `None` after the last.
-    pub fn next<S: PageStore>(&self, tree: &Tree<'_, S, N>) -> Result<Option<Block>> {
-        match self.next {
-            Next::Nowhere => Ok(None),
-            Next::At(block, _) => Ok(Some(block)),
-            Next::Descend(position) => tree.descend(&position, 0).map(Some),
-        }
-    }
-
-    /// Moves on from the leaf that [`Walk::next`] named, as it is now, held by a lock. False: it is
-    /// not the leaf where the walk is to go on (a split came between), but lies left of it.
-    pub fn pass(&mut self, leaf: &Page, block: Block) -> Result<bool> {
-        let (Next::Descend(position) | Next::At(_, position)) = self.next else {
-            return Ok(true);
+    /// The next page, locked in the way of `take`, and where on it the walk goes on: what lies
+    /// before that position, on a page that was merged into this one, has been passed. `None`
+    /// after the last.
+    pub fn step<S: PageStore, P: Held>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        take: impl Fn(Block) -> P,
+    ) -> Result<Option<(P, Position<N>)>> {
+        let Some((position, hint)) = self.next.split() else {
+            return Ok(None);
         };
-        if page::is_left_of(leaf, &position) {
-            self.next = Next::At(self.rightwards.next(leaf, block)?, position);
-            return Ok(false);
-        }
-        if page::table(leaf) != position.table {
-            return Err(Corruption {
-                block,
-                what: "leaf of another table",
-            });
-        }
-        self.next = match page::high::<N>(leaf) {
-            Some(high) if high.table == position.table => {
-                Next::At(self.rightwards.next(leaf, block)?, high)
+        let page = tree.find(&position, self.level, hint, take)?;
+        self.next = match page::high::<N>(&page).zip(page::right(&page)) {
+            Some((high, right)) if self.level > 0 || high.table == position.table => {
+                Next::At(right, high)
             }
             _ => Next::Nowhere,
         };
-        Ok(true)
+        Ok(Some((page, position)))
+    }
+
+    fn stop(&mut self) {
+        self.next = Next::Nowhere;
     }
 }
 
@@ -396,32 +396,27 @@ impl<const N: usize> AllRows<N> {
         tree: &Tree<'_, S, N>,
         rows: &mut Vec<Row<N>>,
     ) -> Result<bool> {
-        let Some(block) = self.walk.next(tree)? else {
+        let Some((leaf, from)) = self.walk.step(tree, |block| tree.store.read(block))? else {
             let Some(table) = self.null_table.take() else {
                 return Ok(false);
             };
             self.walk = Self::walk(table, self.scope);
             return Ok(true);
         };
-        let leaf = tree.store.read(block);
-        tree.expect(&leaf, 0)?;
-        if !self.walk.pass(&leaf, leaf.block())? {
-            return Ok(true);
-        }
         let table = self.design.tables().get(usize::from(page::table(&leaf)));
         for i in 0..leaf::count::<N>(&leaf) {
-            let key = leaf::key::<N>(&leaf, i);
-            if self.scope.is_none_or(|scope| scope == key[0]) {
-                let fingerprint = table.map(|table| table.restore(&key));
+            let position = leaf::position::<N>(&leaf, i);
+            if position >= from && self.scope.is_none_or(|scope| scope == position.key[0]) {
+                let fingerprint = table.map(|table| table.restore(&position.key));
                 rows.push(Row {
-                    tid: leaf::tid::<N>(&leaf, i),
+                    tid: position.tid,
                     fingerprint,
                 });
             }
         }
         let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
         if self.scope.is_some_and(beyond) {
-            self.walk.next = Next::Nowhere;
+            self.walk.stop();
         }
         tree.store.leave(leaf);
         Ok(true)

@@ -4,7 +4,9 @@
 //! A guard from [`PageStore::read`] is a shared lock on its page, one from [`PageStore::write`] an
 //! exclusive one. Readers hold one lock at a time. Writers lock upwards, and rightwards only after
 //! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
-//! wait for each other.
+//! wait for each other. (A vacuum that merges two neighbours locks the right one while it holds the
+//! left one, but does not wait for it. A free page is locked after the meta page that leads to it;
+//! whoever else holds it has come by an old link and waits for nothing.)
 
 use crate::key::Block;
 use crate::page::Page;
@@ -55,8 +57,15 @@ pub trait PageStore {
     /// Locks a page for changing.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
+    /// Locks a page for writing it anew: its next change is logged whole, so that it need not have
+    /// been there before.
+    fn write_anew(&self, block: Block) -> Self::Write<'_>;
+
     /// Locks a page for taking entries away: waits until no scan stands on it.
     fn write_alone(&self, block: Block) -> Self::Write<'_>;
+
+    /// The same without waiting for anybody; `None` if somebody holds the page or stands on it.
+    fn try_write_alone(&self, block: Block) -> Option<Self::Write<'_>>;
 
     /// A new page, all zero, that nobody else can reach yet.
     fn allocate(&self) -> Self::Write<'_>;
@@ -78,7 +87,12 @@ pub trait PageStore {
         panic!("out of memory")
     }
 
-    /// Called between pages by what runs long: may unwind to cancel and, while a vacuum runs, wait.
-    /// A vacuum holds no lock then; others may hold one on a page further down.
+    /// Called between pages by what runs long: may unwind to cancel. Pages further down may be
+    /// locked.
     fn pause(&self);
+
+    /// Called between pages by a vacuum, which holds nothing then: may also wait, for others' sake.
+    fn rest(&self) {
+        self.pause();
+    }
 }

@@ -47,22 +47,36 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 
     /// The block on a level (below the root's) where a position was when its parent was looked at.
-    /// It may have moved right since.
+    /// It may have moved right since, or left, when pages were merged: see [`Tree::find`].
     pub(crate) fn descend(&self, position: &Position<N>, level: u16) -> Result<Block> {
         let mut root = self.root.get();
         if root.level <= level {
             root = self.refresh_root()?;
         }
+        let mut restarts = Restarts::default();
         'from_root: loop {
             let (mut block, mut at) = (root.block, root.level);
             let mut rightwards = Rightwards::<N>::default();
             while at > level {
                 let page = self.store.read_inner(block);
-                self.expect(&page, at)?;
-                if page::is_left_of(&page, position) {
-                    if block == root.block {
-                        // The root has been split. Its old self would do, but the way from the
-                        // new one is shorter. (A root on the newest meta page has no right link.)
+                let place = match self.place_of(position, &page, at) {
+                    // The root that was remembered has been moved to another block.
+                    Err(_) if block == root.block && self.refresh_root()? != root => {
+                        root = self.root.get();
+                        continue 'from_root;
+                    }
+                    place => place?,
+                };
+                match place {
+                    Place::Here => {
+                        block = inner::child::<N>(&page, inner::search(&page, position));
+                        at -= 1;
+                        rightwards = Rightwards::default();
+                        continue;
+                    }
+                    // The root has been split. Its old self would do, but the way from the new one
+                    // is shorter. (A root on the newest meta page has no right link.)
+                    Place::Right if block == root.block => {
                         drop(page);
                         let old = root;
                         root = self.refresh_root()?;
@@ -72,57 +86,96 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                         }
                         continue 'from_root;
                     }
-                    block = rightwards.next(&page, block)?;
-                    drop(page);
-                    self.store.pause();
-                } else {
-                    block = inner::child::<N>(&page, inner::search(&page, position));
-                    at -= 1;
-                    rightwards = Rightwards::<N>::default();
+                    Place::Right => block = rightwards.next(&page, block)?,
+                    Place::Elsewhere => {
+                        restarts.count(block)?;
+                        drop(page);
+                        self.store.pause();
+                        root = self.refresh_root()?;
+                        continue 'from_root;
+                    }
                 }
+                drop(page);
+                self.store.pause();
             }
             return Ok(block);
+        }
+    }
+
+    /// Locks the page on a level where a position belongs, in the way of `take`. It looks first
+    /// where a link of an earlier page led, if there is such a `hint`.
+    #[inline]
+    pub(crate) fn find<P: Held>(
+        &self,
+        position: &Position<N>,
+        level: u16,
+        hint: Option<Block>,
+        take: impl Fn(Block) -> P,
+    ) -> Result<P> {
+        let mut block = match hint {
+            Some(block) => block,
+            None => self.descend(position, level)?,
+        };
+        let mut rightwards = Rightwards::<N>::default();
+        let mut restarts = Restarts::default();
+        loop {
+            let page = take(block);
+            match self.place_of(position, &page, level)? {
+                Place::Here => return Ok(page),
+                Place::Right => {
+                    block = rightwards.next(&page, block)?;
+                    drop(page);
+                }
+                Place::Elsewhere => {
+                    restarts.count(block)?;
+                    drop(page);
+                    block = self.descend(position, level)?;
+                    rightwards = Rightwards::default();
+                }
+            }
+            self.store.pause();
         }
     }
 
     /// Locks for changing the page on a level where a position belongs.
     pub(crate) fn lock(&self, position: &Position<N>, level: u16) -> Result<S::Write<'s>> {
         let root = self.root.get();
-        let mut block = if root.level == level {
-            root.block
-        } else {
-            self.descend(position, level)?
-        };
-        let mut rightwards = Rightwards::<N>::default();
-        loop {
-            let page = self.store.write(block);
-            self.expect(&page, level)?;
-            if !page::is_left_of(&page, position) {
-                return Ok(page);
-            }
-            block = rightwards.next(&page, page.block())?;
-            drop(page);
-            self.store.pause();
-        }
+        let hint = (root.level == level).then_some(root.block);
+        self.find(position, level, hint, |block| self.store.write(block))
     }
 
     /// Whether an entry is there. Its leaf is left like one whose rows are about to be used.
     pub fn holds(&self, position: &Position<N>) -> Result<bool> {
-        let mut block = self.descend(position, 0)?;
-        let mut rightwards = Rightwards::<N>::default();
-        loop {
-            let leaf = self.store.read(block);
-            self.expect(&leaf, 0)?;
-            if !page::is_left_of(&leaf, position) {
-                let holds =
-                    (0..leaf::count::<N>(&leaf)).any(|i| leaf::position(&leaf, i) == *position);
-                self.store.leave(leaf);
-                return Ok(holds);
-            }
-            block = rightwards.next(&leaf, block)?;
-            drop(leaf);
-            self.store.pause();
+        let leaf = self.find(position, 0, None, |block| self.store.read(block))?;
+        let holds = (0..leaf::count::<N>(&leaf)).any(|i| leaf::position(&leaf, i) == *position);
+        self.store.leave(leaf);
+        Ok(holds)
+    }
+
+    /// Where a position lies, seen from a page that a link named for it.
+    ///
+    /// Between the looks at the link and at the page a vacuum may have taken the page out of the
+    /// tree, and a split may have put it into another place of its level since. Pages know where
+    /// they start, so that this shows; whoever comes so begins anew from the root.
+    #[inline]
+    fn place_of(&self, position: &Position<N>, page: &impl Held, level: u16) -> Result<Place> {
+        if page::kind(page) == Some(Kind::Free) && page::level(page) == level {
+            return Ok(Place::Elsewhere);
         }
+        self.expect(page, level)?;
+        if page::low(page) > *position {
+            return Ok(Place::Elsewhere);
+        }
+        if page::is_left_of(page, position) {
+            return Ok(Place::Right);
+        }
+        if level == 0 && page::table(page) != position.table {
+            return Err(Corruption {
+                block: page.block(),
+                what: "leaf of another table",
+            });
+        }
+        Ok(Place::Here)
     }
 
     /// Checks that a page is what stands on that level.
@@ -139,10 +192,38 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 }
 
+/// Where a position lies, seen from a page.
+enum Place {
+    /// On it.
+    Here,
+    /// Further right.
+    Right,
+    /// The page is not the one that was meant.
+    Elsewhere,
+}
+
+/// How often a way led to a page that is not the one that was meant. Each time a vacuum must have
+/// come between two looks; a damaged link leads astray for ever.
+#[derive(Default)]
+struct Restarts(u32);
+
+impl Restarts {
+    fn count(&mut self, block: Block) -> Result<()> {
+        self.0 += 1;
+        if self.0 > 1_000 {
+            return Err(Corruption {
+                block,
+                what: "not where links to it say",
+            });
+        }
+        Ok(())
+    }
+}
+
 /// A way along right links. High keys must grow on it, so that it ends even if damaged links lead
 /// in a circle.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rightwards<const N: usize>(Option<Position<N>>);
+struct Rightwards<const N: usize>(Option<Position<N>>);
 
 impl<const N: usize> Default for Rightwards<N> {
     fn default() -> Self {
@@ -153,7 +234,7 @@ impl<const N: usize> Default for Rightwards<N> {
 impl<const N: usize> Rightwards<N> {
     /// Where a page's right link leads.
     #[inline]
-    pub fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
+    fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
         let (Some(high), Some(right)) = (page::high::<N>(page), page::right(page)) else {
             return Err(Corruption {
                 block,

@@ -1,7 +1,9 @@
 //! Taking entries away.
 
+use crate::build::Fill;
 use crate::key::Tid;
 use crate::leaf;
+use crate::merge::Packing;
 use crate::page::Result;
 use crate::scan::Walk;
 use crate::store::{Held, PageStore};
@@ -16,33 +18,37 @@ pub struct VacuumStats {
     pub removed_rows: u64,
     /// Rows that remain: entries of the first table and of that of the nulls.
     pub rows: u64,
-    /// Leaves without an entry. They stay where they are, for the next entries of their range.
-    pub empty_leaves: u64,
+    /// Pages taken out of the tree, for splits to use again.
+    pub freed_pages: u64,
 }
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Takes away the entries of all dead rows, in all tables up to `null_table`.
     ///
-    /// It walks the leaves along their right links: entries only ever move right, so that none
-    /// escapes it. Each leaf is held alone, also when nothing is to be taken away: an index-only
+    /// It walks the leaves along their right links: others move entries to the right only, so that
+    /// none escapes it. Each leaf is held alone, also when nothing is to be taken away: an index-only
     /// scan that stands on a leaf relies on all its rows staying what they are, including those
     /// that a split has moved on since. `is_dead` answers the same when it is asked again.
+    ///
+    /// Neighbours that together are no fuller than the pages of a new tree, of this `fill`, are
+    /// merged. So a vacuumed tree has less than twice as many leaves as a new one, but for those
+    /// that could not be merged. There must be one vacuum at a time.
     pub fn vacuum(
         &self,
         null_table: u16,
+        fill: Fill,
         mut is_dead: impl FnMut(Tid) -> bool,
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
         for table in 0..=null_table {
             let mut walk = Walk::<N>::new(table);
-            while let Some(block) = walk.next(self)? {
-                self.store.pause();
-                let mut leaf = self.store.write_alone(block);
-                self.expect(&leaf, 0)?;
-                let here = leaf.block();
-                if !walk.pass(&leaf, here)? {
-                    continue;
-                }
+            let mut packing = Packing::new(0, fill);
+            loop {
+                self.store.rest();
+                let alone = |block| self.store.write_alone(block);
+                let Some((mut leaf, _)) = walk.step(self, alone)? else {
+                    break;
+                };
                 let count = leaf::count::<N>(&leaf);
                 let removed = (0..count)
                     .filter(|&i| is_dead(leaf::tid::<N>(&leaf, i)))
@@ -57,9 +63,13 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                     stats.removed_rows += removed as u64;
                     stats.rows += (count - removed) as u64;
                 }
-                stats.empty_leaves += u64::from(count == removed);
+                let block = leaf.block();
+                drop(leaf);
+                let merged = packing.pass(self, block, count - removed)?;
+                stats.freed_pages += u64::from(merged);
             }
         }
+        stats.freed_pages += self.merge_inner_pages(fill)?;
         Ok(stats)
     }
 }

@@ -1,4 +1,4 @@
-//! kill -9 of a whole server.
+//! kill -9 of a whole server, or of one of its processes.
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -28,6 +28,26 @@ pub(crate) fn kill_9(process: &Process) -> Result<()> {
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())
+}
+
+/// Kills one child of a postmaster and waits until the postmaster has taken note of its end. False
+/// if it has no such child.
+pub(crate) fn kill_9_child(process: &Process, pid: i32) -> Result<bool> {
+    let children = children_of(process.pid())?;
+    let Some(child) = children.into_iter().find(|child| child.as_raw_pid() == pid) else {
+        return Ok(false);
+    };
+    kill_process(child, Signal::KILL).ok();
+    // The dead process keeps its id until its parent asks for its end, and the postmaster answers
+    // no client between that and its decision to restart.
+    let start = Instant::now();
+    while test_kill_process(child).is_ok() {
+        if start.elapsed() > LIMIT {
+            bail!("the server does not notice that process {pid} was killed");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(true)
 }
 
 /// The processes whose parent is `parent`, read from /proc: a small system may have no `ps`.

@@ -11,6 +11,7 @@ mod crash;
 mod leftover;
 mod process;
 mod server;
+mod socket;
 mod user;
 
 pub use config::{PgConfig, SUPPORTED};

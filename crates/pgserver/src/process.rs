@@ -88,6 +88,15 @@ impl Process {
         )
     }
 
+    /// Immediate shutdown.
+    pub(crate) fn stop_immediately(&self) -> Result<()> {
+        self.signal(Signal::QUIT)?;
+        match self.wait(PATIENCE)? {
+            Some(_) => Ok(()),
+            None => bail!("the server does not stop immediately"),
+        }
+    }
+
     /// Sends a signal; a process that has ended is left alone, as its id may be another's by now.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         // Under the lock nobody can reap the child, so the id still belongs to it.

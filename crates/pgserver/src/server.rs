@@ -1,5 +1,6 @@
 //! Servers of one's own: make, start, stop, crash, restart.
 use crate::process::Process;
+use crate::socket::SocketDir;
 use crate::user::without_pg_environment;
 use crate::{OsUser, PrivateCopy, crash, process};
 use anyhow::{Context, Result, bail, ensure};
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant};
 
 /// The port in the socket's name; no server listens on TCP.
 const PORT: u16 = 5432;
-/// The longest path of a socket that every system takes (`sun_path` has 104 to 108 bytes).
-const LONGEST_SOCKET: usize = 103;
 /// Folders of servers begin so, and hold the data in a folder of this name.
 pub(crate) const HOME_PREFIX: &str = "server-";
 pub(crate) const DATA: &str = "data";
@@ -68,37 +67,6 @@ pub struct Server {
     socket: SocketDir,
     process: Option<Arc<Process>>,
     temporary: bool,
-}
-
-/// The socket stands in the server's folder, which nobody but the server's user can enter: every
-/// connection is trusted. Where that path is too long for a socket it gets a folder elsewhere.
-#[derive(Debug)]
-enum SocketDir {
-    Home(PathBuf),
-    Short(tempfile::TempDir),
-}
-
-impl SocketDir {
-    fn make(home: &Path, user: &OsUser) -> Result<Self> {
-        if home.as_os_str().len() + "/.s.PGSQL.65535".len() <= LONGEST_SOCKET {
-            return Ok(Self::Home(home.to_owned()));
-        }
-        let dir = tempfile::Builder::new().prefix("pg-").tempdir()?;
-        user.private_dir(dir.path())?;
-        ensure!(
-            dir.path().as_os_str().len() + "/.s.PGSQL.65535".len() <= LONGEST_SOCKET,
-            "the path {} is too long for a socket; set TMPDIR to a short one",
-            dir.path().display()
-        );
-        Ok(Self::Short(dir))
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Home(path) => path,
-            Self::Short(dir) => dir.path(),
-        }
-    }
 }
 
 impl Server {
@@ -214,8 +182,40 @@ impl Server {
     /// # Errors
     /// When it ends or does not get ready; the message ends with the server's log.
     pub fn start(&mut self) -> Result<()> {
-        if self.is_running()? {
-            return Ok(());
+        let process = self.launch()?;
+        let start = Instant::now();
+        while !self.is_ready(&process) {
+            if let Some(status) = process.ended()? {
+                self.process = None;
+                bail!("the server did not start ({status}):\n{}", self.log_tail());
+            }
+            if start.elapsed() > START_LIMIT {
+                self.stop()?;
+                bail!(
+                    "the server was not ready after {} s:\n{}",
+                    START_LIMIT.as_secs(),
+                    self.log_tail()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Starts the server without waiting for it: after a crash it recovers first. Nothing happens
+    /// when it runs; [`Server::start`] then waits until it accepts connections.
+    ///
+    /// # Errors
+    /// When the program cannot be run.
+    pub fn begin_start(&mut self) -> Result<()> {
+        self.launch().map(drop)
+    }
+
+    fn launch(&mut self) -> Result<Arc<Process>> {
+        if let Some(process) = self.process.as_ref()
+            && process.ended()?.is_none()
+        {
+            return Ok(Arc::clone(process));
         }
         ensure!(!process::interrupted(), "interrupted");
         let log_path = self.log();
@@ -234,23 +234,7 @@ impl Server {
             .context("cannot run postgres")?;
         let process = Process::register(child)?;
         self.process = Some(Arc::clone(&process));
-        let start = Instant::now();
-        while !self.is_ready(&process) {
-            if let Some(status) = process.ended()? {
-                self.process = None;
-                bail!("the server did not start ({status}):\n{}", self.log_tail());
-            }
-            if start.elapsed() > START_LIMIT {
-                self.stop()?;
-                bail!(
-                    "the server was not ready after {} s:\n{}",
-                    START_LIMIT.as_secs(),
-                    self.log_tail()
-                );
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        Ok(process)
     }
 
     /// The postmaster notes its state on the eighth line of its pid file; `pg_ctl` reads it too.
@@ -304,6 +288,27 @@ impl Server {
         crash::kill_9(&process)
     }
 
+    /// Immediate shutdown, as `pg_ctl stop -m immediate`: backends give up at once, no checkpoint
+    /// is written. [`Server::start`] then recovers from the WAL.
+    ///
+    /// # Errors
+    /// When the server does not run, or does not stop.
+    pub fn stop_immediately(&mut self) -> Result<()> {
+        let process = self.process.take().context("the server does not run")?;
+        process.stop_immediately()
+    }
+
+    /// kill -9 of one of the server's processes, after which the server ends all others and
+    /// recovers by itself. Returns when the server has noticed: whoever connects from then on has
+    /// to wait for the recovery. False: the server has no such process (any more).
+    ///
+    /// # Errors
+    /// When the server does not run, or does not notice.
+    pub fn kill_9_child(&self, pid: i32) -> Result<bool> {
+        let process = self.process.as_ref().context("the server does not run")?;
+        crash::kill_9_child(process, pid)
+    }
+
     /// Process id of the postmaster while it runs.
     pub fn pid(&self) -> Option<i32> {
         self.process.as_ref().map(|p| p.pid().as_raw_pid())
@@ -317,6 +322,11 @@ impl Server {
     /// The port, which names the socket.
     pub fn port(&self) -> u16 {
         PORT
+    }
+
+    /// Folder of all that the server has: its data, its log.
+    pub fn home(&self) -> &Path {
+        &self.home
     }
 
     /// Folder of the data.
@@ -424,15 +434,5 @@ mod tests {
         assert_eq!(conninfo_value("/tmp/a b'c"), "'/tmp/a b\\'c'");
         assert_eq!(conninfo_value(""), "''");
         assert_eq!(quoted_item(Path::new("/a, b")).unwrap(), "\"/a, b\"");
-    }
-
-    #[test]
-    fn a_long_path_gets_a_short_socket() {
-        let user = OsUser::named("").unwrap();
-        let short = SocketDir::make(Path::new("/srv/data"), &user).unwrap();
-        assert_eq!(short.path(), Path::new("/srv/data"));
-        let long = PathBuf::from(format!("/srv/{}", "x".repeat(LONGEST_SOCKET)));
-        let dir = SocketDir::make(&long, &user).unwrap();
-        assert!(dir.path().as_os_str().len() < LONGEST_SOCKET - 15);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::counts::Counted;
 use crate::extract::{Extracted, Feature, features};
 use crate::options::TextOptions;
 
@@ -17,7 +18,10 @@ pub fn jaccard_similarity(
 ) -> Option<f64> {
     let mut set = |text| {
         let mut hashes: Vec<[u64; 2]> = Vec::new();
-        Extracted::each(text, options, |hash, _| hashes.push(hash), check);
+        let each = |counted: &[Counted<2>]| {
+            hashes.extend(counted.iter().map(|feature| feature.hash));
+        };
+        <[u64; 2]>::each(text, options, each, check);
         hashes.sort_unstable();
         hashes
     };

@@ -28,9 +28,12 @@ mod counts;
 mod extract;
 pub mod hamming;
 pub mod hash;
+pub mod html;
 pub mod minhash;
 pub mod normalize;
 pub mod options;
+pub mod scheme;
+pub mod sentences;
 mod sha1;
 pub mod shingle;
 pub mod simhash;
@@ -44,6 +47,7 @@ pub use containment::containment;
 pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
 pub use options::TextOptions;
+pub use sentences::longest_sentences_hash;
 pub use simhash::{
     simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
     simhash128_hashes,

@@ -5,6 +5,9 @@ use std::fmt;
 /// Longest shingle.
 pub const MAX_SHINGLE: usize = 100;
 
+/// Most keywords.
+pub const MAX_KEYWORDS: usize = 10_000;
+
 /// How a text becomes features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextOptions {
@@ -18,6 +21,9 @@ pub struct TextOptions {
     pub normalize: Normalize,
     /// Whether the text is an HTML page, of which only the visible text counts.
     pub html: bool,
+    /// Number of keywords, up to [`MAX_KEYWORDS`], where [`Tokens::JiebaTfidf`] chooses some; 0 for as
+    /// many as suit the length of the text.
+    pub keywords: usize,
 }
 
 impl TextOptions {
@@ -29,6 +35,7 @@ impl TextOptions {
         weight: Weight::Sqrt,
         normalize: Normalize::DEFAULT,
         html: false,
+        keywords: 0,
     };
 
     /// What sets of features are made of by default, for MinHash and the Jaccard similarity: three
@@ -39,6 +46,7 @@ impl TextOptions {
         weight: Weight::Set,
         normalize: Normalize::DEFAULT,
         html: false,
+        keywords: 0,
     };
 }
 
@@ -57,6 +65,21 @@ pub enum Tokens {
     Char,
     /// Lines.
     Line,
+    /// Chinese words by jieba.
+    Jieba,
+    /// The same, and within each the shorter words that it is made of.
+    JiebaSearch,
+    /// Of the words by jieba those that tell most about the text, which stand alone: there are no
+    /// shingles of them. Weights are multiplied by the words' inverse document frequency.
+    JiebaTfidf,
+}
+
+impl Tokens {
+    /// Whether they are found by jieba, whose dictionary has to be loaded.
+    #[must_use]
+    pub const fn need_dictionary(self) -> bool {
+        matches!(self, Self::Jieba | Self::JiebaSearch | Self::JiebaTfidf)
+    }
 }
 
 /// What a feature weighs, by the number of its occurrences ([`crate::weight`]).
@@ -169,6 +192,9 @@ impl Choice for Tokens {
         ("word", Self::Word),
         ("char", Self::Char),
         ("line", Self::Line),
+        ("jieba", Self::Jieba),
+        ("jieba_search", Self::JiebaSearch),
+        ("jieba_tfidf", Self::JiebaTfidf),
     ];
 }
 

@@ -12,6 +12,13 @@ pub const LINE_SEPARATOR: u8 = b'\n';
 pub(crate) trait FeatureSink {
     /// Takes some features.
     fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>);
+
+    /// Takes every stretch of `bytes` from one of `starts` to the one `width` later, at least one.
+    /// `bytes` go on for [`crate::hash::windows::PAD`] bytes after the last.
+    fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
+        let each = starts.iter().zip(&starts[width..]);
+        self.add_all(each.map(|(&start, &end)| &bytes[start as usize..end as usize]));
+    }
 }
 
 /// Bytes of tokens after which the features are handed on.
@@ -145,6 +152,23 @@ impl Shingles {
         self.bytes[self.len..][..4].copy_from_slice(&utf8);
         self.len += len;
         self.end_token(sink);
+    }
+
+    /// Adds each character of `chars` as a token, each of three bytes.
+    #[inline]
+    pub fn push_chars_of_three(&mut self, chars: &[[u8; 3]], sink: &mut impl FeatureSink) {
+        let needed = self.len + 4 * chars.len();
+        if self.bytes.len() < needed {
+            self.make_room(needed);
+        }
+        debug_assert!(self.len == self.open, "an open token");
+        let (fours, _) = self.bytes[self.len..needed].as_chunks_mut::<4>();
+        for (four, &[a, b, c]) in fours.iter_mut().zip(chars) {
+            *four = [a, b, c, self.separator];
+        }
+        self.starts.extend((self.len..needed).step_by(4));
+        (self.len, self.open) = (needed, needed);
+        self.flush_batch(sink);
     }
 
     /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if one

@@ -1,9 +1,12 @@
 //! From a text to its fingerprint.
 
+use std::cell::Cell;
+use std::thread::LocalKey;
+
 use crate::extract::Extracted;
 use crate::hash::join;
-use crate::options::TextOptions;
-use crate::sums::GroupedSums;
+use crate::options::{TextOptions, Tokens};
+use crate::sums::{BitSums, GroupedSums};
 
 /// 64-bit simhash of a text; `None` if it has no feature.
 ///
@@ -38,12 +41,44 @@ fn simhash_text<const W: usize>(
     check: &mut dyn FnMut(),
 ) -> Option<[u64; W]>
 where
-    [u64; W]: Extracted,
+    [u64; W]: Extracted<W> + Summed<W>,
 {
-    let mut sums = GroupedSums::new(options.weight.function());
-    Extracted::each(text, options, |hash, count| sums.add(hash, count), check);
-    sums.simhash()
+    if options.tokens == Tokens::JiebaTfidf {
+        let mut sums = BitSums::default();
+        <[u64; W]>::each_keyword(text, options, |hash, weight| sums.add(hash, weight), check);
+        return sums.simhash();
+    }
+    let mut sums = <[u64; W]>::place().take().unwrap_or_default();
+    sums.begin(options.weight.function());
+    <[u64; W]>::each(text, options, |counted| sums.add(counted), check);
+    let simhash = sums.simhash();
+    <[u64; W]>::place().set(Some(sums));
+    simhash
 }
+
+/// Memory for sums, kept from one text to the next.
+type Place<const W: usize> = LocalKey<Cell<Option<Box<GroupedSums<W>>>>>;
+
+/// A hash that memory for sums is kept for.
+trait Summed<const W: usize> {
+    fn place() -> &'static Place<W>;
+}
+
+macro_rules! place {
+    ($words:literal) => {
+        impl Summed<$words> for [u64; $words] {
+            fn place() -> &'static Place<$words> {
+                thread_local! {
+                    static SUMS: Cell<Option<Box<GroupedSums<$words>>>> = const { Cell::new(None) };
+                }
+                &SUMS
+            }
+        }
+    };
+}
+
+place!(1);
+place!(2);
 
 #[cfg(test)]
 #[path = "../tests/reference/mod.rs"]

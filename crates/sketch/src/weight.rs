@@ -64,12 +64,38 @@ impl Weight {
     pub fn function(self) -> fn(u64) -> u64 {
         match self {
             Self::Tf => |count| count << FRACTION_BITS,
-            Self::Sqrt => sqrt_weight,
-            Self::Log => log_weight,
+            Self::Sqrt => |count| match SQRT.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => sqrt_weight(count),
+            },
+            Self::Log => |count| match LOG.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => log_weight(count),
+            },
             Self::Set => |_| 1 << FRACTION_BITS,
         }
     }
 }
+
+/// Weights of small counts; those of 0 are not used.
+static SQRT: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < table.len() {
+        table[count] = sqrt_weight(count as u64) as u32;
+        count += 1;
+    }
+    table
+};
+static LOG: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < table.len() {
+        table[count] = log_weight(count as u64) as u32;
+        count += 1;
+    }
+    table
+};
 
 /// What is wrong with given features and weights. The caller's SQLSTATE is 22023
 /// (`invalid_parameter_value`) for all of them.
@@ -90,7 +116,7 @@ pub enum FeatureError {
         /// Position of the weight, from 0.
         index: usize,
         /// The weight.
-        weight: f32,
+        weight: f64,
     },
     /// There are not as many weights as features.
     LengthMismatch {
@@ -134,44 +160,49 @@ impl fmt::Display for FeatureError {
 
 impl std::error::Error for FeatureError {}
 
-/// A finite weight above zero, exactly: `mantissa * 2^(exponent - 150)`.
+/// A part of a weight, exactly: `mantissa * 2^(exponent - 1074)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
-    /// Below 2^24.
+    /// Below 2^27.
     pub mantissa: u32,
-    /// 1 to 254.
-    pub exponent: u8,
+    /// 0 to 2072.
+    pub exponent: u16,
+}
+
+/// Checks that the weight at position `index` is a finite number of zero or more.
+pub(crate) fn check(index: usize, weight: f64) -> Result<(), FeatureError> {
+    if weight.is_nan() {
+        Err(FeatureError::NotANumber { index })
+    } else if weight.is_infinite() {
+        Err(FeatureError::Infinite { index })
+    } else if weight < 0.0 {
+        Err(FeatureError::Negative { index, weight })
+    } else {
+        Ok(())
+    }
 }
 
 impl ExactWeight {
-    /// Takes the weight at position `index` apart; `None` for zero (of either sign).
-    pub fn new(index: usize, weight: f32) -> Result<Option<Self>, FeatureError> {
-        if weight.is_nan() {
-            return Err(FeatureError::NotANumber { index });
-        }
-        if weight.is_infinite() {
-            return Err(FeatureError::Infinite { index });
-        }
-        if weight == 0.0 {
-            return Ok(None);
-        }
-        if weight < 0.0 {
-            return Err(FeatureError::Negative { index, weight });
-        }
+    /// Takes the weight at position `index` apart: a double has 53 significant digits. What is zero is
+    /// left out, so that zero (of either sign) has no part and a number of single precision has one.
+    pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, FeatureError> {
+        /// Binary digits of the lower part.
+        const LOW: u32 = 27;
+        check(index, weight)?;
         let bits = weight.to_bits();
-        let fraction = bits & 0x7F_FFFF;
-        let weight = match (bits >> 23) as u8 {
+        let fraction = bits & ((1 << 52) - 1);
+        let (mantissa, exponent) = match (bits >> 52) as u16 & 0x7FF {
             // A subnormal number lacks the leading 1 and has the scale of exponent 1.
-            0 => Self {
-                mantissa: fraction,
-                exponent: 1,
-            },
-            exponent => Self {
-                mantissa: fraction | 0x80_0000,
-                exponent,
-            },
+            0 => (fraction, 1),
+            exponent => (fraction | 1 << 52, exponent),
         };
-        Ok(Some(weight))
+        let part = |mantissa: u64, exponent| Self {
+            mantissa: mantissa as u32,
+            exponent,
+        };
+        let high = part(mantissa >> LOW, exponent - 1 + LOW as u16);
+        let low = part(mantissa & ((1 << LOW) - 1), exponent - 1);
+        Ok([high, low].into_iter().filter(|part| part.mantissa > 0))
     }
 }
 
@@ -229,41 +260,45 @@ mod tests {
         assert_eq!(weigh(Weight::Sqrt), [1 << 16, 92_681, 3 << 16]);
         assert_eq!(weigh(Weight::Log), [1 << 16, 110_962, 209_533]);
         assert_eq!(weigh(Weight::Set), [1 << 16; 3]);
+        for count in 1..600 {
+            assert_eq!(Weight::Sqrt.function()(count), sqrt_weight(count));
+            assert_eq!(Weight::Log.function()(count), log_weight(count));
+        }
     }
 
     #[test]
-    fn exact_weights_give_the_float_back() {
-        let tiny = f32::from_bits(1);
-        for w in [
-            1.0,
-            0.1,
-            3.5,
-            f32::MAX,
-            f32::MIN_POSITIVE,
-            tiny,
-            f32::from_bits(0x7F_FFFF),
-        ] {
-            let exact = ExactWeight::new(0, w).unwrap().unwrap();
-            let value = f64::from(exact.mantissa) * 2f64.powi(i32::from(exact.exponent) - 150);
-            assert_eq!(value, f64::from(w));
+    fn exact_weights_give_the_number_back() {
+        let parts = |w: f64| ExactWeight::parts(0, w).unwrap();
+        // In two steps, because some powers of two are no doubles.
+        let value = |part: ExactWeight| {
+            let scale = i32::from(part.exponent) - 1074;
+            f64::from(part.mantissa) * 2f64.powi(scale / 2) * 2f64.powi(scale - scale / 2)
+        };
+        let (tiny, small) = (f64::from_bits(1), f64::from_bits((1 << 52) - 1));
+        for w in [1.0, 0.1, 3.5, 1e300, f64::MIN_POSITIVE, tiny, small, 1e-310] {
+            assert_eq!(parts(w).map(value).sum::<f64>(), w);
+            assert!(parts(w).all(|part| part.mantissa < 1 << 27));
         }
-        assert_eq!(ExactWeight::new(0, 0.0), Ok(None));
-        assert_eq!(ExactWeight::new(0, -0.0), Ok(None));
+        for w in [1.0, 0.1_f32, f32::MAX, f32::MIN_POSITIVE, f32::from_bits(1)] {
+            assert_eq!(parts(w.into()).count(), 1);
+        }
+        assert_eq!(parts(f64::MAX).map(|part| part.exponent).max(), Some(2072));
+        assert_eq!(parts(0.0).count() + parts(-0.0).count(), 0);
     }
 
     #[test]
     fn messages_say_what_is_expected() {
-        let text = |w| ExactWeight::new(2, w).unwrap_err().to_string();
+        let text = |w| check(2, w).unwrap_err().to_string();
         assert_eq!(
-            text(f32::NAN),
+            text(f64::NAN),
             "weight 3 is NaN; weights must be finite and not negative"
         );
         assert_eq!(
-            text(f32::INFINITY),
+            text(f64::INFINITY),
             "weight 3 is infinite; weights must be finite and not negative"
         );
         assert_eq!(
-            text(f32::NEG_INFINITY),
+            text(f64::NEG_INFINITY),
             "weight 3 is infinite; weights must be finite and not negative"
         );
         assert_eq!(

@@ -7,6 +7,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::key::{Key, Position, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::keys::Layout;
 use super::state::{Index, name};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -39,6 +40,27 @@ pub unsafe fn expect_length(relation: pg_sys::Relation, bands: &Bands, signature
             bands.hashes()
         ))
         .raise();
+    }
+}
+
+/// Raises an error if an index is one on signatures, for functions that know fingerprints only.
+///
+/// # Safety
+/// The relation is an open index of this access method.
+pub unsafe fn refuse(relation: pg_sys::Relation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if Layout::of(relation).signatures {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("index {} is not one on fingerprints", name(relation)),
+            )
+            .detail("This function does not work on indexes on MinHash signatures.")
+            .hint(
+                "Pairs of signatures come from a join: ON a.sig <%> b.sig <= 0.2 AND a.id < b.id.",
+            )
+            .raise();
+        }
     }
 }
 

@@ -40,6 +40,23 @@ DROP EXTENSION neardup;
 \echo :SQLSTATE
 ALTER EXTENSION neardup SET SCHEMA rights_test;
 \echo :SQLSTATE
+-- Looking inside indexes is for superusers, and for whom they let.
+SELECT neardup_index_check('own_fp_idx');
+\echo :SQLSTATE
+SELECT rows FROM neardup_index_info('own_fp_idx');
+\echo :SQLSTATE
+-- What an index's expression runs, it runs as the owner, whoever checks the index.
+CREATE FUNCTION who(fp fingerprint) RETURNS fingerprint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+    RAISE WARNING 'run by %', current_user;
+    RETURN fp;
+END $$;
+CREATE INDEX own_who ON own USING neardup (who(fp));
+RESET ROLE;
+SELECT rows FROM neardup_index_check('own_who', heap => true);
+SELECT current_user = session_user AS myself_again;
+GRANT EXECUTE ON FUNCTION neardup_index_info TO neardup_user;
+SET ROLE neardup_user;
+SELECT rows FROM neardup_index_info('own_fp_idx');
 RESET ROLE;
 
 -- Everything that a user calls is described.

@@ -99,6 +99,9 @@ pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
             if round == 1 && side == Side::Neardup {
                 ui::step("Sequential scans and wider radii", || run.slow())?;
             }
+            if side == Side::Neardup {
+                ui::step(step(side, "all pairs"), || run.pairs(round == 1))?;
+            }
             if side != Side::Permuted {
                 ui::step(step(side, "insert"), || run.insert(side))?;
             }
@@ -205,6 +208,35 @@ impl Run<'_> {
         let ours = Query::neardup(probes, radius).rows(self.session)?;
         self.measured
             .agree(&format!("rows, {name}"), &ours, &theirs)
+    }
+
+    /// All pairs of the table, by one pass over each of the index's tables and, once, by a join that
+    /// searches for each row.
+    fn pairs(&mut self, with_join: bool) -> Result<()> {
+        self.session.run("RESET ALL")?;
+        for radius in [3, WIDER[0]] {
+            let count = format!("SELECT count(*) FROM neardup_pairs('docs_neardup', {radius})");
+            let time = self.session.timed(&count)?;
+            let name = format!("pairs/neardup {radius}");
+            self.measured.add_times(&name, [time]);
+        }
+        if !with_join {
+            return Ok(());
+        }
+        let from = "docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id";
+        let count = format!("SELECT count(*) FROM {from}");
+        let plan = (self.session).plan(&count, "Index Scan using docs_neardup")?;
+        let time = self.session.timed(&count)?;
+        self.measured.add_times("pairs/join 3", [time]);
+        self.measured.plans.insert("all pairs".to_owned(), plan);
+        let ours = self.session.pairs(
+            "SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs_neardup', 3) p \
+             JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b",
+        )?;
+        let theirs = self
+            .session
+            .pairs(&format!("SELECT a.id, b.id FROM {from}"))?;
+        self.measured.agree("all pairs within 3", &ours, &theirs)
     }
 
     /// How many probes of a query may be made, going by the time of one.

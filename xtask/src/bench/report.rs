@@ -102,10 +102,10 @@ const PLAIN: &str = "one btree";
 fn lines(rows: u64) -> Vec<Line> {
     use Goal::{Better, Most, Times};
     use Unit::{BytesPerRow, Megabytes, Microseconds, Seconds};
-    let (probe, build): (&[Goal], &[Goal]) = match rows {
-        1_000_000 => (&[Most(12.0), Better(8.0)], &[]),
-        10_000_000 => (&[Most(18.0), Better(150.0)], &[Most(15.0)]),
-        _ => (&[], &[]),
+    let (probe, build, pairs): (&[Goal], &[Goal], &[Goal]) = match rows {
+        1_000_000 => (&[Most(12.0), Better(8.0)], &[], &[Most(1.0)]),
+        10_000_000 => (&[Most(18.0), Better(150.0)], &[Most(15.0)], &[Most(15.0)]),
+        _ => (&[], &[], &[]),
     };
     let search = |what: &str, key: &str, against, theirs: &str| {
         let (ours, theirs) = (
@@ -138,6 +138,15 @@ fn lines(rows: u64) -> Vec<Line> {
             &theirs,
         )
     }));
+    let [three, wider] = [3, WIDER[0]].map(|radius| {
+        let what = format!("all pairs, radius {radius}");
+        let (ours, theirs) = (
+            format!("pairs/neardup {radius}"),
+            format!("pairs/join {radius}"),
+        );
+        Line::new(&what, Seconds, &ours, "a join by the same index", &theirs)
+    });
+    lines.extend([three.goals(pairs), wider]);
     let what = format!("build, {BUILD_MEMORY} of memory");
     lines.extend([
         Line::new(&what, Seconds, "build/neardup", BLOCKS, "build/blocks").goals(build),

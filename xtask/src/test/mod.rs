@@ -2,10 +2,12 @@
 mod golden;
 mod packages;
 
+pub use packages::provide;
+
 use crate::private::{self, Private};
 use crate::{signals, ui};
 use anyhow::{Result, bail};
-use neardup_pgserver::{Lock, Server, stop_leftovers};
+use neardup_pgserver::{Server, stop_leftovers};
 use std::ops::AddAssign;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,8 +33,7 @@ impl AddAssign for Counts {
 pub fn command(pg_config: Option<&Path>, filters: &[String]) -> Result<ExitCode> {
     let private = private::prepare(pg_config)?;
     let dir = private.instance.data_root.clone();
-    let lock = take_lock(&dir)?;
-    signals::sweep_on_signal(&dir, PURPOSE);
+    let lock = private::take(&dir, PURPOSE)?;
     let server = start(&private)?;
     let counts = run(&private, &server, filters);
     drop(server);
@@ -54,20 +55,6 @@ fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts>
     counts += golden::regress(private, server, filters)?;
     counts += golden::isolation(private, server, filters)?;
     Ok(counts)
-}
-
-fn take_lock(dir: &Path) -> Result<Lock> {
-    let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
-        let holder = Lock::holder(dir, PURPOSE).map_or(String::new(), |id| format!(" {id}"));
-        bail!("another cargo xtask test (process{holder}) is running here");
-    };
-    let left = stop_leftovers(dir, PURPOSE)?;
-    if left > 0 {
-        ui::note(format!(
-            "stopped {left} server(s) that a killed run had left"
-        ));
-    }
-    Ok(lock)
 }
 
 fn start(private: &Private) -> Result<Server> {

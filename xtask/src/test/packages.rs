@@ -6,7 +6,7 @@ use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::Server;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// All packages with tests in Rust; only the last needs the server.
 const PACKAGES: [&str; 5] = [
@@ -48,7 +48,6 @@ fn cargo_test(
     filters: &[String],
 ) -> Result<Counts> {
     ui::heading(format!("cargo test: {}", packages.join(", ")));
-    let instance = &private.instance;
     let mut command = cargo();
     command.args(["test", "--no-fail-fast"]);
     for name in packages {
@@ -57,11 +56,8 @@ fn cargo_test(
     command
         .arg("--")
         .args(filters)
-        .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"))
-        .env("NEARDUP_TEST_BINDIR", &instance.bindir)
-        .env("NEARDUP_TEST_DATA_ROOT", &instance.data_root)
-        .env("NEARDUP_TEST_OS_USER", instance.user.name())
-        .env("NEARDUP_TEST_SERVERS", PURPOSE);
+        .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
+    provide(&mut command, private, PURPOSE);
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -84,6 +80,16 @@ fn cargo_test(
         counts.failed = 1;
     }
     Ok(counts)
+}
+
+/// Tells tests where they can make servers of their own; the names of these begin with `purpose`.
+pub fn provide(command: &mut Command, private: &Private, purpose: &str) {
+    let instance = &private.instance;
+    command
+        .env("NEARDUP_TEST_BINDIR", &instance.bindir)
+        .env("NEARDUP_TEST_DATA_ROOT", &instance.data_root)
+        .env("NEARDUP_TEST_OS_USER", instance.user.name())
+        .env("NEARDUP_TEST_SERVERS", purpose);
 }
 
 /// Lines about targets without tests, of which a filtered run has many.

@@ -13,7 +13,7 @@ use crate::key::{Block, Key, Position, Tid};
 use crate::leaf;
 use crate::page::{self, Corruption, Page, Result};
 use crate::store::{Held, PageStore};
-use crate::tree::{Rightwards, Tree};
+use crate::tree::Tree;
 
 /// Bits below a row's address in a number that stands for an entry.
 const BELOW: u32 = 16;
@@ -63,7 +63,7 @@ impl<const N: usize> BandQuery<N> {
 enum Next<const N: usize> {
     /// From the root, for the leaf where the current band's hash begins.
     Descend,
-    /// In this leaf, or in one to its right where the position belongs.
+    /// In this leaf, or wherever the position belongs by now.
     At(Block, Position<N>),
 }
 
@@ -151,32 +151,18 @@ impl<const N: usize> BandScan<N> {
 
     fn look<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
-        let (mut block, position) = match self.next {
-            Next::Descend => {
-                let position = Position::before_key(table, self.query.keys[self.band]);
-                (tree.descend(&position, 0)?, position)
-            }
-            Next::At(block, position) => (block, position),
+        let (position, hint) = match self.next {
+            Next::Descend => (
+                Position::before_key(table, self.query.keys[self.band]),
+                None,
+            ),
+            Next::At(block, position) => (position, Some(block)),
         };
-        let mut rightwards = Rightwards::<N>::default();
-        let leaf = loop {
-            let leaf = tree.store.read(block);
-            tree.expect(&leaf, 0)?;
-            if !page::is_left_of(&leaf, &position) {
-                break leaf;
-            }
-            block = rightwards.next(&leaf, block)?;
-            drop(leaf);
-            tree.store.pause();
-        };
-        if page::table(&leaf) != table {
-            let what = "leaf of another table";
-            return Err(Corruption { block, what });
-        }
+        let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
         if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
             tree.store.out_of_memory();
         }
-        self.collect(&leaf);
+        self.collect(&leaf, &position);
         // The way on is read in the same look as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
@@ -209,15 +195,18 @@ impl<const N: usize> BandScan<N> {
         *key > last
     }
 
-    fn collect(&mut self, leaf: &Page) {
+    /// Takes in what lies on a leaf from a position on. What lies before it has been seen, on a leaf
+    /// that has been merged into this one since.
+    fn collect(&mut self, leaf: &Page, from: &Position<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;
         self.places.clear();
         let keys = leaf::keys::<N>(leaf);
         filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
         for &i in &self.places {
-            let key = leaf::key::<N>(leaf, usize::from(i));
-            if key[..word] != wanted[..word] {
+            let position = leaf::position::<N>(leaf, usize::from(i));
+            let key = position.key;
+            if key[..word] != wanted[..word] || position < *from {
                 continue;
             }
             let sketch = [key[word], key[word + 1]];
@@ -225,7 +214,7 @@ impl<const N: usize> BandScan<N> {
             if bits > self.query.mismatches {
                 continue;
             }
-            let packed = leaf::tid::<N>(leaf, usize::from(i)).packed();
+            let packed = position.tid.packed();
             if packed >= self.from && self.to.is_none_or(|to| packed < to) {
                 self.found.push(packed << BELOW | u64::from(bits + alike));
             }

@@ -180,7 +180,7 @@ proptest! {
                 stays
             });
             let null_table = index.bands.count() as u16;
-            tree.vacuum(null_table, |tid| dead.binary_search(&tid).is_ok()).unwrap();
+            tree.vacuum(null_table, Fill::default(), |tid| dead.binary_search(&tid).is_ok()).unwrap();
             index.assert_finds(&model, &mut rng);
         }
     }

@@ -1,11 +1,15 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
 mod bands;
+mod info;
 mod mem_store;
 mod model;
+mod pairs;
+mod space;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::page::PAGE_SIZE;
@@ -35,9 +39,9 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
         if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
     );
     index.assert_equals(&model, &mut rng, 4);
-    let tree = index.tree();
     let mut next = 1_000_000;
     for _ in 0..steps {
+        let tree = index.tree();
         if rng.random_bool(0.2) {
             let share = [0.01, 0.5, 1.0][rng.random_range(0..3)];
             let mut dead = Vec::new();
@@ -48,12 +52,11 @@ fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, s
                 }
                 stays
             });
-            let stats = tree
-                .vacuum(index.design.null_table(), |tid| {
-                    dead.binary_search(&tid).is_ok()
-                })
-                .unwrap();
+            let stats = index.vacuum(|tid| dead.binary_search(&tid).is_ok());
             assert_eq!(stats.rows, model.len() as u64);
+            if rng.random_bool(0.5) {
+                index.compact([5, u32::MAX][rng.random_range(0..2)]);
+            }
         } else {
             let known: Vec<Key<N>> = model.values().flatten().copied().collect();
             let same = rng.random_bool(0.2).then(|| some_key(&mut rng, &known));
@@ -315,7 +318,7 @@ fn threads_insert_search_and_vacuum_together() {
             let tree = Tree::<_, 16>::new(store, meta.root);
             for _ in 0..20 {
                 // Rows of the third writer with an odd number.
-                tree.vacuum(null_table, |tid| {
+                tree.vacuum(null_table, Fill::default(), |tid| {
                     tid.block > 3_000_000 && tid.block % 2 == 1
                 })
                 .unwrap();
@@ -346,7 +349,7 @@ fn threads_insert_search_and_vacuum_together() {
             .collect()
     });
     let dead = |tid: Tid| tid.block > 3_000_000 && tid.block % 2 == 1;
-    index.tree().vacuum(null_table, dead).unwrap();
+    index.vacuum(dead);
     let mut model = model;
     model.extend(added.into_iter().flatten().filter(|(tid, _)| !dead(*tid)));
     index.assert_equals(&model, &mut rng, 20);
@@ -383,10 +386,7 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
         index.store.crash_after(-1);
         if let Some(broken) = broken {
             // The row of the transaction that died may be in some tables; vacuum takes it away.
-            index
-                .tree()
-                .vacuum(index.design.null_table(), |tid| tid == broken)
-                .unwrap();
+            index.vacuum(|tid| tid == broken);
         }
         index.assert_equals(&model, &mut rng, 2);
     }
@@ -417,7 +417,8 @@ fn damage_is_an_error_and_no_panic() {
         index.store.damage(block, offset, &bytes);
         // Links may lead out of the index; a real store reports that by itself.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            index.tree().check(&index.design, |_, _, _| ())
+            let checked = index.tree().check(&index.design, |_, _, _| ());
+            index.tree().measure(&index.design).and(checked)
         }));
         errors += match result {
             Ok(result) => u32::from(result.is_err()),

@@ -10,7 +10,7 @@ use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 thread_local! {
     /// Blocks that this thread has locked, with their level; `None` for pages nobody can reach.
@@ -24,6 +24,8 @@ pub struct MemStore {
     pages: RwLock<Vec<Arc<RwLock<Page>>>>,
     /// Changes until the crash; negative for never.
     fuse: AtomicI64,
+    /// How often what runs long looked for interrupts.
+    pauses: AtomicU64,
 }
 
 impl MemStore {
@@ -31,11 +33,21 @@ impl MemStore {
         MemStore {
             pages: RwLock::new(Vec::new()),
             fuse: AtomicI64::new(-1),
+            pauses: AtomicU64::new(0),
         }
     }
 
     pub fn crash_after(&self, changes: i64) {
         self.fuse.store(changes, Ordering::Relaxed);
+    }
+
+    /// Cuts off what comes after so many blocks.
+    pub fn truncate(&self, blocks: Block) {
+        self.pages.write().truncate(blocks as usize);
+    }
+
+    pub fn pauses(&self) -> u64 {
+        self.pauses.load(Ordering::Relaxed)
     }
 
     pub fn blocks(&self) -> Block {
@@ -70,6 +82,9 @@ fn height(page: &Page) -> u16 {
 
 fn hold(block: Block, page: &Page) {
     HELD.with_borrow_mut(|held| {
+        if page::kind(page) == Some(Kind::Free) {
+            return held.push((block, None));
+        }
         let highest = held.iter().filter_map(|(_, level)| *level).max();
         assert!(
             highest.is_none_or(|highest| height(page) > highest),
@@ -136,8 +151,21 @@ impl PageStore for MemStore {
         Write(guard, block)
     }
 
+    fn write_anew(&self, block: Block) -> Write {
+        let guard = self.page(block).write_arc();
+        HELD.with_borrow_mut(|held| held.push((block, None)));
+        Write(guard, block)
+    }
+
     fn write_alone(&self, block: Block) -> Write {
         self.write(block)
+    }
+
+    fn try_write_alone(&self, block: Block) -> Option<Write> {
+        let guard = self.page(block).try_write_arc()?;
+        // Whoever does not wait may take pages in any order.
+        HELD.with_borrow_mut(|held| held.push((block, Some(page::level(&guard)))));
+        Some(Write(guard, block))
     }
 
     fn allocate(&self) -> Write {
@@ -172,7 +200,9 @@ impl PageStore for MemStore {
         }
     }
 
-    fn pause(&self) {}
+    fn pause(&self) {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Recovery zeroes the hole, so nothing may live there.

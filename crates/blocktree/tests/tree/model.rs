@@ -4,12 +4,15 @@ use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::meta::Meta;
+use neardup_blocktree::meta::{self, Meta};
 use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::{AllRows, Scan};
 use neardup_blocktree::sort::Rows;
+use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
+use neardup_blocktree::vacuum::VacuumStats;
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
@@ -42,8 +45,14 @@ impl<const N: usize> Index<N> {
         }
     }
 
+    /// The tree, from its first root, as of somebody who has not looked since; but from the newest
+    /// if that has been cut off.
     pub fn tree(&self) -> Tree<'_, MemStore, N> {
-        Tree::new(&self.store, self.meta.root)
+        let mut root = self.meta.root;
+        if root.block >= self.store.blocks() {
+            root = meta::root(&self.store.read(0)).unwrap();
+        }
+        Tree::new(&self.store, root)
     }
 
     pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
@@ -64,6 +73,17 @@ impl<const N: usize> Index<N> {
         for position in positions {
             tree.insert(&position).unwrap();
         }
+    }
+
+    /// Moves at most so many pages to the front, and cuts off the end.
+    pub fn compact(&self, mut moves: u32) {
+        let blocks = self.store.blocks();
+        let go_on = || {
+            moves = moves.saturating_sub(1);
+            moves > 0
+        };
+        let end = self.tree().compact(blocks, go_on).unwrap();
+        self.store.truncate(end);
     }
 
     pub fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
@@ -109,8 +129,24 @@ impl<const N: usize> Index<N> {
         rows
     }
 
+    /// Checks every invariant, and that no page has been lost but those that were new in a crash.
     pub fn check(&self) -> CheckStats {
-        self.tree().check(&self.design, |_, _, _| ()).unwrap()
+        let tree = self.tree();
+        let stats = tree.check(&self.design, |_, _, _| ()).unwrap();
+        let known = 1 + stats.leaves + stats.inner_pages + tree.free_pages();
+        let unused =
+            (0..self.store.blocks()).filter(|&block| *self.store.read(block) == [0; PAGE_SIZE]);
+        assert_eq!(
+            known + unused.count() as u64,
+            u64::from(self.store.blocks())
+        );
+        stats
+    }
+
+    /// Takes rows away.
+    pub fn vacuum(&self, is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
+        let (tree, null_table) = (self.tree(), self.design.null_table());
+        tree.vacuum(null_table, Fill::default(), is_dead).unwrap()
     }
 
     /// Everything at once: the invariants, all rows, and searches of all kinds of plans.

@@ -3,8 +3,8 @@
 //!
 //! The classes are facts about the Unicode tables in use; the tests check each member, by trying it.
 
-/// Classes of the first characters.
-const LOW: [Class; 0x590] = {
+/// Classes of the characters of the Basic Multilingual Plane.
+static BASIC: [Class; 0x1_0000] = {
     let mut table = [Class::Other; _];
     let mut c = 0;
     while c < table.len() {
@@ -44,9 +44,10 @@ impl Class {
     /// Class of a character.
     #[inline]
     pub fn of(c: char) -> Self {
-        LOW.get(c as usize)
-            .copied()
-            .unwrap_or_else(|| Self::by_range(c))
+        match BASIC.get(c as usize) {
+            Some(&class) => class,
+            None => Self::by_range(c),
+        }
     }
 
     const fn by_range(c: char) -> Self {

@@ -18,6 +18,7 @@ pub(crate) mod options;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
+use class::Class;
 pub(crate) use fold::fold;
 use fold::{by_itself, is_ignorable};
 
@@ -29,8 +30,8 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
-/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. Calls
-/// `check` between them.
+/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. ASCII
+/// may come as it is, in upper case too. Calls `check` between them.
 pub(crate) fn each_piece(
     mut text: &str,
     buffer: &mut String,
@@ -39,14 +40,89 @@ pub(crate) fn each_piece(
 ) {
     while !text.is_empty() {
         let (piece, rest) = text.split_at(piece_len(text));
-        buffer.clear();
-        push_normalized(piece, buffer);
-        each(buffer);
+        if piece.is_ascii() {
+            each(piece);
+        } else {
+            buffer.clear();
+            push_pieces(piece, buffer);
+            each(buffer);
+        }
         text = rest;
         check();
     }
     buffer.clear();
     buffer.shrink_to(MAX_PIECE);
+}
+
+/// Appends the normal form of `text`, as [`push_normalized`] does but for ASCII letters, which it leaves
+/// as they are, by short ways where there are any.
+fn push_pieces(mut text: &str, out: &mut String) {
+    while !text.is_empty() {
+        let ascii = leading_ascii(text.as_bytes());
+        let next = text[ascii..].chars().next();
+        // The last character may get a mark.
+        let marked = next.is_some_and(|next| !Class::of(next).is_no_mark());
+        let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
+        out.push_str(ascii);
+        let (len, next) = push_alone(rest, out);
+        text = &rest[len..];
+        // What cannot be normalised character by character, up to where that may begin again.
+        let end = next.map_or(0, |_| {
+            let mut chars = text.char_indices().skip(1);
+            let end = chars.find(|&(_, c)| alone(c).is_some());
+            end.map_or(text.len(), |(at, _)| at)
+        });
+        push_normalized(&text[..end], out);
+        text = &text[end..];
+    }
+}
+
+/// Appends the normal form of the characters at the start of `text` that have one by themselves and
+/// that no mark follows; not of ASCII after others. Returns their length, and what follows if it has
+/// none.
+fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
+    let mut chars = text.char_indices();
+    let Some((_, mut c)) = chars.next() else {
+        return (0, None);
+    };
+    let mut at = 0;
+    loop {
+        let Some((first, second)) = alone(c) else {
+            return (at, Some(c));
+        };
+        let next = chars.next();
+        if next.is_some_and(|(_, next)| !Class::of(next).is_no_mark()) {
+            return (at, Some(c));
+        }
+        out.push(first);
+        out.extend(second);
+        if next.is_some_and(|(_, next)| next.is_ascii()) {
+            // There may be much of it.
+            return (at + c.len_utf8(), None);
+        }
+        match next {
+            None => return (text.len(), None),
+            Some(next) => (at, c) = next,
+        }
+    }
+}
+
+/// The normal form of a character that has one by itself: what stands before it does not change it,
+/// nor does what stands after it if that is no mark ([`Class::is_no_mark`]).
+#[inline]
+fn alone(c: char) -> Option<(char, Option<char>)> {
+    match Class::of(c) {
+        Class::Solo | Class::OtherLetter => Some((c, None)),
+        Class::AsciiWord | Class::AsciiBreak | Class::Letter => Some(fold(c)),
+        Class::Separator | Class::Mid => match c {
+            // The full-width forms of ASCII characters.
+            '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).map(fold),
+            '\u{A0}' | '\u{3000}' => Some((' ', None)),
+            '…' | '￥' => None,
+            _ => Some((c, None)),
+        },
+        Class::Other => None,
+    }
 }
 
 /// Appends the normal form of `text`.
@@ -69,6 +145,29 @@ fn folds_in_place(text: &str) -> bool {
         // Without what is ignored, a mark may meet another letter or stand in the wrong order.
         by_itself(c) && (!after_ignored || ignored || canonical_combining_class(c) == 0)
     })
+}
+
+/// Number of ASCII bytes at the start.
+pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk::<64>() {
+        // Without a branch for each byte, for vector code.
+        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
+            break;
+        }
+        at += 64;
+    }
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            return at + (high.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + bytes[at..]
+        .iter()
+        .take_while(|byte| byte.is_ascii())
+        .count()
 }
 
 fn folded(c: char) -> impl Iterator<Item = char> {
@@ -166,7 +265,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_stands_alone() {
+        for c in '\0'..=char::MAX {
+            if let Some((first, second)) = alone(c) {
+                let expected: String = std::iter::once(first).chain(second).collect();
+                assert_eq!(normalized(&c.to_string()), expected, "{c:?}");
+            }
+        }
+        let most =
+            ('\0'..=char::MAX).filter(|&c| Class::of(c) != Class::Other && alone(c).is_none());
+        assert_eq!(most.collect::<String>(), "…￥");
+    }
+
     proptest! {
+        #[test]
+        fn short_ways_lead_to_the_same(text in crate::text::tests::any_text()) {
+            let mut out = String::new();
+            push_pieces(&text, &mut out);
+            prop_assert_eq!(out.to_ascii_lowercase(), normalized(&text));
+        }
+
         #[test]
         fn stable_and_blind_to_the_form_of_the_input(text in crate::text::tests::any_text()) {
             let once = normalized(&text);

@@ -18,6 +18,7 @@
 
 mod ascii;
 pub(crate) mod chars;
+pub mod jieba;
 mod kinds;
 pub(crate) mod lines;
 mod spaces;

@@ -1,0 +1,212 @@
+//! Measuring a tree: its pages, how full they are, and how unevenly its keys are spread.
+//!
+//! A probe of the guaranteed radius looks up its own leading bits in each table. How many entries
+//! it meets there is, on average over the rows of the index, the sum of n * n / N over all leading
+//! bits that occur, where n of the table's N entries share them: a row is one of the n with the
+//! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that 1 + (N - 1) / 2^p.
+
+use crate::design::Design;
+use crate::key::{Key, Tid};
+use crate::leaf;
+use crate::page::Result;
+use crate::plan::probed_bits;
+use crate::scan::Walk;
+use crate::store::PageStore;
+use crate::tree::Tree;
+
+/// What a tree consists of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Info<const N: usize> {
+    /// Levels of inner pages above the leaves.
+    pub height: u16,
+    /// Inner pages.
+    pub inner_pages: u64,
+    /// Leaves with an entry.
+    pub leaf_pages: u64,
+    /// Leaves without one.
+    pub empty_leaves: u64,
+    /// Entries of all tables.
+    pub entries: u64,
+    /// Rows with a fingerprint: entries of the first table.
+    pub rows: u64,
+    /// Rows without one.
+    pub null_rows: u64,
+    /// Entries that a probe of the guaranteed radius meets, in all tables, on average over the
+    /// rows that are there.
+    pub candidates: f64,
+    /// The largest number of entries that a probe meets in one table.
+    pub crowd: Option<Crowd<N>>,
+}
+
+/// Entries of one table that share all the bits that a probe looks up, and the scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd<const N: usize> {
+    /// The table.
+    pub table: u16,
+    /// How many entries there are.
+    pub entries: u64,
+    /// The bits that are looked up, where they stand in the fingerprint.
+    pub mask: Key<N>,
+    /// What they are in these entries, and the scope in front.
+    pub bits: Key<N>,
+    /// One of the rows: the one with the lowest address.
+    pub tid: Tid,
+}
+
+/// Runs of entries with one prefix, over a table in the order of its leaves.
+#[derive(Default)]
+struct Runs {
+    /// The run under way.
+    run: Run,
+    largest: Run,
+    /// The sum of all ended runs' squares.
+    squares: f64,
+    entries: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// The scope, or 0, and the leading bits.
+    prefix: (u64, u64),
+    entries: u64,
+    tid: Tid,
+}
+
+impl Runs {
+    fn push(&mut self, prefix: (u64, u64), tid: Tid) {
+        if self.run.entries > 0 && self.run.prefix == prefix {
+            self.run.entries += 1;
+            self.run.tid = self.run.tid.min(tid);
+        } else {
+            self.end_run();
+            self.run = Run {
+                prefix,
+                entries: 1,
+                tid,
+            };
+        }
+        self.entries += 1;
+    }
+
+    fn end_run(&mut self) {
+        let n = self.run.entries as f64;
+        self.squares += n * n;
+        if self.run.entries > self.largest.entries {
+            self.largest = self.run;
+        }
+        self.run.entries = 0;
+    }
+}
+
+impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+    /// Reads every page of the tree once, holding one lock at a time; others may write meanwhile.
+    /// What was there before it began is counted, each entry once, whatever is split meanwhile.
+    pub fn measure(&self, design: &Design<N>) -> Result<Info<N>> {
+        let mut info = Info {
+            height: self.refresh_root()?.level,
+            ..Info::default()
+        };
+        for level in 1..=info.height {
+            info.inner_pages += self.count_level(level)?;
+        }
+        let mut prefixes = Vec::with_capacity(leaf::capacity::<N>());
+        for table in 0..=design.null_table() {
+            let bits = match table == design.null_table() {
+                true => 0,
+                false => probed_bits(design, usize::from(table)),
+            };
+            let mut runs = Runs::default();
+            let mut walk = Walk::<N>::new(table);
+            while let Some((leaf, from)) = walk.step(self, |block| self.store.read(block))? {
+                prefixes.clear();
+                // What lies before has been counted, on a leaf that was merged into this one since.
+                let entries = (0..leaf::count::<N>(&leaf)).map(|i| leaf::position(&leaf, i));
+                prefixes.extend(
+                    entries
+                        .filter(|entry| *entry >= from)
+                        .map(|entry| (prefix(design, &entry.key, bits), entry.tid)),
+                );
+                drop(leaf);
+                self.store.pause();
+                match prefixes.is_empty() {
+                    true => info.empty_leaves += 1,
+                    false => info.leaf_pages += 1,
+                }
+                // Leaves follow each other in the order of keys, their entries do not.
+                prefixes.sort_unstable();
+                for &(prefix, tid) in &prefixes {
+                    runs.push(prefix, tid);
+                }
+            }
+            runs.end_run();
+            info.add_table(design, table, &runs);
+        }
+        Ok(info)
+    }
+
+    /// The pages on a level.
+    fn count_level(&self, level: u16) -> Result<u64> {
+        let mut walk = Walk::<N>::on_level(level);
+        let mut pages = 0;
+        while let Some((page, _)) = walk.step(self, |block| self.store.read(block))? {
+            drop(page);
+            pages += 1;
+            self.store.pause();
+        }
+        Ok(pages)
+    }
+}
+
+impl<const N: usize> Info<N> {
+    fn add_table(&mut self, design: &Design<N>, table: u16, runs: &Runs) {
+        self.entries += runs.entries;
+        if table == design.null_table() {
+            self.null_rows = runs.entries;
+            return;
+        }
+        if table == 0 {
+            self.rows = runs.entries;
+        }
+        if runs.entries == 0 {
+            return;
+        }
+        self.candidates += runs.squares / runs.entries as f64;
+        let Run {
+            prefix,
+            entries,
+            tid,
+        } = runs.largest;
+        if self.crowd.is_none_or(|largest| entries > largest.entries) {
+            let permutation = &design.tables()[usize::from(table)];
+            let mut key = [0; N];
+            key[0] = prefix.0;
+            key[design.scope_words()] = prefix.1;
+            self.crowd = Some(Crowd {
+                table,
+                entries,
+                mask: permutation.leading_mask(probed_bits(design, usize::from(table))),
+                bits: permutation.restore(&key),
+                tid,
+            });
+        }
+    }
+
+    /// How full the leaves that have an entry are, from 0 to 1; `None` if there are none.
+    pub fn fill(&self) -> Option<f64> {
+        let room = self.leaf_pages * leaf::capacity::<N>() as u64;
+        (room > 0).then(|| self.entries as f64 / room as f64)
+    }
+}
+
+/// The scope of a key, or 0, and its leading bits.
+fn prefix<const N: usize>(design: &Design<N>, key: &Key<N>, bits: u32) -> (u64, u64) {
+    let scope = match design.scope_words() {
+        0 => 0,
+        _ => key[0],
+    };
+    let leading = match bits {
+        0 => 0,
+        _ => key[design.scope_words()] & u64::MAX << (64 - bits),
+    };
+    (scope, leading)
+}

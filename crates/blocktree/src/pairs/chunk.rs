@@ -1,0 +1,271 @@
+//! A part of a table in memory: its entries in the order of their keys, cut into groups.
+
+use crate::key::{Key, Position, Tid};
+use crate::leaf;
+use crate::page::{self, Page};
+use crate::scan::prefix;
+use std::cell::Cell;
+use std::ops::Range;
+
+/// An entry whose row has been looked up: it is replaced by what the caller sees of it.
+const RESOLVED: u64 = 1 << 63;
+/// One whose row the caller does not want.
+const UNWANTED: u64 = 1 << 62;
+
+/// Entries of one scope that follow each other; without scopes, all of a chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// The scope; 0 if there are none.
+    pub scope: u64,
+    /// Leading bits that make its groups.
+    pub bits: u32,
+    /// Its groups.
+    pub groups: Range<usize>,
+    /// Where its part of the directory starts, and how prefixes map to it.
+    directory: usize,
+    shift: u32,
+}
+
+/// Entries whose leading bits agree. It ends where the next one starts.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    prefix: u64,
+    start: u32,
+}
+
+/// Entries of one table, from some leaves of it.
+#[derive(Debug)]
+pub(super) struct Chunk<const N: usize> {
+    /// Words of a key that hold a scope.
+    scope_words: usize,
+    /// Whether of equal keys one is enough.
+    distinct: bool,
+    keys: Vec<Key<N>>,
+    /// Rows in the same order, packed, with what is known of them.
+    rows: Vec<Cell<u64>>,
+    runs: Vec<Run>,
+    groups: Vec<Group>,
+    /// For the high bits of a prefix, the first group that has them or higher ones.
+    directory: Vec<u32>,
+    /// A leaf's entries on their way.
+    incoming: Vec<(Key<N>, u64)>,
+}
+
+/// Bytes that an entry takes at most.
+pub(super) const fn entry_size<const N: usize>() -> usize {
+    size_of::<Key<N>>() + size_of::<u64>() + size_of::<Group>() + 2 * size_of::<u32>()
+}
+
+impl<const N: usize> Chunk<N> {
+    pub fn new(scope_words: usize, distinct: bool) -> Self {
+        Chunk {
+            scope_words,
+            distinct,
+            keys: Vec::new(),
+            rows: Vec::new(),
+            runs: Vec::new(),
+            groups: Vec::new(),
+            directory: Vec::new(),
+            incoming: Vec::new(),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.rows.clear();
+        self.runs.clear();
+        self.groups.clear();
+        self.directory.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn keys(&self) -> &[Key<N>] {
+        &self.keys
+    }
+
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Makes room for another leaf; false: there is no memory.
+    pub fn reserve(&mut self) -> bool {
+        let more = leaf::capacity::<N>();
+        self.incoming.try_reserve(more).is_ok()
+            && self.keys.try_reserve(more).is_ok()
+            && self.rows.try_reserve(more).is_ok()
+    }
+
+    /// Copies what a leaf holds from a position on, of one scope if one is given, without looking at
+    /// it: the leaf is locked. [`Chunk::accept`] does the rest.
+    pub fn copy(&mut self, leaf: &Page, from: &Position<N>, scope: Option<u64>) {
+        debug_assert!(self.incoming.is_empty());
+        // A leaf that has been merged into this one was passed before.
+        let passed = page::low(leaf) < *from;
+        for i in 0..leaf::count::<N>(leaf) {
+            let Position { key, tid, .. } = leaf::position(leaf, i);
+            if scope.is_none_or(|scope| scope == key[0])
+                && !(passed && leaf::position(leaf, i) < *from)
+            {
+                self.incoming.push((key, tid.packed()));
+            }
+        }
+    }
+
+    /// Takes in what was copied, from a leaf to the right of all before.
+    pub fn accept(&mut self) {
+        self.incoming.sort_unstable();
+        for (key, row) in self.incoming.drain(..) {
+            if self.distinct && self.keys.last() == Some(&key) {
+                continue;
+            }
+            self.keys.push(key);
+            self.rows.push(Cell::new(row));
+        }
+    }
+
+    /// Forms groups of entries whose first `bits` bits agree. With `coarser`, of fewer bits where
+    /// groups would hold less than a few entries each: neighbouring groups are then fewer, too.
+    /// False: there is no memory.
+    pub fn form_groups(&mut self, bits: u32, coarser: bool) -> bool {
+        let mut start = 0;
+        while start < self.keys.len() {
+            let scope = self.scope_of(start);
+            let rest = &self.keys[start..];
+            let end = start
+                + if self.scope_words == 0 {
+                    rest.len()
+                } else {
+                    rest.partition_point(|key| key[0] == scope)
+                };
+            let bits = match coarser {
+                true => self.coarser(start..end, bits),
+                false => bits,
+            };
+            if !self.form_run(scope, start..end, bits) {
+                return false;
+            }
+            start = end;
+        }
+        true
+    }
+
+    fn scope_of(&self, entry: usize) -> u64 {
+        match self.scope_words {
+            0 => 0,
+            _ => self.keys[entry][0],
+        }
+    }
+
+    /// The most bits, up to `bits`, that make groups of four entries or more, on average.
+    fn coarser(&self, entries: Range<usize>, bits: u32) -> u32 {
+        const FEWEST: usize = 4;
+        let word = self.scope_words;
+        // How many entries differ from the one before at bit i first.
+        let mut first_differing = [0usize; 65];
+        for pair in self.keys[entries.clone()].windows(2) {
+            first_differing[(pair[0][word] ^ pair[1][word]).leading_zeros() as usize] += 1;
+        }
+        let most = (entries.len() / FEWEST).max(1);
+        let mut groups = 1;
+        (0..bits)
+            .find(|&bit| {
+                groups += first_differing[bit as usize];
+                groups > most
+            })
+            .unwrap_or(bits)
+    }
+
+    fn form_run(&mut self, scope: u64, entries: Range<usize>, bits: u32) -> bool {
+        let word = self.scope_words;
+        let first = self.groups.len();
+        for i in entries {
+            let prefix = prefix(self.keys[i][word], bits);
+            if self.groups.len() == first || self.groups.last().map(|g| g.prefix) != Some(prefix) {
+                if self.groups.try_reserve(1).is_err() {
+                    return false;
+                }
+                self.groups.push(Group {
+                    prefix,
+                    start: i as u32,
+                });
+            }
+        }
+        let groups = &self.groups[first..];
+        let low = groups[0].prefix;
+        let span = groups[groups.len() - 1].prefix - low;
+        let mut shift = 0;
+        while span >> shift >= 2 * groups.len() as u64 {
+            shift += 1;
+        }
+        let directory = self.directory.len();
+        let slots = (span >> shift) as usize + 2;
+        if self.directory.try_reserve(slots).is_err() {
+            return false;
+        }
+        let mut next = 0;
+        for slot in 0..slots as u64 {
+            while next < groups.len() && (groups[next].prefix - low) >> shift < slot {
+                next += 1;
+            }
+            self.directory.push((first + next) as u32);
+        }
+        self.runs.push(Run {
+            scope,
+            bits,
+            groups: first..self.groups.len(),
+            directory,
+            shift,
+        });
+        true
+    }
+
+    pub fn prefix(&self, group: usize) -> u64 {
+        self.groups[group].prefix
+    }
+
+    /// The entries of a group.
+    pub fn entries(&self, group: usize) -> Range<usize> {
+        let end = self.groups.get(group + 1);
+        self.groups[group].start as usize..end.map_or(self.keys.len(), |group| group.start as usize)
+    }
+
+    /// The group of a run that has a prefix.
+    pub fn group(&self, run: &Run, prefix: u64) -> Option<usize> {
+        let low = self.groups[run.groups.start].prefix;
+        let slot = usize::try_from(prefix.checked_sub(low)? >> run.shift).ok()?;
+        if prefix > self.groups[run.groups.end - 1].prefix {
+            return None;
+        }
+        let from = self.directory[run.directory + slot] as usize;
+        let to = self.directory[run.directory + slot + 1] as usize;
+        let groups = &self.groups[from..to];
+        let found = groups.binary_search_by_key(&prefix, |group| group.prefix);
+        Some(from + found.ok()?)
+    }
+
+    /// The row of an entry, as the caller sees it; `None` if it does not want it. The caller is
+    /// asked once.
+    #[inline]
+    pub fn row(&self, entry: usize, resolve: &mut impl FnMut(Tid) -> Option<Tid>) -> Option<Tid> {
+        let cell = &self.rows[entry];
+        let mut row = cell.get();
+        if row & RESOLVED == 0 {
+            row = RESOLVED
+                | match resolve(Tid::from_packed(row)) {
+                    Some(tid) => tid.packed(),
+                    None => UNWANTED,
+                };
+            cell.set(row);
+        }
+        (row & UNWANTED == 0).then(|| Tid::from_packed(row & !RESOLVED))
+    }
+
+    /// Whether an entry's row is known not to be wanted.
+    #[inline]
+    pub fn is_unwanted(&self, entry: usize) -> bool {
+        self.rows[entry].get() & UNWANTED != 0
+    }
+}

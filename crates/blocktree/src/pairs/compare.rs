@@ -1,0 +1,283 @@
+//! Comparing the groups of two chunks, or of one with itself, a piece at a time.
+
+use super::Pair;
+use super::chunk::Chunk;
+use super::plan;
+use crate::design::Design;
+use crate::filter;
+use crate::key::Tid;
+use crate::plan::Probe;
+use crate::store::PageStore;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A step ends when it has given so many pairs, or a little more.
+const BATCH: usize = 1024;
+/// Keys that are compared at once. What they bring at most is added to a batch.
+const PIECE: usize = 4096;
+/// Comparisons between two looks whether to go on at all.
+const PAUSE: usize = 1 << 18;
+
+/// What is compared with what.
+pub(super) struct Sides<'a, const N: usize> {
+    /// The passes up to this one, which is the last.
+    pub probes: &'a [Probe<N>],
+    pub design: &'a Design<N>,
+    pub left: &'a Chunk<N>,
+    pub right: &'a Chunk<N>,
+    /// Whether both sides are the same chunk: then each pair of entries is met once.
+    pub within: bool,
+}
+
+impl<const N: usize> Sides<'_, N> {
+    fn probe(&self) -> &Probe<N> {
+        &self.probes[self.probes.len() - 1]
+    }
+}
+
+/// How far a comparison of two chunks has come.
+#[derive(Debug)]
+pub(super) struct Join {
+    run: usize,
+    /// The group of the left side, within its run.
+    group: usize,
+    /// The next of its neighbours.
+    neighbour: usize,
+    task: Option<Task>,
+}
+
+impl Join {
+    /// From the first group of a run on.
+    pub fn of(run: usize) -> Self {
+        Join {
+            run,
+            group: 0,
+            neighbour: 0,
+            task: None,
+        }
+    }
+}
+
+/// Two groups that are compared.
+#[derive(Debug)]
+struct Task {
+    left: Range<usize>,
+    right: Range<usize>,
+    same: bool,
+    /// How far the entry at the start of `left` has come.
+    at: usize,
+}
+
+/// Compares groups of entries.
+#[derive(Debug)]
+pub(super) struct Compare<const N: usize> {
+    radius: u32,
+    /// Words of keys that are not compared.
+    skipped: usize,
+    distinct: bool,
+    /// By the number of bits of a prefix and in how many of them others may differ, the differences
+    /// to its neighbours.
+    masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
+    found: Vec<u16>,
+    /// Pairs that the step under way has given.
+    given: usize,
+    since_pause: usize,
+}
+
+impl<const N: usize> Compare<N> {
+    /// Comparisons of all but the first words of keys, for pairs within a radius. With `distinct`
+    /// equal keys are no pair.
+    pub fn new(radius: u32, skipped: usize, distinct: bool) -> Self {
+        Compare {
+            radius,
+            skipped,
+            distinct,
+            masks: HashMap::new(),
+            found: Vec::new(),
+            given: 0,
+            since_pause: 0,
+        }
+    }
+
+    /// Begins a batch.
+    pub fn begin(&mut self) {
+        self.given = 0;
+    }
+
+    /// Goes on until a batch is full (false) or everything is compared.
+    pub fn go_on<S: PageStore>(
+        &mut self,
+        join: &mut Join,
+        sides: &Sides<'_, N>,
+        store: &S,
+        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+        give: &mut impl FnMut(Pair<N>),
+    ) -> bool {
+        loop {
+            let Some(task) = &mut join.task else {
+                join.task = self.next_task(join, sides, store);
+                if join.task.is_none() {
+                    return true;
+                }
+                continue;
+            };
+            while !task.left.is_empty() {
+                self.compare_entry(task, sides, resolve, give);
+                self.pause(store);
+                if self.given >= BATCH {
+                    return false;
+                }
+            }
+            join.task = None;
+        }
+    }
+
+    /// Lets the store pause from time to time.
+    #[inline]
+    fn pause<S: PageStore>(&mut self, store: &S) {
+        if self.since_pause >= PAUSE {
+            self.since_pause = 0;
+            store.pause();
+        }
+    }
+
+    /// The next two groups to be compared.
+    fn next_task<S: PageStore>(
+        &mut self,
+        join: &mut Join,
+        sides: &Sides<'_, N>,
+        store: &S,
+    ) -> Option<Task> {
+        loop {
+            self.since_pause += 1;
+            self.pause(store);
+            let run = sides.left.runs().get(join.run)?;
+            if join.group == run.groups.len() {
+                if !sides.within {
+                    return None;
+                }
+                *join = Join::of(join.run + 1);
+                continue;
+            }
+            let group = run.groups.start + join.group;
+            let right_run = match sides.within {
+                true => run,
+                false => &sides.right.runs()[0],
+            };
+            let threshold = sides.probe().threshold;
+            let most = right_run.groups.len();
+            let masks = self.masks.entry((run.bits, threshold)).or_insert_with(|| {
+                // More than a chunk has groups are of no use.
+                plan::masks(run.bits, threshold, 1 << 16).map(Rc::new)
+            });
+            let prefix = sides.left.prefix(group);
+            let neighbour = join.neighbour;
+            join.neighbour += 1;
+            let found = match masks {
+                Some(masks) if masks.len() <= most => {
+                    let Some(mask) = masks.get(neighbour) else {
+                        (join.group, join.neighbour) = (join.group + 1, 0);
+                        continue;
+                    };
+                    match prefix ^ mask {
+                        // Of two groups the lower one meets the other.
+                        other if sides.within && other < prefix => None,
+                        other if sides.within && other == prefix => Some(group),
+                        other => sides.right.group(right_run, other),
+                    }
+                }
+                _ => {
+                    let first = match sides.within {
+                        true => group,
+                        false => right_run.groups.start,
+                    };
+                    let other = first + neighbour;
+                    if other >= right_run.groups.end {
+                        (join.group, join.neighbour) = (join.group + 1, 0);
+                        continue;
+                    }
+                    let differing = (sides.right.prefix(other) ^ prefix).count_ones();
+                    (differing <= threshold).then_some(other)
+                }
+            };
+            if let Some(other) = found {
+                let right = sides.right.entries(other);
+                return Some(Task {
+                    left: sides.left.entries(group),
+                    at: right.start,
+                    right,
+                    same: sides.within && other == group,
+                });
+            }
+        }
+    }
+
+    /// Compares the first entry left in a task with a piece of the other group, and strikes it off
+    /// when it has met all.
+    #[inline]
+    fn compare_entry(
+        &mut self,
+        task: &mut Task,
+        sides: &Sides<'_, N>,
+        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+        give: &mut impl FnMut(Pair<N>),
+    ) {
+        let entry = task.left.start;
+        let from = match task.same {
+            true => task.at.max(entry + 1),
+            false => task.at,
+        };
+        let to = task.right.end.min(from + PIECE);
+        let mut wanted = !sides.left.is_unwanted(entry);
+        if wanted && from < to {
+            self.since_pause += to - from;
+            self.found.clear();
+            let key = &sides.left.keys()[entry];
+            filter::within_keys(
+                &sides.right.keys()[from..to],
+                key,
+                self.skipped,
+                self.radius,
+                &mut self.found,
+            );
+            let (probe, earlier) = (sides.probe(), &sides.probes[..sides.probes.len() - 1]);
+            let table = &sides.design.tables()[usize::from(probe.table)];
+            for &i in &self.found {
+                let other = from + usize::from(i);
+                let other_key = &sides.right.keys()[other];
+                let mut difference = [0; N];
+                let mut distance = 0;
+                for word in self.skipped..N {
+                    difference[word] = key[word] ^ other_key[word];
+                    distance += difference[word].count_ones();
+                }
+                if self.distinct && distance == 0 {
+                    continue;
+                }
+                let difference = table.restore(&difference);
+                if !probe.finds(&difference) || earlier.iter().any(|p| p.finds(&difference)) {
+                    continue;
+                }
+                let Some(row) = sides.left.row(entry, resolve) else {
+                    wanted = false;
+                    break;
+                };
+                if let Some(other_row) = sides.right.row(other, resolve) {
+                    self.given += 1;
+                    give(Pair {
+                        rows: [row, other_row],
+                        fingerprints: [table.restore(key), table.restore(other_key)],
+                        distance,
+                    });
+                }
+            }
+        }
+        if !wanted || to >= task.right.end {
+            task.left.start += 1;
+            task.at = task.right.start;
+        } else {
+            task.at = to;
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! All pairs of rows within a radius, a table at a time.
+//!
+//! A pass reads a table from left to right, once, a chunk at a time: as many leaves as memory is
+//! given for. Rows whose leading bits agree, or nearly, are compared with each other (see
+//! [`plan`]). A pair that reaches over a chunk's end is found by reading on, from the end, those
+//! leaves to the right that hold groups near one of the chunk; at the guaranteed radius that is
+//! the rest of its last group, seldom more than one leaf.
+//!
+//! Each pair is given once, whatever is inserted or split meanwhile: entries of a table have a
+//! fixed order, chunks end where leaves ended when they were read, and such a border stays one.
+//! The lower entry of a pair lies in one chunk, the upper in the same or to its right. Of several
+//! passes that find a pair the first gives it, which the difference of its two keys decides.
+//!
+//! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the table itself as
+//! the set of queries.
+
+mod chunk;
+mod compare;
+mod plan;
+
+use crate::design::Design;
+use crate::key::{Key, Position, Tid};
+use crate::leaf;
+use crate::page::{self, Result};
+use crate::plan::next_within;
+use crate::scan::{Walk, prefix};
+use crate::store::PageStore;
+use crate::tree::Tree;
+use chunk::Chunk;
+use compare::{Compare, Join, Sides};
+pub use plan::PairPlan;
+use std::rc::Rc;
+
+/// Two rows within the radius.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair<const N: usize> {
+    /// Their addresses, as the caller sees them, in no particular order.
+    pub rows: [Tid; 2],
+    /// Their fingerprints, behind their scope.
+    pub fingerprints: [Key<N>; 2],
+    /// How far they are apart, in bits.
+    pub distance: u32,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+enum Phase {
+    /// Read the next chunk.
+    Read,
+    /// Compare its entries with each other.
+    Within(Join),
+    /// Read more leaves to the right of it.
+    ReadOn,
+    /// Compare it with them.
+    Across(Join),
+    /// Nothing: all pairs are given.
+    Done,
+}
+
+/// A search for all pairs under way. It stands on no page between its steps.
+#[derive(Debug)]
+pub struct Pairs<const N: usize> {
+    design: Rc<Design<N>>,
+    plan: PairPlan<N>,
+    /// The pass under way.
+    probe: usize,
+    phase: Phase,
+    /// Where to read on, and up to where has been read; `None` at the table's end.
+    walk: Walk<N>,
+    end: Option<Position<N>>,
+    chunk: Chunk<N>,
+    /// The same for what lies right of the chunk and is compared with it.
+    beyond: Walk<N>,
+    beyond_end: Option<Position<N>>,
+    other: Chunk<N>,
+    /// The prefixes of the chunk's last run: runs of them with the same high bits, so many.
+    cover: Vec<(u64, u32)>,
+    /// Entries of a chunk.
+    capacity: usize,
+    compare: Compare<N>,
+}
+
+impl<const N: usize> Pairs<N> {
+    /// A search that follows a plan with so many bytes of memory, but no less than two leaves take.
+    /// With `distinct` it gives pairs of fingerprints: one row stands for all that have the same,
+    /// and a pair may come twice.
+    pub fn new(design: Rc<Design<N>>, plan: PairPlan<N>, memory: usize, distinct: bool) -> Self {
+        let scope_words = design.scope_words();
+        let leaves = 2 * leaf::capacity::<N>();
+        Pairs {
+            walk: Walk::new(plan.probes[0].table),
+            beyond: Walk::new(0),
+            end: Some(Position::start_of(0)),
+            beyond_end: None,
+            probe: 0,
+            phase: Phase::Read,
+            chunk: Chunk::new(scope_words, distinct),
+            other: Chunk::new(scope_words, distinct),
+            cover: Vec::new(),
+            capacity: (memory / 2 / chunk::entry_size::<N>()).clamp(leaves, 1 << 31),
+            compare: Compare::new(plan.radius, scope_words, distinct),
+            design,
+            plan,
+        }
+    }
+
+    /// Looks on until it has given some pairs. False: these were the last, if there were any.
+    ///
+    /// `resolve` is asked for the rows of pairs, for each entry once: the address under which the
+    /// caller knows the row, or `None` if the row is not to be in any pair.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+        give: &mut impl FnMut(Pair<N>),
+    ) -> Result<bool> {
+        self.compare.begin();
+        loop {
+            match &mut self.phase {
+                Phase::Done => return Ok(false),
+                Phase::Read => {
+                    self.read(tree)?;
+                    self.phase = match self.chunk.len() {
+                        0 => self.next_pass(),
+                        _ => Phase::Within(Join::of(0)),
+                    };
+                }
+                Phase::Within(join) => {
+                    let sides = Sides {
+                        probes: &self.plan.probes[..=self.probe],
+                        design: &self.design,
+                        left: &self.chunk,
+                        right: &self.chunk,
+                        within: true,
+                    };
+                    if !self.compare.go_on(join, &sides, tree.store, resolve, give) {
+                        return Ok(true);
+                    }
+                    self.phase = match self.end {
+                        Some(end) => {
+                            (self.beyond, self.beyond_end) = (self.walk, Some(end));
+                            self.cover();
+                            Phase::ReadOn
+                        }
+                        None => self.next_pass(),
+                    };
+                }
+                Phase::ReadOn => {
+                    self.read_on(tree)?;
+                    self.phase = match self.other.len() {
+                        0 => Phase::Read,
+                        _ => Phase::Across(Join::of(self.chunk.runs().len() - 1)),
+                    };
+                }
+                Phase::Across(join) => {
+                    let sides = Sides {
+                        probes: &self.plan.probes[..=self.probe],
+                        design: &self.design,
+                        left: &self.chunk,
+                        right: &self.other,
+                        within: false,
+                    };
+                    if !self.compare.go_on(join, &sides, tree.store, resolve, give) {
+                        return Ok(true);
+                    }
+                    self.phase = Phase::ReadOn;
+                }
+            }
+        }
+    }
+
+    fn next_pass(&mut self) -> Phase {
+        self.probe += 1;
+        let Some(probe) = self.plan.probes.get(self.probe) else {
+            return Phase::Done;
+        };
+        self.walk = Walk::new(probe.table);
+        self.end = Some(Position::start_of(probe.table));
+        Phase::Read
+    }
+
+    /// Reads leaves into the chunk until it is full or the table ends.
+    fn read<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+        self.chunk.clear();
+        while self.end.is_some() && self.chunk.len() + leaf::capacity::<N>() <= self.capacity {
+            self.end = read_leaf(tree, &mut self.walk, &mut self.chunk, None)?;
+        }
+        let probe = &self.plan.probes[self.probe];
+        if !self.chunk.form_groups(probe.bits, probe.threshold > 0) {
+            tree.store.out_of_memory();
+        }
+        Ok(())
+    }
+
+    /// Reads leaves, right of the chunk, with entries that may be near its last run's.
+    fn read_on<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+        self.other.clear();
+        let Some(run) = self.chunk.runs().last().cloned() else {
+            return Ok(());
+        };
+        let scope = (self.design.scope_words() > 0).then_some(run.scope);
+        while let Some(end) = self.beyond_end
+            && self.other.len() + leaf::capacity::<N>() <= self.capacity
+        {
+            let Some(next) = self.next_needed(&end, run.bits, scope) else {
+                self.beyond_end = None;
+                break;
+            };
+            if next != end {
+                self.beyond = Walk::at(next);
+            }
+            self.beyond_end = read_leaf(tree, &mut self.beyond, &mut self.other, scope)?;
+        }
+        if !self.other.form_groups(run.bits, false) {
+            tree.store.out_of_memory();
+        }
+        Ok(())
+    }
+
+    /// The first position, from one on, where an entry near the chunk's last run may stand.
+    fn next_needed(
+        &self,
+        from: &Position<N>,
+        bits: u32,
+        scope: Option<u64>,
+    ) -> Option<Position<N>> {
+        if scope.is_some_and(|scope| scope != from.key[0]) {
+            return None;
+        }
+        let word = self.design.scope_words();
+        let threshold = self.plan.probes[self.probe].threshold;
+        let first = prefix(from.key[word], bits);
+        let next = (self.cover.iter())
+            .filter_map(|&(value, fixed)| {
+                let free = bits - fixed;
+                let first_value = first.checked_shr(free).unwrap_or(0);
+                let next = next_within(value, fixed, threshold.min(fixed), first_value)?;
+                Some(match next == first_value {
+                    true => first,
+                    false => next << free,
+                })
+            })
+            .min()?;
+        if next == first {
+            return Some(*from);
+        }
+        let mut key = [0; N];
+        key[0] = scope.unwrap_or(0);
+        key[word] = next << (64 - bits);
+        Some(Position::before_key(from.table, key))
+    }
+
+    /// Cuts the prefixes of the chunk's last run into parts that share their high bits.
+    fn cover(&mut self) {
+        self.cover.clear();
+        let Some(run) = self.chunk.runs().last() else {
+            return;
+        };
+        let mut low = u128::from(self.chunk.prefix(run.groups.start));
+        let high = u128::from(self.chunk.prefix(run.groups.end - 1));
+        while low <= high {
+            let mut free = low.trailing_zeros().min(run.bits);
+            while low + (1 << free) - 1 > high {
+                free -= 1;
+            }
+            self.cover.push(((low >> free) as u64, run.bits - free));
+            low += 1 << free;
+        }
+    }
+}
+
+/// Appends the entries of a walk's next leaf. Returns where the leaf ends; `None`: with its table.
+fn read_leaf<S: PageStore, const N: usize>(
+    tree: &Tree<'_, S, N>,
+    walk: &mut Walk<N>,
+    chunk: &mut Chunk<N>,
+    scope: Option<u64>,
+) -> Result<Option<Position<N>>> {
+    if !chunk.reserve() {
+        tree.store.out_of_memory();
+    }
+    tree.store.pause();
+    let Some((leaf, from)) = walk.step(tree, |block| tree.store.read(block))? else {
+        return Ok(None);
+    };
+    chunk.copy(&leaf, &from, scope);
+    let table = page::table(&leaf);
+    let end = page::high::<N>(&leaf).filter(|high| high.table == table);
+    drop(leaf);
+    chunk.accept();
+    Ok(end)
+}
+
+/// All entries of an index's first table in the order of their keys there: rows with equal
+/// fingerprints follow each other.
+#[derive(Debug)]
+pub struct InOrder<const N: usize> {
+    design: Rc<Design<N>>,
+    walk: Walk<N>,
+    leaf: Chunk<N>,
+}
+
+impl<const N: usize> InOrder<N> {
+    /// From the first on.
+    pub fn new(design: Rc<Design<N>>) -> Self {
+        InOrder {
+            walk: Walk::new(0),
+            leaf: Chunk::new(design.scope_words(), false),
+            design,
+        }
+    }
+
+    /// Gives the entries of one more leaf, with their fingerprints behind their scope. False: these
+    /// were the last.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        give: &mut impl FnMut(Key<N>, Tid),
+    ) -> Result<bool> {
+        self.leaf.clear();
+        let end = read_leaf(tree, &mut self.walk, &mut self.leaf, None)?;
+        let table = &self.design.tables()[0];
+        for (entry, key) in self.leaf.keys().iter().enumerate() {
+            if let Some(row) = self.leaf.row(entry, &mut Some) {
+                give(table.restore(key), row);
+            }
+        }
+        Ok(end.is_some())
+    }
+}

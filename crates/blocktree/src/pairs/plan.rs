@@ -1,0 +1,205 @@
+//! Which tables a search for all pairs reads, and which groups of rows it compares in each.
+//!
+//! The principle is that of a query's plan ([`crate::plan`]), but it is paid for once for all rows:
+//! in a table, rows whose first bits agree stand together, and each such group is compared with
+//! itself and, beyond the guaranteed radius, with the groups whose first bits differ a little
+//! (Norouzi, Punjani, Fleet, CVPR 2012, turned from a query into a join). Nothing is looked up from
+//! the root, so that what counts is how many keys are compared.
+
+use crate::design::Design;
+use crate::plan::{Part, Probe, ball, disjoint_parts, exact_tables};
+
+/// What it costs, in nanoseconds, to read an entry into memory and to sort it.
+const READ: f64 = 40.0;
+/// To compare two keys of one word.
+const COMPARE: f64 = 0.25;
+/// To begin to compare a key with another group.
+const VISIT: f64 = 10.0;
+/// To look for a neighbouring group.
+const LOOK_UP: f64 = 6.0;
+
+/// The passes that find all pairs within a radius.
+#[derive(Clone, Debug)]
+pub struct PairPlan<const N: usize> {
+    /// The radius, in bits.
+    pub radius: u32,
+    /// One pass for each: the table, how many leading bits make a group, and in how many of them
+    /// two groups may differ.
+    pub probes: Vec<Probe<N>>,
+    /// What it takes, in nanoseconds, roughly, if fingerprints are spread evenly.
+    pub cost: f64,
+}
+
+impl<const N: usize> PairPlan<N> {
+    /// The cheapest plan for a radius in an index of `rows` rows. Every plan finds the same.
+    pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
+        let radius = radius.min(design.bits());
+        let exact = exact_tables(design, radius).map(|tables| {
+            let pass = |table| Pass {
+                table,
+                bits: design.leading_bits(table).min(64),
+                threshold: 0,
+            };
+            Self::of(design, radius, rows, tables.into_iter().map(pass).collect())
+        });
+        let spread = disjoint_parts(design)
+            .into_iter()
+            .map(|parts| Self::of(design, radius, rows, spread(&parts, radius, rows, N)));
+        let whole = Pass {
+            table: 0,
+            bits: 0,
+            threshold: 0,
+        };
+        let whole = Self::of(design, radius, rows, vec![whole]);
+        exact.into_iter().chain(spread).fold(
+            whole,
+            |best, plan| {
+                if plan.cost < best.cost { plan } else { best }
+            },
+        )
+    }
+
+    fn of(design: &Design<N>, radius: u32, rows: f64, passes: Vec<Pass>) -> Self {
+        PairPlan {
+            radius,
+            cost: passes.iter().map(|pass| pass.cost(rows, N)).sum(),
+            probes: (passes.iter())
+                .map(|pass| Probe::new(design, pass.table, pass.bits, pass.threshold))
+                .collect(),
+        }
+    }
+}
+
+/// One pass over a table.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    table: usize,
+    bits: u32,
+    threshold: u32,
+}
+
+impl Pass {
+    fn cost(&self, rows: f64, words: usize) -> f64 {
+        let all = f64::from(self.bits).exp2();
+        // Each two groups meet once.
+        let neighbours = (1.0 + ball(f64::from(self.bits), self.threshold)) / 2.0;
+        let groups = rows.min(all);
+        let met = (groups / all).max(1.0 / neighbours).min(1.0);
+        READ * rows
+            + LOOK_UP * groups * neighbours.min(groups)
+            + VISIT * rows * neighbours.min(groups) * met
+            + COMPARE * words as f64 * rows * (rows / all) * neighbours
+    }
+
+    /// The pass over the leading bits of a part, or fewer of them, that costs least.
+    fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Self {
+        let pass = |bits| Pass {
+            table: part.table,
+            bits,
+            threshold,
+        };
+        (0..=part.bits.min(64))
+            .rev()
+            .map(pass)
+            .fold(pass(part.bits.min(64)), |best, pass| {
+                match pass.cost(rows, words) < best.cost(rows, words) {
+                    true => pass,
+                    false => best,
+                }
+            })
+    }
+}
+
+/// Shares out `radius + 1` thresholds among parts, each where it adds the least to the cost.
+fn spread(parts: &[Part], radius: u32, rows: f64, words: usize) -> Vec<Pass> {
+    let mut passes: Vec<Option<Pass>> = vec![None; parts.len()];
+    for _ in 0..=radius {
+        let raised = |i: usize| {
+            let threshold = passes[i].map_or(0, |pass| pass.threshold + 1);
+            let pass = Pass::best(&parts[i], threshold, rows, words);
+            let before = passes[i].map_or(0.0, |pass| pass.cost(rows, words));
+            (i, pass, pass.cost(rows, words) - before)
+        };
+        let cheapest = (0..parts.len())
+            .map(raised)
+            .min_by(|(_, _, a), (_, _, b)| a.total_cmp(b));
+        if let Some((i, pass, _)) = cheapest {
+            passes[i] = Some(pass);
+        }
+    }
+    passes.into_iter().flatten().collect()
+}
+
+/// All words of `bits` bits with at most `threshold` ones, 0 first; `None` if there are more than
+/// `most`.
+pub(super) fn masks(bits: u32, threshold: u32, most: usize) -> Option<Vec<u64>> {
+    if ball(f64::from(bits), threshold) > most as f64 {
+        return None;
+    }
+    let mut masks = vec![0u64];
+    let mut last = 0..1;
+    for _ in 0..threshold.min(bits) {
+        // One more bit, above the highest of each.
+        for i in last.clone() {
+            let mask = masks[i];
+            let above = 64 - mask.leading_zeros();
+            masks.extend((above..bits).map(|bit| mask | 1 << bit));
+        }
+        last = last.end..masks.len();
+    }
+    Some(masks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn some_pass_finds_whatever_lies_within_the_radius(
+            distance in 0..=6u32, more in 1..=3u32, radius in 0..=64u32,
+            rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9]),
+            difference in prop::collection::vec(0..64u32, 0..200),
+        ) {
+            let Ok(design) = Design::<1>::new(distance, distance + more) else { return Ok(()) };
+            let plan = PairPlan::new(&design, radius, rows);
+            let mut bits = 0u64;
+            for &bit in &difference {
+                if bits.count_ones() < radius {
+                    bits |= 1 << bit;
+                }
+            }
+            prop_assert!(plan.probes.iter().any(|probe| probe.finds(&[bits])));
+        }
+
+        #[test]
+        fn masks_are_all_words_with_few_ones(bits in 0..11u32, threshold in 0..12u32) {
+            let mut masks = masks(bits, threshold, usize::MAX).unwrap();
+            prop_assert_eq!(masks[0], 0);
+            masks.sort_unstable();
+            let expected: Vec<u64> =
+                (0..1u64 << bits).filter(|word| word.count_ones() <= threshold).collect();
+            prop_assert_eq!(masks, expected);
+        }
+    }
+
+    #[test]
+    fn the_guaranteed_radius_takes_the_tables_as_they_are() {
+        let design = Design::<1>::new(3, 4).unwrap();
+        let plan = PairPlan::new(&design, 3, 1e7);
+        assert_eq!(plan.probes.len(), 4);
+        assert!(plan.probes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
+    }
+
+    #[test]
+    fn a_wide_radius_costs_far_less_than_comparing_all() {
+        let design = Design::<1>::new(3, 4).unwrap();
+        let all = |rows: f64| COMPARE * rows * rows / 2.0;
+        assert!(PairPlan::new(&design, 8, 1e6).cost * 20.0 < all(1e6));
+        assert!(PairPlan::new(&design, 12, 1e7).cost * 20.0 < all(1e7));
+        // And never more than a little beyond it.
+        let widest = PairPlan::new(&design, 64, 1e6);
+        assert_eq!((widest.probes.len(), widest.probes[0].bits), (1, 0));
+    }
+}

@@ -1,0 +1,348 @@
+//! All pairs, against comparing every row with every other.
+use crate::model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::build::Fill;
+use neardup_blocktree::design::Design;
+use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::pairs::{InOrder, Pair, PairPlan, Pairs};
+use neardup_blocktree::tree::Tree;
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+
+type Found = Vec<(Tid, Tid, u32)>;
+
+/// The pairs of a step-wise search, each with its lower row first, sorted.
+fn found<const N: usize>(pairs: &[Pair<N>]) -> Found {
+    let mut found: Found = (pairs.iter())
+        .map(|pair| {
+            let [a, b] = pair.rows;
+            (a.min(b), a.max(b), pair.distance)
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+fn search<const N: usize>(
+    index: &Index<N>,
+    radius: u32,
+    rows: f64,
+    memory: usize,
+    resolve: impl Fn(Tid) -> Option<Tid>,
+) -> Vec<Pair<N>> {
+    let plan = PairPlan::new(&index.design, radius, rows);
+    let mut pairs = Pairs::new(index.design.clone(), plan, memory, false);
+    let (tree, mut all) = (index.tree(), Vec::new());
+    loop {
+        let before = all.len();
+        let mut resolve = |tid| resolve(tid);
+        let more = (pairs.step(&tree, &mut resolve, &mut |pair| all.push(pair))).unwrap();
+        assert!(
+            all.len() - before < 6_000,
+            "a step gives no more than a batch"
+        );
+        if !more {
+            return all;
+        }
+    }
+}
+
+fn expected<const N: usize>(model: &Model<N>, radius: u32, scope_words: usize) -> Found {
+    let rows: Vec<(Tid, Key<N>)> = (model.iter())
+        .filter_map(|(tid, key)| Some((*tid, (*key)?)))
+        .collect();
+    let mut pairs = Vec::new();
+    for (i, (tid, key)) in rows.iter().enumerate() {
+        for (other_tid, other) in &rows[i + 1..] {
+            let distance = distance(key, other, scope_words);
+            if distance <= radius && key[..scope_words] == other[..scope_words] {
+                pairs.push((*tid, *other_tid, distance));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+fn assert_pairs<const N: usize>(design: Design<N>, seed: u64, count: u32, scopes: u64) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let scope_words = design.scope_words();
+    let mut model = random_rows::<N>(&mut rng, count);
+    if scope_words > 0 {
+        for key in model.values_mut().flatten() {
+            key[0] = rng.random_range(0..scopes) << rng.random_range(0..2);
+        }
+    }
+    let index = Index::build(design, &model, 1 << 20);
+    for _ in 0..4 {
+        let radius = match rng.random_range(0..4) {
+            0 => index.design.distance(),
+            1 => rng.random_range(0..=index.design.distance()),
+            2 => rng.random_range(0..20),
+            _ => rng.random_range(0..80 * N as u32),
+        };
+        // Whatever the estimate of the number of rows and the memory, the answer is the same.
+        let rows = [1.0, 1e3, 1e5, 1e7, 1e10][rng.random_range(0..5)];
+        let memory = [0, 100_000, 1 << 22][rng.random_range(0..3)];
+        let pairs = search(&index, radius, rows, memory, Some);
+        for pair in &pairs {
+            let key = |row: usize| model[&pair.rows[row]];
+            assert_eq!([key(0), key(1)], pair.fingerprints.map(Some));
+        }
+        let expected = expected(&model, radius, scope_words);
+        assert!(
+            found(&pairs) == expected,
+            "radius {radius}, rows {rows}, memory {memory}: {} of {} pairs",
+            pairs.len(),
+            expected.len()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn narrow_keys(
+        design in super::any_design::<1>(), seed: u64, count in 0..1500u32,
+    ) {
+        assert_pairs(design, seed, count, 0);
+    }
+
+    #[test]
+    fn wide_keys(design in super::any_design::<4>(), seed: u64, count in 0..800u32) {
+        assert_pairs(design, seed, count, 0);
+    }
+
+    #[test]
+    fn within_scopes(
+        (distance, more) in (0..=3u32, 1..=2u32), seed: u64, count in 0..1000u32,
+        scopes in prop::sample::select(vec![1, 2, 40, 3000]),
+    ) {
+        let design = Design::<2>::in_scope(true, distance, distance + more).unwrap();
+        assert_pairs(design, seed, count, scopes);
+    }
+}
+
+/// Keys of which many share their first bits, so that groups span leaves and chunks.
+fn crowded(rng: &mut StdRng, count: u32) -> Model<1> {
+    let centers: Vec<u64> = (0..5).map(|_| rng.random()).collect();
+    (0..count)
+        .map(|i| {
+            let tid = Tid {
+                block: i,
+                offset: 1,
+            };
+            let center = centers[rng.random_range(0..centers.len())];
+            let key = center ^ (rng.random::<u64>() & rng.random::<u64>() & 0xffff_ffff_0000_ff00);
+            (tid, Some([key]))
+        })
+        .collect()
+}
+
+#[test]
+fn groups_that_span_chunks() {
+    let mut rng = StdRng::seed_from_u64(21);
+    let model = crowded(&mut rng, 12_000);
+    for (distance, blocks) in [(3, 4), (2, 4), (1, 2)] {
+        let index = Index::build(Design::new(distance, blocks).unwrap(), &model, 1 << 20);
+        for radius in [3, 5, 9] {
+            let expected = expected(&model, radius, 0);
+            assert!(expected.len() > 100);
+            for memory in [0, 1 << 16, 1 << 24] {
+                let pairs = search(&index, radius, 12e3, memory, Some);
+                assert!(
+                    found(&pairs) == expected,
+                    "{distance} {blocks} {radius} {memory}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_not_wanted_are_asked_for_once_in_a_pass_and_in_no_pair() {
+    let mut rng = StdRng::seed_from_u64(22);
+    let model = crowded(&mut rng, 3_000);
+    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 20);
+    let alive: Model<1> = (model.iter())
+        .filter(|(tid, _)| tid.block % 3 != 0)
+        .map(|(tid, key)| (*tid, *key))
+        .collect();
+    let asked = std::cell::RefCell::new(std::collections::HashMap::new());
+    let moved = |tid: Tid| {
+        *asked.borrow_mut().entry(tid).or_insert(0) += 1;
+        (tid.block % 3 != 0).then_some(Tid { offset: 7, ..tid })
+    };
+    let pairs = search(&index, 3, 3e3, 1 << 22, moved);
+    let mut expected = expected(&alive, 3, 0);
+    (expected.iter_mut()).for_each(|(a, b, _)| (a.offset, b.offset) = (7, 7));
+    assert!(!expected.is_empty() && found(&pairs) == expected);
+    assert!(asked.borrow().values().all(|&times| times <= 4));
+}
+
+#[test]
+fn distinct_fingerprints_meet_though_their_rows_are_many() {
+    let mut rng = StdRng::seed_from_u64(23);
+    let centre: u64 = rng.random();
+    // 100,000 rows have one fingerprint: 5,000 million pairs, were they looked at one by one.
+    let mut model: Model<1> = (0..100_000)
+        .map(|i| {
+            (
+                Tid {
+                    block: i,
+                    offset: 1,
+                },
+                Some([centre]),
+            )
+        })
+        .collect();
+    for i in 0..500 {
+        let key = [centre ^ (1 << rng.random_range(0..64)) ^ (1 << rng.random_range(0..64))];
+        model.insert(
+            Tid {
+                block: i,
+                offset: 2,
+            },
+            Some(key),
+        );
+    }
+    let keys: BTreeSet<u64> = model.values().flatten().map(|key| key[0]).collect();
+    let expected: BTreeSet<(u64, u64)> = (keys.iter())
+        .flat_map(|a| keys.range(a + 1..).map(move |b| (*a, *b)))
+        .filter(|(a, b)| (a ^ b).count_ones() <= 3)
+        .collect();
+    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    for memory in [0, 1 << 22] {
+        let plan = PairPlan::new(&index.design, 3, 1e5);
+        let mut pairs = Pairs::new(index.design.clone(), plan, memory, true);
+        let (tree, mut found, mut given) = (index.tree(), BTreeSet::new(), 0);
+        let mut give = |pair: Pair<1>| {
+            let [[a], [b]] = pair.fingerprints;
+            found.insert((a.min(b), a.max(b)));
+            given += 1;
+        };
+        while pairs.step(&tree, &mut Some, &mut give).unwrap() {}
+        assert!(found == expected);
+        assert!(given < 4 * expected.len(), "{given} of {}", expected.len());
+    }
+}
+
+#[test]
+fn pairs_of_equal_rows_stream() {
+    let model: Model<1> = (0..100_000)
+        .map(|i| {
+            (
+                Tid {
+                    block: i,
+                    offset: 1,
+                },
+                Some([7]),
+            )
+        })
+        .collect();
+    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    let plan = PairPlan::new(&index.design, 3, 1e5);
+    let mut pairs = Pairs::new(index.design.clone(), plan, 1 << 22, false);
+    let (tree, mut given) = (index.tree(), 0);
+    for _ in 0..50 {
+        assert!(pairs.step(&tree, &mut Some, &mut |_| given += 1).unwrap());
+    }
+    assert!((50 * 1_024..50 * 6_000).contains(&given));
+}
+
+#[test]
+fn each_pair_once_while_others_insert_and_vacuum() {
+    let mut rng = StdRng::seed_from_u64(24);
+    let model = random_rows::<16>(&mut rng, 1_200);
+    for radius in [1, 30] {
+        let index = Index::build(Design::<16>::new(1, 3).unwrap(), &model, 1 << 20);
+        let expected = expected(&model, radius, 0);
+        assert!(expected.len() > 50);
+        let (store, meta) = (&index.store, index.meta);
+        std::thread::scope(|scope| {
+            for thread in 0..2u64 {
+                let model = &model;
+                scope.spawn(move || {
+                    let design = Design::<16>::new(1, 3).unwrap();
+                    let mut rng = StdRng::seed_from_u64(thread);
+                    let known: Vec<Key<16>> = model.values().flatten().copied().collect();
+                    let tree = Tree::new(store, meta.root);
+                    for i in 0..2_000 {
+                        let tid = Tid {
+                            block: 1_000_000 * (thread as u32 + 1) + i,
+                            offset: 1,
+                        };
+                        let key = some_key(&mut rng, &known);
+                        for (table, permutation) in design.tables().iter().enumerate() {
+                            let key = permutation.permute(&key);
+                            let table = table as u16;
+                            tree.insert(&Position { table, key, tid }).unwrap();
+                        }
+                    }
+                });
+            }
+            scope.spawn(move || {
+                let tree = Tree::<_, 16>::new(store, meta.root);
+                let null_table = Design::<16>::new(1, 3).unwrap().null_table();
+                for _ in 0..20 {
+                    // Merges pages that the inserters have split, and are splitting.
+                    let dead = |tid: Tid| tid.block > 1_000_000;
+                    tree.vacuum(null_table, Fill::default(), dead).unwrap();
+                }
+            });
+            for round in 0..6 {
+                let (rows, memory) = ([1.0, 1e4, 1e8][round % 3], [0, 1 << 21][round % 2]);
+                // What others insert is not seen, as by a snapshot.
+                let seen = |tid: Tid| (tid.block < 1_000_000).then_some(tid);
+                let pairs = search(&index, radius, rows, memory, seen);
+                assert!(found(&pairs) == expected, "radius {radius}, round {round}");
+            }
+        });
+    }
+}
+
+#[test]
+fn damage_is_an_error() {
+    let mut rng = StdRng::seed_from_u64(25);
+    let model = random_rows::<1>(&mut rng, 3_000);
+    let index = Index::build(Design::new(2, 3).unwrap(), &model, 1 << 20);
+    for block in 1..index.store.blocks() {
+        // No page's kind.
+        index
+            .store
+            .damage(block, neardup_blocktree::page::PAGE_SIZE - 2, &[0, 0]);
+    }
+    let plan = PairPlan::new(&index.design, 2, 3e3);
+    let mut pairs = Pairs::new(index.design.clone(), plan, 0, false);
+    assert!(pairs.step(&index.tree(), &mut Some, &mut |_| ()).is_err());
+}
+
+#[test]
+fn rows_with_equal_fingerprints_follow_each_other() {
+    let mut rng = StdRng::seed_from_u64(26);
+    let model = crowded(&mut rng, 5_000);
+    let mut rows = model.clone();
+    rows.extend((0..2_000).map(|i| {
+        (
+            Tid {
+                block: i,
+                offset: 9,
+            },
+            Some([i as u64 % 3]),
+        )
+    }));
+    let index = Index::build(Design::new(2, 4).unwrap(), &rows, 1 << 20);
+    let (tree, mut given) = (index.tree(), Vec::new());
+    let mut walk = InOrder::new(index.design.clone());
+    while walk
+        .step(&tree, &mut |key, tid| given.push((key, tid)))
+        .unwrap()
+    {}
+    let table = &index.design.tables()[0];
+    assert!(given.is_sorted_by_key(|(key, tid)| (table.permute(key), *tid)));
+    given.sort_unstable_by_key(|(_, tid)| *tid);
+    let expected: Vec<_> = rows.iter().map(|(tid, key)| (key.unwrap(), *tid)).collect();
+    assert!(given == expected);
+}

@@ -1,0 +1,53 @@
+//! Where a server's socket stands.
+use crate::OsUser;
+use anyhow::{Result, ensure};
+use std::path::{Path, PathBuf};
+
+/// The longest path of a socket that every system takes (`sun_path` has 104 to 108 bytes).
+const LONGEST_SOCKET: usize = 103;
+
+/// The socket stands in the server's folder, which nobody but the server's user can enter: every
+/// connection is trusted. Where that path is too long for a socket it gets a folder elsewhere.
+#[derive(Debug)]
+pub(crate) enum SocketDir {
+    Home(PathBuf),
+    Short(tempfile::TempDir),
+}
+
+impl SocketDir {
+    pub(crate) fn make(home: &Path, user: &OsUser) -> Result<Self> {
+        if home.as_os_str().len() + "/.s.PGSQL.65535".len() <= LONGEST_SOCKET {
+            return Ok(Self::Home(home.to_owned()));
+        }
+        let dir = tempfile::Builder::new().prefix("pg-").tempdir()?;
+        user.private_dir(dir.path())?;
+        ensure!(
+            dir.path().as_os_str().len() + "/.s.PGSQL.65535".len() <= LONGEST_SOCKET,
+            "the path {} is too long for a socket; set TMPDIR to a short one",
+            dir.path().display()
+        );
+        Ok(Self::Short(dir))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Home(path) => path,
+            Self::Short(dir) => dir.path(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_gets_a_short_socket() {
+        let user = OsUser::named("").unwrap();
+        let short = SocketDir::make(Path::new("/srv/data"), &user).unwrap();
+        assert_eq!(short.path(), Path::new("/srv/data"));
+        let long = PathBuf::from(format!("/srv/{}", "x".repeat(LONGEST_SOCKET)));
+        let dir = SocketDir::make(&long, &user).unwrap();
+        assert!(dir.path().as_os_str().len() < LONGEST_SOCKET - 15);
+    }
+}

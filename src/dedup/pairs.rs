@@ -1,0 +1,235 @@
+//! `neardup_pairs`: all pairs of a table's rows within a distance.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::pairs::{PairPlan, Pairs};
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::scope::ScopeColumns;
+use crate::am::bands;
+use crate::am::keys::with_words;
+use crate::am::state::{Index, name, words_of};
+use crate::pg::call::{Call, export};
+use crate::pg::compat;
+use crate::pg::errors::UserError;
+use crate::pg::relation::LockedIndex;
+use crate::pg::set::Set;
+use crate::storage::rows::{IndexedRows, note_read};
+
+export! {
+    guarded "neardup_pairs" => pairs;
+}
+
+/// `neardup_pairs(index, distance)`.
+fn pairs(call: &mut Call) -> pg_sys::Datum {
+    call.return_set(|call| {
+        let distance = distance_argument(call.arg(1).value() as i32);
+        PairSet::new(pg_sys::Oid::from(call.arg(0).value() as u32), distance)
+    })
+}
+
+/// A distance that a caller passes; an error if it is below zero.
+pub fn distance_argument(distance: i32) -> u32 {
+    u32::try_from(distance).unwrap_or_else(|_| {
+        UserError::invalid_parameter("distance must not be negative")
+            .detail(format!("It is {distance}."))
+            .raise()
+    })
+}
+
+/// `work_mem` in bytes.
+pub fn work_memory() -> usize {
+    // SAFETY: a variable of the server's.
+    unsafe { pg_sys::work_mem as usize * 1024 }
+}
+
+/// Two rows and their distance.
+#[derive(Clone, Copy)]
+struct Found {
+    rows: [Tid; 2],
+    distance: u32,
+}
+
+/// Pairs on their way to the server.
+pub struct PairSet {
+    index: pg_sys::Oid,
+    /// The index's file when the search began.
+    file: u32,
+    search: Box<dyn Search>,
+    /// Found and not yet given.
+    ready: Vec<Found>,
+    /// What the row given last points to.
+    pointers: [pg_sys::ItemPointerData; 2],
+}
+
+impl PairSet {
+    /// All pairs within a distance in an index, which the caller must be allowed to read.
+    pub fn new(oid: pg_sys::Oid, distance: u32) -> Self {
+        let relations = LockedIndex::open_for_reading(oid);
+        // SAFETY: the relations are open.
+        unsafe {
+            bands::refuse(relations.index());
+            note_read(relations.index());
+            let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
+                let index = Index::<N>::open(relations.index());
+                let plan = PairPlan::new(&index.design, distance, index.rows());
+                Box::new(Pairs::<N>::new(index.design.clone(), plan, work_memory(), false))
+            });
+            PairSet {
+                index: oid,
+                file: compat::file_number(relations.index()),
+                search,
+                ready: Vec::new(),
+                pointers: Default::default(),
+            }
+        }
+    }
+
+    /// Gives all pairs that are left, within one query.
+    pub fn for_each(&mut self, mut give: impl FnMut([Tid; 2], u32)) {
+        loop {
+            self.fill();
+            if self.ready.is_empty() {
+                return;
+            }
+            for found in self.ready.drain(..) {
+                give(found.rows, found.distance);
+            }
+        }
+    }
+
+    /// Looks for more pairs, to the end if need be.
+    fn fill(&mut self) {
+        let relations = LockedIndex::reopen(self.index);
+        // SAFETY: the relations are open to the end of the function.
+        unsafe {
+            check_file(&relations, self.file);
+            while self.ready.is_empty() && self.search.step(&relations, &mut self.ready) {}
+        }
+    }
+}
+
+/// Raises an error if an index has been rebuilt since a search of it began.
+///
+/// # Safety
+/// The relations are open.
+pub unsafe fn check_file(relations: &LockedIndex, file: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if compat::file_number(relations.index()) != file {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "index {} was rebuilt while it was being read",
+                    name(relations.index())
+                ),
+            )
+            .hint("Run the query again.")
+            .raise();
+        }
+    }
+}
+
+impl Set for PairSet {
+    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
+        if self.ready.is_empty() {
+            self.fill();
+        }
+        let Some(found) = self.ready.pop() else {
+            return false;
+        };
+        for (pointer, tid) in self.pointers.iter_mut().zip(found.rows) {
+            pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
+            columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
+        }
+        columns.push(Some(pg_sys::Datum::from(found.distance as i32)));
+        true
+    }
+}
+
+/// A search for pairs, for whatever width of keys.
+trait Search {
+    /// Appends some pairs; false: these were the last.
+    ///
+    /// # Safety
+    /// The relations are open.
+    unsafe fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool;
+}
+
+impl<const N: usize> Search for Pairs<N> {
+    unsafe fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool {
+        // SAFETY: the caller's promise; nothing of this outlives the relations.
+        unsafe {
+            let index = Index::<N>::open(relations.index());
+            let tree = index.tree();
+            let mut rows = IndexedRows::new(relations.table());
+            let scope = ScopeColumns::of(relations.index(), &index.layout);
+            let mut entries = Vec::new();
+            let more = index.sound(match scope {
+                None => {
+                    let mut resolve = |entry| rows.find(entry);
+                    Pairs::step(self, &tree, &mut resolve, &mut |pair| {
+                        found.push(in_order(pair.rows, pair.distance));
+                    })
+                }
+                Some(_) => {
+                    // Rows are looked at in pairs, below, by the addresses of their entries.
+                    let mut resolve = |entry| rows.find(entry).map(|_| entry);
+                    Pairs::step(self, &tree, &mut resolve, &mut |pair| {
+                        entries.push((pair.rows, pair.distance));
+                    })
+                }
+            });
+            if let Some(scope) = scope {
+                keep_within_scope(&scope, &mut rows, &entries, found);
+            }
+            more
+        }
+    }
+}
+
+/// A pair with its lower address first.
+fn in_order([a, b]: [Tid; 2], distance: u32) -> Found {
+    Found {
+        rows: [a.min(b), a.max(b)],
+        distance,
+    }
+}
+
+/// Appends the pairs whose rows are of one scope.
+///
+/// # Safety
+/// The scope is that of the index whose entries these are, and the rows are of its table.
+unsafe fn keep_within_scope(
+    scope: &ScopeColumns,
+    rows: &mut IndexedRows,
+    pairs: &[([Tid; 2], u32)],
+    found: &mut Vec<Found>,
+) {
+    // SAFETY: the caller's promise; copied values go with the context.
+    unsafe {
+        let context = compat::small_context(c"neardup scopes");
+        let outer = pg_sys::MemoryContextSwitchTo(context);
+        let mut last = None;
+        for &([a, b], distance) in pairs {
+            pgrx::check_for_interrupts!();
+            // The first row of a pair is often that of the pair before.
+            let (seen, values) = match last.take() {
+                Some((entry, seen, values)) if entry == a => (seen, values),
+                _ => {
+                    pg_sys::MemoryContextReset(context);
+                    let seen = rows.find(a);
+                    (seen, seen.and_then(|_| scope.values(rows.slot())))
+                }
+            };
+            if let (Some(seen), Some(values)) = (seen, &values)
+                && let Some(other) = rows.find(b)
+                && let Some(other_values) = scope.values(rows.slot())
+                && scope.equal(values, &other_values)
+            {
+                found.push(in_order([seen, other], distance));
+            }
+            last = Some((a, seen, values));
+        }
+        pg_sys::MemoryContextSwitchTo(outer);
+        pg_sys::MemoryContextDelete(context);
+    }
+}

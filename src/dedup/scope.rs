@@ -1,0 +1,126 @@
+//! Whether rows are of one scope. An index keeps only a hash of a scope's columns, and different
+//! values may have the same (of `bigint`, whose halves are folded together, 1 and 4294967296 do).
+use pgrx::pg_sys;
+
+use crate::am::keys::Layout;
+use crate::am::validate;
+
+unsafe extern "C-unwind" {
+    /// Not among pgrx's bindings (utils/datum.h).
+    fn datumCopy(value: pg_sys::Datum, by_value: bool, length: core::ffi::c_int) -> pg_sys::Datum;
+}
+
+/// The columns of an index's scope, of which values can be taken from rows and compared.
+pub struct ScopeColumns {
+    index: pg_sys::Relation,
+    info: *mut pg_sys::IndexInfo,
+    state: *mut pg_sys::EState,
+    /// The function behind `=`, and the collation, of each column.
+    equal: Vec<(pg_sys::Oid, pg_sys::Oid)>,
+}
+
+/// The values of a scope, in the memory that was current when they were taken.
+pub type Values = Vec<pg_sys::Datum>;
+
+impl ScopeColumns {
+    /// The scope of an index; `None` if it has none.
+    ///
+    /// # Safety
+    /// The index is open as long as the result lives.
+    pub unsafe fn of(index: pg_sys::Relation, layout: &Layout) -> Option<Self> {
+        if layout.scope_columns == 0 {
+            return None;
+        }
+        // SAFETY: the caller's promise; an index has as many operator families as columns.
+        unsafe {
+            let equal = (0..layout.scope_columns).map(|column| {
+                let family = *(*index).rd_opfamily.add(column);
+                let input = *(*index).rd_opcintype.add(column);
+                let operator =
+                    pg_sys::get_opfamily_member(family, input, input, validate::EQUAL as i16);
+                let collation = *(*index).rd_indcollation.add(column);
+                (pg_sys::get_opcode(operator), collation)
+            });
+            Some(ScopeColumns {
+                index,
+                equal: equal.collect(),
+                info: pg_sys::BuildIndexInfo(index),
+                state: pg_sys::CreateExecutorState(),
+            })
+        }
+    }
+
+    /// The values of a row, copied; `None` if one is NULL, which equals nothing.
+    ///
+    /// # Safety
+    /// The slot holds a row of the index's table.
+    pub unsafe fn values(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<Values> {
+        let columns = pg_sys::INDEX_MAX_KEYS as usize;
+        let mut values = vec![pg_sys::Datum::from(0); columns];
+        let mut nulls = vec![true; columns];
+        // SAFETY: the caller's promise; there is room for all columns that an index can have.
+        unsafe {
+            let context = (*self.state).es_per_tuple_exprcontext;
+            let context = match context.is_null() {
+                true => pg_sys::MakePerTupleExprContext(self.state),
+                false => context,
+            };
+            (*context).ecxt_scantuple = slot;
+            pg_sys::FormIndexDatum(
+                self.info,
+                slot,
+                self.state,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            let taken: Option<Values> = (0..self.equal.len())
+                .map(|column| (!nulls[column]).then_some(values[column]))
+                .collect();
+            let taken = taken.map(|values| self.copy(&values));
+            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
+            taken
+        }
+    }
+
+    /// The same values in the current memory context.
+    ///
+    /// # Safety
+    /// They were taken by [`ScopeColumns::values`], from memory that is still there.
+    pub unsafe fn copy(&self, values: &Values) -> Values {
+        let copy = |(column, &value): (usize, &pg_sys::Datum)| {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let attribute = crate::am::keys::attribute(self.index, column);
+                let (by_value, length) = (attribute.attbyval, i32::from(attribute.attlen));
+                pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
+                    datumCopy(value, by_value, length)
+                })
+            }
+        };
+        values.iter().enumerate().map(copy).collect()
+    }
+
+    /// Whether two scopes are the same.
+    ///
+    /// # Safety
+    /// Both were taken by [`ScopeColumns::values`], from memory that is still there.
+    pub unsafe fn equal(&self, a: &Values, b: &Values) -> bool {
+        self.equal
+            .iter()
+            .zip(a)
+            .zip(b)
+            .all(|((&(function, collation), &a), &b)| {
+                // SAFETY: the function is that of the `=` of the column's type.
+                unsafe { pg_sys::OidFunctionCall2Coll(function, collation, a, b).value() != 0 }
+            })
+    }
+}
+
+impl Drop for ScopeColumns {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: made by us.
+            unsafe { pg_sys::FreeExecutorState(self.state) }
+        }
+    }
+}

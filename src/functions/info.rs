@@ -1,0 +1,125 @@
+//! Looking inside an index, to see what it costs and whether its keys crowd: `neardup_index_info`.
+use neardup_blocktree::info::{Crowd, Info};
+use neardup_blocktree::key::Key;
+use neardup_blocktree::page::PAGE_SIZE;
+use neardup_blocktree::plan::probed_bits;
+use pgrx::pg_sys;
+
+use crate::am::bands;
+use crate::am::keys::with_words;
+use crate::am::state::{Index, words_of};
+use crate::pg::call::{Call, export};
+use crate::pg::relation::LockedIndex;
+use crate::pg::varlena;
+use crate::storage::pages::IndexPages;
+
+export! {
+    guarded "neardup_index_info" => index_info;
+}
+
+/// `neardup_index_info(index)`: what an index is, what it takes, and how its keys are spread. Reads
+/// every page, and keeps out nobody who reads or writes rows.
+fn index_info(call: &mut Call) -> pg_sys::Datum {
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: the server passes an OID; what it names is checked and stays locked and open until
+    // the end of this function.
+    unsafe {
+        let relations = LockedIndex::open(pg_sys::Oid::from(call.arg(0).value() as u32), lock);
+        bands::refuse(relations.index());
+        let row = with_words!(words_of(relations.index()), N => {
+            let pages = IndexPages::for_one_pass(relations.index());
+            describe(&Index::<N>::with_pages(relations.index(), pages))
+        });
+        call.return_record(&row)
+    }
+}
+
+/// A column's value; `None` for NULL.
+type Column = Option<pg_sys::Datum>;
+
+/// The row, as the SQL script declares it.
+fn describe<const N: usize>(index: &Index<N>) -> [Column; 23] {
+    let design = &index.design;
+    let info = index.sound(index.tree().measure(design));
+    let leading = (0..design.tables().len()).map(|table| probed_bits(design, table));
+    let pages = u64::from(index.pages.blocks());
+    // One is the meta page. Pages that were added since the tree was read are in no other count.
+    let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
+    let rows = info.rows + info.null_rows;
+    let bytes = pages as f64 * PAGE_SIZE as f64;
+    let [entries, table, mask, bits, tid] = crowd(index, &info);
+    [
+        integer(design.bits()),
+        integer(index.layout.scope_columns as u32),
+        integer(design.distance()),
+        integer(design.blocks().len() as u32),
+        integer(design.tables().len() as u32),
+        integer(leading.min().unwrap_or(0)),
+        integer(u32::from(info.height)),
+        bigint(pages),
+        bigint(info.inner_pages),
+        bigint(info.leaf_pages),
+        bigint(info.empty_leaves),
+        bigint(pages.saturating_sub(known)),
+        bigint(info.entries),
+        bigint(info.rows),
+        bigint(info.null_rows),
+        (rows > 0).then(|| double(bytes / rows as f64)),
+        info.fill().map(|fill| double(100.0 * fill)),
+        Some(double(info.candidates)),
+        entries,
+        table,
+        mask,
+        bits,
+        tid,
+    ]
+}
+
+/// The columns about the most crowded place, all NULL if no row has a fingerprint.
+fn crowd<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 5] {
+    let Some(Crowd {
+        table,
+        entries,
+        mask,
+        bits,
+        tid,
+    }) = info.crowd
+    else {
+        return [None; 5];
+    };
+    let bit_string = |key: &Key<N>| {
+        // As the fingerprint's cast to bit: the length in bits, then the bits.
+        let length = index.design.bits() as i32;
+        let words = &key[index.layout.scope_words()..];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        varlena::build(&[&length.to_ne_bytes(), &bytes])
+    };
+    // SAFETY: allocated of this size, and written before it is read.
+    let pointer = unsafe {
+        let size = size_of::<pg_sys::ItemPointerData>();
+        let pointer = pg_sys::palloc0(size).cast::<pg_sys::ItemPointerData>();
+        pgrx::itemptr::item_pointer_set_all(&mut *pointer, tid.block, tid.offset);
+        pointer
+    };
+    [
+        bigint(entries),
+        // Tables count from 1 for users.
+        integer(u32::from(table) + 1),
+        Some(bit_string(&mask)),
+        Some(bit_string(&bits)),
+        Some(pg_sys::Datum::from(pointer)),
+    ]
+}
+
+fn integer(value: u32) -> Column {
+    Some(pg_sys::Datum::from(value as i32))
+}
+
+fn bigint(value: u64) -> Column {
+    Some(pg_sys::Datum::from(value as i64))
+}
+
+/// A double precision number, to the hundredth.
+fn double(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(((value * 100.0).round() / 100.0).to_bits())
+}

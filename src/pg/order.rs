@@ -1,0 +1,160 @@
+//! An order that a caller gives as an SQL expression list.
+use std::ffi::CString;
+
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys::PgTryBuilder;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::errors::UserError;
+use crate::am::keys::tid_of;
+
+/// Rows fetched at a time.
+const FETCH: core::ffi::c_long = 10_000;
+
+/// What may follow ORDER BY, as written by a caller, in the server's encoding.
+pub struct OrderBy(Vec<u8>);
+
+impl OrderBy {
+    /// Checks that a text is a list as after ORDER BY and nothing else: no further clause, no second
+    /// statement. What its expressions mean is for the query to find out, with the caller's rights.
+    pub fn parse(name: &str, text: &[u8]) -> Self {
+        let wrong = |detail: String| -> ! {
+            UserError::invalid_parameter(format!("{name} is no list of expressions to order by"))
+                .detail(detail)
+                .hint("Write what could follow ORDER BY, such as 'length(body) DESC, id'.")
+                .raise()
+        };
+        // The line end closes a comment.
+        let Ok(query) = CString::new([b"SELECT ORDER BY ", text, b"\n"].concat()) else {
+            wrong("It holds a zero byte.".to_owned())
+        };
+        let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
+        // SAFETY: the parser only reads the text, and what it builds goes with the memory context.
+        // When it fails it holds nothing else.
+        let parsed = PgTryBuilder::new(|| Ok(unsafe { pg_sys::raw_parser(query.as_ptr(), mode) }))
+            .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
+                Err(message(error))
+            })
+            .execute();
+        match parsed {
+            Err(message) => wrong(format!("The parser says: {message}.")),
+            // SAFETY: what the parser has built.
+            Ok(statements) if !unsafe { is_order(statements) } => {
+                wrong("It holds more than that.".to_owned())
+            }
+            Ok(_) => OrderBy(text.to_vec()),
+        }
+    }
+
+    /// Rows of a table, given by their addresses, in this order, those that are equal by address.
+    /// The query runs as the caller's own, with the active snapshot.
+    ///
+    /// # Safety
+    /// The table is open.
+    pub unsafe fn rows(&self, table: pg_sys::Relation, rows: &[Tid], mut each: impl FnMut(Tid)) {
+        // SAFETY: the caller's promise. Everything made here goes with SPI's own memory.
+        unsafe {
+            let form = (*table).rd_rel;
+            let schema = pg_sys::get_namespace_name((*form).relnamespace);
+            let name = pg_sys::quote_qualified_identifier(schema, (*form).relname.data.as_ptr());
+            let query = [
+                b"SELECT ctid FROM ONLY ",
+                core::ffi::CStr::from_ptr(name).to_bytes(),
+                b" WHERE ctid OPERATOR(pg_catalog.=) ANY ($1) ORDER BY ",
+                &self.0,
+                b"\n, ctid",
+            ]
+            .concat();
+            // Neither the name nor the list holds a zero byte.
+            let query = CString::new(query).unwrap_or_default();
+            pg_sys::SPI_connect();
+            let mut types = [pg_sys::TIDARRAYOID];
+            let mut values = [tid_array(rows)];
+            let portal = pg_sys::SPI_cursor_open_with_args(
+                core::ptr::null(),
+                query.as_ptr(),
+                1,
+                types.as_mut_ptr(),
+                values.as_mut_ptr(),
+                core::ptr::null(),
+                true,
+                0,
+            );
+            loop {
+                pg_sys::SPI_cursor_fetch(portal, true, FETCH);
+                let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
+                for i in 0..count as usize {
+                    let mut null = false;
+                    let tuple = *(*table).vals.add(i);
+                    let value = pg_sys::SPI_getbinval(tuple, (*table).tupdesc, 1, &raw mut null);
+                    each(tid_of(value.cast_mut_ptr()));
+                }
+                pg_sys::SPI_freetuptable(table);
+                if count == 0 {
+                    break;
+                }
+                pgrx::check_for_interrupts!();
+            }
+            pg_sys::SPI_cursor_close(portal);
+            pg_sys::SPI_finish();
+        }
+    }
+}
+
+fn message(error: pg_sys::panic::CaughtError) -> String {
+    use pg_sys::panic::CaughtError::{ErrorReport, PostgresError, RustPanic};
+    match error {
+        PostgresError(report) | ErrorReport(report) => report.message().to_owned(),
+        RustPanic { ereport, .. } => ereport.message().to_owned(),
+    }
+}
+
+/// Whether a parse tree is one SELECT with an order and nothing behind it.
+unsafe fn is_order(statements: *mut pg_sys::List) -> bool {
+    // SAFETY: the caller passes what the parser has built from "SELECT ORDER BY".
+    unsafe {
+        let statements = pgrx::PgList::<pg_sys::RawStmt>::from_pg(statements);
+        let (1, Some(statement)) = (statements.len(), statements.get_ptr(0)) else {
+            return false;
+        };
+        let node = (*statement).stmt;
+        if (*node).type_ != pg_sys::NodeTag::T_SelectStmt {
+            return false;
+        }
+        let select = &*node.cast::<pg_sys::SelectStmt>();
+        select.op == pg_sys::SetOperation::SETOP_NONE
+            && !select.sortClause.is_null()
+            && select.targetList.is_null()
+            && select.limitOffset.is_null()
+            && select.limitCount.is_null()
+            && select.lockingClause.is_null()
+            && select.withClause.is_null()
+            && select.intoClause.is_null()
+    }
+}
+
+/// An array of row addresses, in the current memory context.
+pub fn tid_array(rows: &[Tid]) -> pg_sys::Datum {
+    let mut pointers: Vec<pg_sys::ItemPointerData> = (rows.iter())
+        .map(|tid| {
+            let mut pointer = pg_sys::ItemPointerData::default();
+            pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
+            pointer
+        })
+        .collect();
+    let mut datums: Vec<pg_sys::Datum> = (pointers.iter_mut())
+        .map(|pointer| pg_sys::Datum::from(&raw mut *pointer))
+        .collect();
+    // SAFETY: addresses of six bytes each, passed by reference and aligned to two.
+    let array = unsafe {
+        pg_sys::construct_array(
+            datums.as_mut_ptr(),
+            datums.len() as i32,
+            pg_sys::TIDOID,
+            size_of::<pg_sys::ItemPointerData>() as i32,
+            false,
+            pg_sys::TYPALIGN_SHORT as core::ffi::c_char,
+        )
+    };
+    pg_sys::Datum::from(array)
+}

@@ -1,0 +1,49 @@
+//! Running what a table's owner has written: the functions of an index's expressions and predicate.
+use pgrx::pg_sys;
+
+use super::compat;
+
+/// The rights of a table's owner instead of the caller's, until dropped, and no way to change what
+/// outlives that: else whoever may make an index could have a superuser run functions. It is what
+/// the server's own commands do that read a table for an index.
+pub struct AsOwner {
+    user: pg_sys::Oid,
+    context: core::ffi::c_int,
+    settings: core::ffi::c_int,
+}
+
+impl AsOwner {
+    /// Takes on the rights of a table's owner.
+    ///
+    /// # Safety
+    /// The table is open.
+    pub unsafe fn of(table: pg_sys::Relation) -> Self {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        // SAFETY: the caller's promise; the rest is this backend's state.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+            let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+            pg_sys::SetUserIdAndSecContext((*(*table).rd_rel).relowner, restricted);
+            let settings = pg_sys::NewGUCNestLevel();
+            compat::restrict_search_path();
+            AsOwner {
+                user,
+                context,
+                settings,
+            }
+        }
+    }
+}
+
+impl Drop for AsOwner {
+    fn drop(&mut self) {
+        // After an error the server takes all of it back when the transaction ends.
+        if !std::thread::panicking() {
+            // SAFETY: what `of` has put aside, in the same backend.
+            unsafe {
+                pg_sys::AtEOXact_GUC(false, self.settings);
+                pg_sys::SetUserIdAndSecContext(self.user, self.context);
+            }
+        }
+    }
+}

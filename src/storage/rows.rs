@@ -1,0 +1,88 @@
+//! The rows behind an index's entries, as a snapshot sees them.
+//!
+//! The visibility map is of no use here. It says that all rows of a page are visible, and an entry
+//! that was copied from a leaf some time ago may belong to a row that VACUUM has taken away since;
+//! only who keeps the leaf pinned may trust it. And what joins on `ctid` needs is the address of
+//! the row's version that is seen, which the line at the indexed address may only refer to.
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys;
+
+use crate::am::keys::tid_of;
+
+unsafe extern "C-unwind" {
+    /// Not among pgrx's bindings (storage/predicate.h).
+    fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
+}
+
+/// Rows of a table that are looked up by the addresses in its indexes.
+pub struct IndexedRows {
+    snapshot: pg_sys::Snapshot,
+    fetch: *mut pg_sys::IndexFetchTableData,
+    slot: *mut pg_sys::TupleTableSlot,
+}
+
+impl IndexedRows {
+    /// Rows as the active snapshot sees them.
+    ///
+    /// # Safety
+    /// The table is open, and the snapshot active, as long as this lives.
+    pub unsafe fn new(table: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            IndexedRows {
+                snapshot: pg_sys::GetActiveSnapshot(),
+                fetch: pg_sys::table_index_fetch_begin(table),
+                slot: pg_sys::table_slot_create(table, core::ptr::null_mut()),
+            }
+        }
+    }
+
+    /// The address of the row that an entry leads to: that of the version which the snapshot sees,
+    /// on which SQL can join. `None` if it sees none. The row stays at hand until the next call.
+    pub fn find(&mut self, entry: Tid) -> Option<Tid> {
+        let mut pointer = pg_sys::ItemPointerData::default();
+        pgrx::itemptr::item_pointer_set_all(&mut pointer, entry.block, entry.offset);
+        let (mut again, mut all_dead) = (false, false);
+        // SAFETY: the table is open; MVCC snapshots see at most one row of a chain.
+        unsafe {
+            let found = pg_sys::table_index_fetch_tuple(
+                self.fetch,
+                &raw mut pointer,
+                self.snapshot,
+                self.slot,
+                &raw mut again,
+                &raw mut all_dead,
+            );
+            found.then(|| tid_of(&raw mut (*self.slot).tts_tid))
+        }
+    }
+
+    /// The row found last.
+    pub fn slot(&self) -> *mut pg_sys::TupleTableSlot {
+        self.slot
+    }
+}
+
+impl Drop for IndexedRows {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: both were made by us; on an error the server releases what they hold.
+            unsafe {
+                pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+                pg_sys::table_index_fetch_end(self.fetch);
+            }
+        }
+    }
+}
+
+/// Notes, for serializable transactions, that a relation has been read whole.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn note_read(relation: pg_sys::Relation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let snapshot = pg_sys::GetActiveSnapshot();
+        pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| PredicateLockRelation(relation, snapshot))
+    }
+}

@@ -1,0 +1,90 @@
+//! Looking inside indexes where that is not a matter of course: while others write, on a standby's
+//! or another session's tables, with pages that a crash has left over.
+use crate::support::crowd::{self, Job, Work};
+use crate::support::data::Shape;
+use crate::support::places::{self, DOCS};
+use crate::support::table::{FINGERPRINT, Table, value};
+use crate::support::{Outcome, with};
+use anyhow::Context;
+use neardup_tests::{Database, connect, own_server};
+use std::fs;
+
+const FUNCTIONS: [&str; 2] = ["neardup_index_info", "neardup_index_check"];
+
+#[test]
+fn an_index_can_be_looked_into_while_others_write() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    places::prepare(&mut client, &[&DOCS], 2_000)?;
+    let mut reader = database.connect()?;
+    // Nobody takes a row away: what was committed before the look began is counted.
+    let works =
+        [Work::Insert, Work::Insert, Work::Vacuum, Work::Build].map(|work| Job(work, &DOCS));
+    crowd::work(database.conninfo(), &works, 1, false, |_| {
+        for _ in 0..200 {
+            let committed = "SELECT count(fp) FROM docs";
+            let before: i64 = value(&mut reader, committed)?;
+            let rows: i64 = value(
+                &mut reader,
+                "SELECT rows FROM neardup_index_info('docs_fp')",
+            )?;
+            assert!(rows >= before, "{rows} rows of {before}");
+        }
+        Ok(())
+    })?;
+    client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
+    let same: bool = value(
+        &mut client,
+        "SELECT rows + null_rows = (SELECT count(*) FROM docs) FROM neardup_index_info('docs_fp')",
+    )?;
+    assert!(same);
+    Ok(())
+}
+
+#[test]
+fn another_sessions_temporary_index_is_refused() -> Outcome {
+    let database = Database::create()?;
+    let mut owner = database.connect()?;
+    owner.batch_execute(
+        "CREATE TEMPORARY TABLE docs (fp fingerprint); \
+         CREATE INDEX docs_fp ON docs USING neardup (fp)",
+    )?;
+    let oid: u32 = value(&mut owner, "SELECT 'docs_fp'::regclass::oid")?;
+    for function in FUNCTIONS {
+        let call = format!("SELECT {function}({oid})");
+        owner.batch_execute(&call)?;
+        let error = database.connect()?.batch_execute(&call).unwrap_err();
+        let error = error.as_db_error().context("an error of the server's")?;
+        assert_eq!(error.code().code(), "0A000", "{error:?}");
+        let message = "index \"docs_fp\" is on a temporary table of another session";
+        assert_eq!(error.message(), message);
+    }
+    Ok(())
+}
+
+#[test]
+fn pages_that_a_crash_left_over_are_counted_and_do_no_harm() -> Outcome {
+    with(own_server("leftover", &[("fsync", "off")])?, |server| {
+        let table = Table::new(FINGERPRINT);
+        let mut client = connect(&server.conninfo("postgres"))?;
+        client.batch_execute("CREATE EXTENSION neardup")?;
+        table.create_indexed(&mut client, &Shape::Balls.values(3_000, 1), "")?;
+        let unused = "SELECT unused_pages FROM neardup_index_info('docs_fp')";
+        assert_eq!(value::<i64>(&mut client, unused)?, 0);
+        let file: String = value(&mut client, "SELECT pg_relation_filepath('docs_fp')")?;
+        drop(client);
+        server.stop()?;
+        // What is left of a split that got new pages and died before it could log them.
+        let file = server.data().join(file);
+        let pages = fs::read(&file)?;
+        fs::write(&file, [pages, vec![0; 2 * 8192]].concat())?;
+        server.start()?;
+        let mut client = connect(&server.conninfo("postgres"))?;
+        assert_eq!(value::<i64>(&mut client, unused)?, 2);
+        table.append(&mut client, 3_000, &Shape::Uniform.values(6_000, 2))?;
+        table.holds(&mut client, 3)?;
+        client.batch_execute("REINDEX INDEX docs_fp")?;
+        assert_eq!(value::<i64>(&mut client, unused)?, 0);
+        Ok(())
+    })
+}

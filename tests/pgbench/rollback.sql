@@ -1,0 +1,3 @@
+BEGIN;
+SELECT add(50);
+ROLLBACK;

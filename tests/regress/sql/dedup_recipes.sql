@@ -1,0 +1,111 @@
+-- The recipes of docs/dedup.md, and the plans of those that join.
+CREATE SCHEMA recipes_test;
+SET search_path = recipes_test, public;
+SET client_min_messages = warning;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+-- 20,000 documents; each tenth has a copy with up to two other bits and a longer text.
+CREATE TABLE docs (id int PRIMARY KEY, body text, fp fingerprint, duplicate_of int);
+INSERT INTO docs SELECT i, 'text', ('x' || left(md5(i::text), 16))::bit(64)::fingerprint FROM generate_series(1, 20000) i;
+INSERT INTO docs SELECT 100000 + id, body || ' and more',
+    (fp::bigint # (1::bigint << id % 64) # (1::bigint << id / 64 % 64))::fingerprint FROM docs WHERE id % 10 = 0;
+CREATE INDEX docs_fp ON docs USING neardup (fp);
+VACUUM ANALYZE docs;
+
+-- Pairs, by a join and by one pass: the same.
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON a.fp <~> b.fp <= 8 AND a.id < b.id;
+SELECT count(*) FROM (
+    SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id
+    EXCEPT
+    SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs_fp', 3) p
+        JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b) differing;
+SELECT count(*) FROM neardup_pairs('docs_fp', 3);
+
+-- A report.
+SELECT r.id AS kept, array_agg(m.id ORDER BY c.distance, m.id) AS dropped
+FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c
+JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member
+WHERE c.member <> c.representative GROUP BY r.id ORDER BY r.id LIMIT 3;
+
+-- Mark.
+UPDATE docs d SET duplicate_of = r.id
+FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c JOIN docs r ON r.ctid = c.representative
+WHERE d.ctid = c.member AND c.member <> c.representative;
+SELECT count(*), count(duplicate_of), min(duplicate_of) FROM docs;
+
+-- Move to an archive, with what each was a copy of.
+CREATE TABLE archive (LIKE docs, distance int, archived timestamptz DEFAULT now());
+BEGIN;
+LOCK TABLE docs IN SHARE ROW EXCLUSIVE MODE;
+WITH found AS MATERIALIZED (
+    SELECT c.member, r.id AS kept, c.distance
+    FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c JOIN docs r ON r.ctid = c.representative
+    WHERE c.member <> c.representative AND r.id > 110000
+), moved AS (
+    DELETE FROM docs d USING found f WHERE d.ctid = f.member RETURNING d.id, d.body, d.fp, f.kept, f.distance
+)
+INSERT INTO archive (id, body, fp, duplicate_of, distance) SELECT * FROM moved;
+COMMIT;
+SELECT count(*), min(duplicate_of), max(distance) FROM archive;
+
+-- Delete in batches: keys first, which stay good between transactions.
+CREATE TABLE doomed AS
+SELECT m.id, r.id AS kept FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c
+JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative WHERE c.member <> c.representative;
+SELECT count(*) FROM doomed;
+DELETE FROM docs WHERE id = (SELECT min(kept) FROM doomed);
+DO $$
+DECLARE
+    taken int[];
+BEGIN
+    LOOP
+        SELECT array_agg(id) INTO taken FROM (SELECT id FROM doomed ORDER BY id LIMIT 300) next;
+        EXIT WHEN taken IS NULL;
+        -- Nothing goes whose kept row has gone or changed meanwhile.
+        DELETE FROM docs d USING doomed x, docs k
+        WHERE d.id = ANY (taken) AND x.id = d.id AND k.id = x.kept AND k.fp <~> d.fp <= 3;
+        DELETE FROM doomed WHERE id = ANY (taken);
+        COMMIT;
+    END LOOP;
+END $$;
+SELECT count(*) FROM docs;
+SELECT count(*) FROM neardup_pairs('docs_fp', 3);
+SELECT rows > 0 AS sound FROM neardup_index_check('docs_fp', true);
+
+-- Or at once.
+INSERT INTO docs SELECT 200000 + id, body, fp FROM docs WHERE id < 100;
+DELETE FROM docs d USING neardup_clusters('docs_fp', 3, keep => 'id') c
+WHERE d.ctid = c.member AND c.member <> c.representative;
+SELECT count(*), max(id) < 200000 AS originals_kept FROM docs;
+
+-- A staging table against the main one.
+CREATE TABLE staging (id int PRIMARY KEY, body text, fp fingerprint);
+INSERT INTO staging SELECT 300000 + id, body, (fp::bigint # 5)::fingerprint FROM docs WHERE id BETWEEN 1 AND 50;
+INSERT INTO staging SELECT 310000 + i, 'new', ('x' || left(md5('new' || i), 16))::bit(64)::fingerprint FROM generate_series(1, 50) i;
+INSERT INTO staging SELECT id + 10000, body, (fp::bigint # 1)::fingerprint FROM staging WHERE body = 'new' AND id % 5 = 0;
+INSERT INTO staging VALUES (399999, '', NULL);
+VACUUM ANALYZE docs;
+ANALYZE staging;
+-- What is there already, and what is like it.
+EXPLAIN (COSTS OFF) SELECT s.id, m.id, s.fp <~> m.fp FROM staging s JOIN docs m ON m.fp <~> s.fp <= 3;
+SELECT count(DISTINCT s.id), count(*), max(s.fp <~> m.fp) FROM staging s JOIN docs m ON m.fp <~> s.fp <= 3;
+-- The nearest of each, where there is one.
+EXPLAIN (COSTS OFF) SELECT s.id, m.id FROM staging s CROSS JOIN LATERAL (SELECT id, fp FROM docs d WHERE d.fp <~> s.fp <= 3 ORDER BY d.fp <~> s.fp LIMIT 1) m;
+SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d.fp <~> s.fp <= 3 ORDER BY d.fp <~> s.fp LIMIT 1) m;
+-- What is not.
+EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
+SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
+-- Merge: what is new, one of each among the new.
+CREATE INDEX staging_fp ON staging USING neardup (fp);
+EXPLAIN (COSTS OFF) SELECT s.id FROM staging s
+WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3)
+  AND NOT EXISTS (SELECT FROM neardup_clusters('staging_fp', 3, keep => 'id') c WHERE c.member = s.ctid AND c.member <> c.representative);
+INSERT INTO docs (id, body, fp)
+SELECT s.id, s.body, s.fp FROM staging s
+WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3)
+  AND NOT EXISTS (SELECT FROM neardup_clusters('staging_fp', 3, keep => 'id') c WHERE c.member = s.ctid AND c.member <> c.representative);
+SELECT count(*) FROM docs WHERE id > 300000;
+SELECT count(*) FROM neardup_pairs('docs_fp', 3);
+DROP SCHEMA recipes_test CASCADE;

@@ -1,0 +1,275 @@
+//! The tables that crowds work on, and what must hold of them at any time.
+use super::data::{RADII, Random};
+use super::oracle::compare;
+use super::table::value;
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, GenericClient, IsolationLevel, Transaction};
+use std::slice;
+
+/// Values of rows, made from a number: clusters of near ones, single ones, and NULL.
+const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
+    CREATE FUNCTION cluster(n bigint) RETURNS bigint IMMUTABLE \
+        RETURN CASE n % 3 WHEN 0 THEN n ELSE n % 25 END; \
+    CREATE FUNCTION fp_of(n bigint) RETURNS fingerprint IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
+        THEN (hashint8extended(cluster(n), 5) # (1::bigint << (n % 64)::int))::fingerprint END; \
+    CREATE FUNCTION word(n bigint, seed bigint) RETURNS text IMMUTABLE \
+        RETURN lpad(to_hex(hashint8extended(n, seed)), 16, '0'); \
+    CREATE FUNCTION wide_of(n bigint) RETURNS fingerprint256 IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
+        THEN (word(cluster(n), 1) || word(cluster(n), 2) || word(n % 70, 3) || word(cluster(n), 4)) \
+            ::fingerprint256 END; \
+    CREATE FUNCTION apart_of(n bigint) RETURNS fingerprint IMMUTABLE \
+        RETURN (hashint8extended(n % 1500, 9) # (1::bigint << (n % 64)::int))::fingerprint;";
+
+/// A table with an index, and how rows of it are made. The index is named after the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    pub table: &'static str,
+    create: &'static str,
+    /// The columns of a new row, from its `id`.
+    row: &'static str,
+    /// The function that makes a fingerprint from a number.
+    of: &'static str,
+    /// What the index is on.
+    pub columns: &'static str,
+    /// Whether no two rows may be near-duplicates.
+    pub keeps_apart: bool,
+    /// Whether the rows go with a crash.
+    unlogged: bool,
+}
+
+/// 64 bits.
+pub const DOCS: Place = Place {
+    table: "docs",
+    create: "CREATE TABLE docs (id bigint, fp fingerprint); \
+             CREATE INDEX docs_fp ON docs USING neardup (fp)",
+    row: "id, fp_of(id)",
+    of: "fp_of",
+    columns: "(fp)",
+    keeps_apart: false,
+    unlogged: false,
+};
+/// 256 bits.
+pub const WIDE: Place = Place {
+    table: "wide",
+    create: "CREATE TABLE wide (id bigint, fp fingerprint256); \
+             CREATE INDEX wide_fp ON wide USING neardup (fp)",
+    row: "id, wide_of(id)",
+    of: "wide_of",
+    ..DOCS
+};
+/// A column in front.
+pub const SCOPED: Place = Place {
+    table: "scoped",
+    create: "CREATE TABLE scoped (id bigint, fp fingerprint, site text); \
+             CREATE INDEX scoped_fp ON scoped USING neardup (site, fp)",
+    row: "id, fp_of(id), 'site ' || nullif(id % 8, 7)",
+    columns: "(site, fp)",
+    ..DOCS
+};
+/// A constraint that no near-duplicate gets in.
+pub const APART: Place = Place {
+    table: "apart",
+    create: "CREATE TABLE apart (id bigint, fp fingerprint, \
+             CONSTRAINT apart_fp EXCLUDE USING neardup (fp WITH ~=))",
+    row: "id, apart_of(id)",
+    of: "apart_of",
+    keeps_apart: true,
+    ..DOCS
+};
+/// Empty after a crash.
+pub const FLEETING: Place = Place {
+    table: "fleeting",
+    create: "CREATE UNLOGGED TABLE fleeting (id bigint, fp fingerprint); \
+             CREATE INDEX fleeting_fp ON fleeting USING neardup (fp)",
+    unlogged: true,
+    ..DOCS
+};
+
+/// All of them.
+pub const PLACES: [&Place; 5] = [&DOCS, &WIDE, &SCOPED, &APART, &FLEETING];
+/// Those that a standby has as well.
+pub const LOGGED: [&Place; 4] = [&DOCS, &WIDE, &SCOPED, &APART];
+
+/// Makes the tables, each with so many rows.
+pub fn prepare(client: &mut Client, places: &[&Place], rows: u64) -> Result<()> {
+    client.batch_execute(FUNCTIONS)?;
+    for place in places {
+        client.batch_execute(place.create)?;
+        client.batch_execute(&place.insert(rows))?;
+    }
+    Ok(())
+}
+
+impl Place {
+    /// Inserts so many new rows; where near-duplicates are kept apart, fewer.
+    pub fn insert(&self, rows: u64) -> String {
+        let Place { table, row, .. } = self;
+        let conflict = if self.keeps_apart {
+            "ON CONFLICT DO NOTHING"
+        } else {
+            ""
+        };
+        format!(
+            "INSERT INTO {table} SELECT {row} FROM \
+             (SELECT nextval('ids') AS id FROM generate_series(1, {rows})) AS new {conflict}"
+        )
+    }
+
+    /// A value of some row, or of one that might be.
+    pub fn of(&self, number: &str) -> String {
+        format!("{}({number})", self.of)
+    }
+
+    /// Empties the table but for so many rows, which are left in no order.
+    pub fn trim(&self, client: &mut Client, rows: u64) -> Result<()> {
+        let table = self.table;
+        client.batch_execute(&format!(
+            "DELETE FROM {table} WHERE id NOT IN \
+             (SELECT id FROM {table} ORDER BY hashint8(id) LIMIT {rows})"
+        ))?;
+        Ok(())
+    }
+
+    /// Asserts that an index, or whichever is meant by the beginning of a name, answers as the
+    /// table itself does, within this radius of some value. Returns how many rows that are.
+    fn answers(
+        &self,
+        client: &mut impl GenericClient,
+        index: &str,
+        radius: i32,
+        random: &mut Random,
+        strict: bool,
+    ) -> Result<usize> {
+        // No value of theirs is NULL.
+        let number = random.below(250) * 20 + 1 + random.below(19);
+        let value = self.of(&number.to_string());
+        let within = format!("fp <~> {value} <= {radius}");
+        let ball = format!("fp <@ ball({value}, {radius})");
+        let mut found = compare(
+            client,
+            self.table,
+            index,
+            &within,
+            slice::from_ref(&ball),
+            strict,
+        )?;
+        if self.columns.starts_with("(site") {
+            let site = format!("site = 'site {}'", random.below(7));
+            let filter = format!("{site} AND {within}");
+            let condition = format!("{site} AND {ball}");
+            found += compare(client, self.table, index, &filter, &[condition], strict)?;
+        }
+        Ok(found)
+    }
+}
+
+/// A few probes of a place in one snapshot, by any of its indexes. Unless `strict`, there may be
+/// none: an index that was built anew may be too young for the snapshot.
+pub fn search(client: &mut Client, place: &Place, seed: u64, strict: bool) -> Result<()> {
+    let mut transaction = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()?;
+    let mut random = Random::new(seed);
+    for radius in [random.pick(&RADII), 3] {
+        let any = format!("{}_", place.table);
+        place.answers(&mut transaction, &any, radius, &mut random, strict)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Asserts that every index of these places answers right, whatever dead entries it has, and is
+/// sound, and that what is to be kept apart is. Returns how many indexes that were.
+pub fn hold(client: &mut Client, places: &[&Place], seed: u64) -> Result<usize> {
+    let mut indexes = 0;
+    for place in places {
+        let names = format!(
+            "SELECT coalesce(array_agg(indexrelid::regclass::text), '{{}}') FROM pg_index \
+             WHERE indrelid = '{}'::regclass AND indisvalid",
+            place.table
+        );
+        let names: Vec<String> = value(client, &names)?;
+        let main = format!("{}_fp", place.table);
+        ensure!(names.contains(&main), "{main} is not there or not valid");
+        for index in &names {
+            let mut transaction = client.transaction()?;
+            holds(&mut transaction, place, index, seed).with_context(|| index.clone())?;
+            transaction.rollback()?;
+        }
+        indexes += names.len();
+        if place.keeps_apart {
+            let pairs = format!(
+                "SELECT count(*) FROM {0} AS a JOIN {0} AS b ON a.fp <#> b.fp <= 3 AND a.id < b.id",
+                place.table
+            );
+            let pairs: i64 = value(client, &pairs)?;
+            ensure!(pairs == 0, "{pairs} pairs of near-duplicates in {place:?}");
+        }
+    }
+    Ok(indexes)
+}
+
+/// Asserts that every index of these places is sound.
+pub fn check(client: &mut Client, places: &[&Place]) -> Result<()> {
+    for place in places {
+        let check = format!(
+            "SELECT neardup_index_check(indexrelid, true) FROM pg_index \
+             WHERE indrelid = '{}'::regclass AND indisvalid",
+            place.table
+        );
+        client.query(&check, &[]).with_context(|| place.table)?;
+    }
+    Ok(())
+}
+
+fn holds(client: &mut Transaction, place: &Place, index: &str, seed: u64) -> Result<()> {
+    // Out of the planner's sight until the transaction is rolled back.
+    client.batch_execute(&format!(
+        "UPDATE pg_index SET indisvalid = false \
+         WHERE indrelid = '{}'::regclass AND indexrelid <> '{index}'::regclass",
+        place.table
+    ))?;
+    let mut random = Random::new(seed);
+    let mut found = 0;
+    for radius in RADII {
+        found += place.answers(client, index, radius, &mut random, true)?;
+    }
+    let rows: i64 = value(client, &format!("SELECT count(fp) FROM {}", place.table))?;
+    ensure!(
+        found > 0 || rows == 0,
+        "the probes found nothing: no test at all"
+    );
+    client.query(&format!("SELECT neardup_index_check('{index}', true)"), &[])?;
+    Ok(())
+}
+
+/// The indexes that a crash left half built, each with its table.
+pub fn unfinished(client: &mut Client) -> Result<Vec<(String, String)>> {
+    let rows = client.query(
+        "SELECT indexrelid::regclass::text, indrelid::regclass::text \
+         FROM pg_index WHERE NOT indisvalid",
+        &[],
+    )?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// The indexes that began as copies for REINDEX CONCURRENTLY and have been finished since.
+pub fn spare(client: &mut Client) -> Result<Vec<String>> {
+    value(
+        client,
+        "SELECT coalesce(array_agg(indexrelid::regclass::text), '{}') FROM pg_index \
+         WHERE indisvalid AND indexrelid::regclass::text LIKE '%\\_cc%'",
+    )
+}
+
+/// Asserts that a crash has emptied what it was to, and fills it again.
+pub fn refill(client: &mut Client, places: &[&Place], rows: u64) -> Result<()> {
+    for place in places.iter().filter(|place| place.unlogged) {
+        let left: i64 = value(client, &format!("SELECT count(*) FROM {}", place.table))?;
+        ensure!(left == 0, "{left} rows of {} outlived a crash", place.table);
+        client.batch_execute(&place.insert(rows))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Servers that are killed in the midst of everything, again and again, and what they recover to.
+//!
+//! A few rounds belong to the tests. `cargo xtask torture` runs as many as one likes, with the
+//! settings below; what is run in a round follows from the seed, the moment of death does not.
+mod death;
+mod tally;
+
+use crate::support::Outcome;
+use crate::support::clients::code;
+use crate::support::crowd::{self, Job, Work};
+use crate::support::data::Random;
+use crate::support::places::{self, PLACES, Place};
+use anyhow::{Context, Result, ensure};
+use death::Death;
+use neardup_pgserver::Server;
+use neardup_tests::{connect, own_server, setting};
+use postgres::Client;
+use postgres::error::SqlState;
+use std::time::Instant;
+use tally::{Round, Tally};
+
+/// Rows of each table when a round begins.
+const ROWS: u64 = 4_000;
+
+/// What clients do in each round; where, is drawn.
+const WORKS: [Work; 9] = [
+    Work::Insert,
+    Work::Insert,
+    Work::Fill,
+    Work::Change,
+    Work::Change,
+    Work::Vacuum,
+    Work::Vacuum,
+    Work::Search,
+    Work::Search,
+];
+/// The second index of a table is one client's: so many tables have one that builds.
+const BUILDERS: usize = 2;
+
+#[test]
+fn killed_at_random_moments_the_index_holds() -> Outcome {
+    let rounds = setting("ROUNDS", 3)?;
+    let seed = setting("SEED", 1)?;
+    let milliseconds = setting("MILLISECONDS", 600)?;
+    // The files are in the system's cache when a process dies: fsync would change nothing.
+    // Checkpoints come from the crowd alone, so that recovery has something to replay.
+    let settings = [
+        ("fsync", "off"),
+        ("max_wal_size", "4GB"),
+        ("checkpoint_timeout", "1h"),
+        ("autovacuum_naptime", "1s"),
+        ("log_line_prefix", "%m [%p] %b "),
+    ];
+    let mut server = own_server(&format!("killed-{seed}"), &settings)?;
+    let mut tally = Tally::default();
+    let result = torture(&mut server, rounds, seed, milliseconds, &mut tally);
+    println!("{tally}");
+    if let Err(error) = result {
+        // As it is: the server does not even write a checkpoint. A panic leaves the data.
+        server.stop_immediately().ok();
+        let home = server.home().display();
+        panic!("seed {seed}: {error:?}\nthe server's data and log are left in {home}");
+    }
+    Ok(())
+}
+
+fn torture(
+    server: &mut Server,
+    rounds: u64,
+    seed: u64,
+    milliseconds: u64,
+    tally: &mut Tally,
+) -> Outcome {
+    let mut client = connect(&server.conninfo("postgres"))?;
+    client.batch_execute("CREATE EXTENSION neardup")?;
+    places::prepare(&mut client, &PLACES, ROWS)?;
+    drop(client);
+    for number in 0..rounds {
+        let start = Instant::now();
+        let mut random = Random::new(Random::new(seed ^ (number << 32)).bits());
+        let mut round = Round::new(number + 1, rounds);
+        live_and_die(server, &mut random, milliseconds, &mut round)
+            .and_then(|()| recovered(server, &mut random, &mut round))
+            .with_context(|| round.to_string())?;
+        round.took = start.elapsed();
+        println!("{round}");
+        tally.add(&round);
+    }
+    Ok(())
+}
+
+/// A round until the server accepts clients again.
+fn live_and_die(
+    server: &mut Server,
+    random: &mut Random,
+    milliseconds: u64,
+    round: &mut Round,
+) -> Outcome {
+    let mut client = connect(&server.conninfo("postgres"))?;
+    // Now and then replay compares each page with what it was on the server that died.
+    let checking = random.pick(&["", "", "generic"]);
+    client.batch_execute(&format!(
+        "ALTER SYSTEM SET wal_consistency_checking = '{checking}'"
+    ))?;
+    client.batch_execute("SELECT pg_reload_conf()")?;
+    let death = Death::of_round(round.number, &mut client, random)?;
+    drop(client);
+    let jobs = jobs(random);
+    let pause = 20 + random.below(milliseconds.max(1));
+    let conninfo = server.conninfo("postgres");
+    let from = crowd::work(&conninfo, &jobs, random.below(1 << 32), true, |crowd| {
+        crowd::wait(pause)?;
+        round.busy = crowd.iter().map(|busy| (busy.doing(), busy.job)).collect();
+        death.befall(server, crowd, random, round)
+    })?;
+    death::recover(server, from, random, round)
+}
+
+fn jobs(random: &mut Random) -> Vec<Job> {
+    let mut jobs: Vec<Job> = WORKS
+        .iter()
+        .map(|&work| Job(work, random.pick(&PLACES)))
+        .collect();
+    let first = random.below(PLACES.len() as u64) as usize;
+    jobs.extend((0..BUILDERS).map(|i| Job(Work::Rebuild, PLACES[(first + 2 * i) % PLACES.len()])));
+    jobs
+}
+
+/// What must hold after a crash, at once and after the tables have been cleaned up.
+fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome {
+    let client = &mut connect(&server.conninfo("postgres"))?;
+    let seed = random.bits();
+    places::refill(client, &PLACES, ROWS)?;
+    for (index, table) in places::unfinished(client)? {
+        round.unfinished += 1;
+        finish(client, random, &index, &table).with_context(|| index)?;
+    }
+    round.indexes = places::hold(client, &PLACES, seed)?;
+    for index in places::spare(client)? {
+        client.batch_execute(&format!("DROP INDEX {index}"))?;
+    }
+    for place in PLACES {
+        client.batch_execute(&place.insert(100))?;
+        place.trim(client, ROWS)?;
+        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
+    }
+    places::check(client, &PLACES)?;
+    death::no_alarm(server)
+}
+
+/// Uses a table that has a half-built index, and then drops the index or makes it anew.
+fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) -> Outcome {
+    let place: &Place = PLACES
+        .into_iter()
+        .find(|place| place.table == table)
+        .context("an index on an unknown table")?;
+    let check = client.batch_execute(&format!("SELECT neardup_index_check('{index}', true)"));
+    ensure!(
+        code(&check) == Some(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
+        "the check of an index that is not valid: {check:?}"
+    );
+    // Rows go into it from a certain moment of its making on.
+    client.batch_execute(&place.insert(200))?;
+    client.batch_execute(&format!("DELETE FROM {table} WHERE id % 7 = 0"))?;
+    client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {table}"))?;
+    let end = random.pick(&["REINDEX INDEX", "REINDEX INDEX CONCURRENTLY", "DROP INDEX"]);
+    client.batch_execute(&format!("{end} {index}"))?;
+    // What a concurrent command left beside the index of the same purpose.
+    let again: Result<Vec<_>> = places::unfinished(client);
+    for (left, _) in again?.iter().filter(|(left, _)| left.starts_with(index)) {
+        client.batch_execute(&format!("DROP INDEX {left}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! `cargo xtask torture`: the tests that kill servers and load them, run for as long as one likes.
+use crate::cargo::cargo;
+use crate::private::{self, Private};
+use crate::{signals, test, ui};
+use anyhow::{Context, Result};
+use clap::Args;
+use neardup_pgserver::stop_leftovers;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+
+/// The beginning of the servers' names.
+const PURPOSE: &str = "torture";
+const CRASHES: &str = "torture::killed_at_random_moments_the_index_holds";
+const LOAD: &str = "load::many_clients_with_pgbench_agree";
+
+/// How long, and with what.
+#[derive(Args)]
+pub struct Options {
+    /// How often the server is killed; 0 to leave that out
+    #[arg(long, default_value_t = 50)]
+    rounds: u64,
+    /// The longest time that clients work before it is killed, in seconds
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    seconds: f64,
+    /// What data and work are drawn from; the moments of death differ all the same
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Afterwards, let many clients of pgbench mix everything for so many seconds
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    load: u64,
+    /// How many clients
+    #[arg(long, default_value_t = 16)]
+    clients: u64,
+}
+
+/// Runs what the options ask for.
+pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> {
+    let private = private::prepare(pg_config)?;
+    let dir = private.instance.data_root.clone();
+    let lock = private::take(&dir, PURPOSE)?;
+    let milliseconds = (options.seconds * 1e3).max(1.0) as u64;
+    let mut well = true;
+    if options.rounds > 0 {
+        ui::heading(format!(
+            "Killing a server {}, seed {}",
+            ui::plural(options.rounds as usize, "time", "times"),
+            options.seed
+        ));
+        let settings = [
+            ("ROUNDS", options.rounds),
+            ("SEED", options.seed),
+            ("MILLISECONDS", milliseconds),
+        ];
+        well &= run(&private, CRASHES, &settings)?;
+    }
+    if options.load > 0 {
+        ui::heading(format!(
+            "{} for {} s",
+            ui::plural(options.clients as usize, "client", "clients"),
+            options.load
+        ));
+        let settings = [
+            ("SEED", options.seed),
+            ("LOAD_SECONDS", options.load),
+            ("CLIENTS", options.clients),
+        ];
+        well &= run(&private, LOAD, &settings)?;
+    }
+    stop_leftovers(&dir, PURPOSE)?;
+    drop(lock);
+    signals::wait_if_interrupted();
+    Ok(ExitCode::from(u8::from(!well)))
+}
+
+/// Runs one test, which shows what it does. Returns whether it passed.
+fn run(private: &Private, name: &str, settings: &[(&str, u64)]) -> Result<bool> {
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "neardup-tests",
+        "--test",
+        "suite",
+    ]);
+    command.args(["--", "--exact", "--nocapture", name]);
+    test::provide(&mut command, private, PURPOSE);
+    for (setting, value) in settings {
+        command.env(format!("NEARDUP_TEST_{setting}"), value.to_string());
+    }
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run cargo")?;
+    Ok(status.success())
+}
