@@ -18,8 +18,11 @@ const LOWER: usize = 12;
 const SPECIAL: usize = 16;
 const MAGIC: usize = 24;
 const VERSION: usize = 28;
+const BITS: usize = 30;
 const WORDS: usize = 32;
+const SCOPE_WORDS: usize = 33;
 const DISTANCE: usize = 34;
+const BLOCKS: usize = 35;
 const TABLES: usize = 36;
 const ROOT_LEVEL: usize = 38;
 const ROOT: usize = 40;
@@ -42,14 +45,17 @@ const OTHER_LAYOUT: &str = "0A000";
 /// that a search then ends with.
 type Damage = (&'static str, usize, usize, &'static [u8], &'static str);
 
-const DAMAGES: [Damage; 19] = [
+const DAMAGES: [Damage; 22] = [
     ("magic", META, MAGIC, b"xxxx", BROKEN_INDEX),
     ("a newer layout", META, VERSION, &[2, 0], OTHER_LAYOUT),
     ("an older layout", META, VERSION, &[0, 0], OTHER_LAYOUT),
     ("meta page id", META, PAGE_ID, &[0, 0], BROKEN_INDEX),
     ("meta page of zeroes", META, 0, &[0; PAGE], BROKEN_INDEX),
+    ("bits", META, BITS, &[65, 0], BROKEN_INDEX),
     ("width", META, WORDS, &[4], BROKEN_INDEX),
+    ("words of a scope", META, SCOPE_WORDS, &[1], BROKEN_INDEX),
     ("distance", META, DISTANCE, &[200], BROKEN_INDEX),
+    ("number of blocks", META, BLOCKS, &[5], BROKEN_INDEX),
     ("number of tables", META, TABLES, &[77, 0], BROKEN_INDEX),
     ("root is nowhere", META, ROOT, &[0; 4], BROKEN_INDEX),
     ("root is a leaf", META, ROOT, &[1, 0, 0, 0], BROKEN_INDEX),

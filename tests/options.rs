@@ -5,7 +5,7 @@ use crate::support::table::{FINGERPRINT, Table, value};
 use neardup_tests::Database;
 
 /// A statement, the SQLSTATE of its error, and what the message, detail or hint says.
-const REFUSED: [(&str, &str, &str); 31] = [
+const REFUSED: [(&str, &str, &str); 40] = [
     ("WITH (distance = 9)", "22023", "between \"0\" and \"8\""),
     ("WITH (distance = -1)", "22023", "out of bounds"),
     (
@@ -71,6 +71,35 @@ const REFUSED: [(&str, &str, &str); 31] = [
     ("(fp, fp)", "42P17", "needs one fingerprint"),
     ("(fp, note)", "42P17", "as its last column"),
     ("(spot point_ops, fp)", "42704", "does not exist"),
+    ("(spot, fp)", "42704", "no default operator class"),
+    (
+        "(spots, fp)",
+        "42883",
+        "could not identify an extended hash function for type point[]",
+    ),
+    (
+        "(spots, fp)",
+        "42883",
+        "These need a type with a default hash operator class",
+    ),
+    ("(ball(fp, 3), fp)", "42P17", "needs one fingerprint"),
+    ("(fp, ball(fp, 3))", "42P17", "needs one fingerprint"),
+    (
+        "(fp fingerprint128_ops)",
+        "42804",
+        "does not accept data type fingerprint",
+    ),
+    (
+        "(fp fingerprint_ball_ops)",
+        "42804",
+        "does not accept data type fingerprint",
+    ),
+    (
+        "(fp fingerprint_ops (distance = 3))",
+        "22023",
+        "has no options",
+    ),
+    ("((fp <~> fp))", "42P17", "needs one fingerprint"),
     (
         "(fp) INCLUDE (id)",
         "0A000",
@@ -96,7 +125,7 @@ fn what_cannot_be_indexed_is_refused_with_a_reason() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(
-        "CREATE TABLE docs (id bigint, fp fingerprint, note text, spot point); \
+        "CREATE TABLE docs (id bigint, fp fingerprint, note text, spot point, spots point[]); \
          CREATE INDEX docs_kept ON docs USING neardup (fp)",
     )?;
     for (what, code, text) in REFUSED {

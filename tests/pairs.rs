@@ -154,7 +154,8 @@ fn a_snapshot_sees_its_pairs_whatever_happens() -> Result<()> {
     );
     let mut distances: Vec<i32> = given.into_values().collect();
     let mut of_before: Vec<i32> = before.iter().map(|pair| pair.2).collect();
-    (distances.sort_unstable(), of_before.sort_unstable());
+    distances.sort_unstable();
+    of_before.sort_unstable();
     ensure!(distances == of_before);
     agree(&mut transaction, &[8], "the same snapshot later")
 }

@@ -1,11 +1,13 @@
 //! The index inside larger plans: beside other indexes, in parallel workers; and what EXPLAIN says.
 use crate::support::Outcome;
+use crate::support::clients::{cancel_when, code};
 use crate::support::data::{Probe, Shape};
 use crate::support::oracle::{Way, explain, number, plan};
 use crate::support::table::{FINGERPRINT, Table, value};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
+use postgres::error::SqlState;
 
 /// Rows in clusters, so wide that reading few of the table's pages is worth a second index.
 fn wide_rows() -> Result<(Database, Client)> {
@@ -286,5 +288,78 @@ fn what_a_search_is_expected_to_cost_grows_with_its_radius() -> Outcome {
     assert!(costs[12] > 2.0 * costs[3], "{costs:?}");
     // The sequential scan is for what nearly every row is part of, and from there on.
     assert!(!kinds[12] && kinds[64] && kinds.is_sorted(), "{kinds:?}");
+    Ok(())
+}
+
+#[test]
+fn a_search_that_is_cancelled_in_its_midst_leaves_nothing_behind() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    table.create_indexed(&mut client, &Shape::Balls.values(20_000, 7), "")?;
+    client.batch_execute("CREATE SEQUENCE seen; DELETE FROM docs WHERE id % 10 = 0")?;
+    for (way, mark, searched) in [
+        (Way::Index, "Index Cond", "docs WHERE fp <@ ball(a.fp, 14)"),
+        (
+            Way::Bitmap,
+            "Bitmap Index Scan",
+            "docs WHERE fp <@ ball(a.fp, 14)",
+        ),
+        (
+            Way::Index,
+            "Order By",
+            "(SELECT fp FROM docs ORDER BY fp <~> a.fp) AS sorted",
+        ),
+    ] {
+        way.set(&mut client)?;
+        client.batch_execute("SET enable_indexonlyscan = on; SET enable_sort = off")?;
+        let query = format!(
+            "SELECT sum(n) FROM docs a CROSS JOIN LATERAL (SELECT nextval('seen') AS n FROM {searched}) AS b"
+        );
+        let shown = plan(&mut client, &query)?;
+        ensure!(shown.contains(mark), "{shown}");
+        // A sequence is seen by others before the statement ends.
+        let midst = "SELECT last_value > 3000 FROM seen";
+        let restart = "ALTER SEQUENCE seen RESTART";
+        let result = cancel_when(&database, &mut client, midst, &query, restart)?;
+        assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");
+        client.batch_execute(restart)?;
+        // It waits for whoever stays on a page.
+        client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
+        table.holds(&mut client, 8)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn without_its_scope_a_search_is_expected_to_cost_a_whole_table() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    table.create(&mut client, &Shape::Uniform.values(60_000, 9))?;
+    client.batch_execute(
+        "ALTER TABLE docs ADD site int; UPDATE docs SET site = id % 40; \
+         CREATE INDEX docs_site ON docs USING neardup (site, fp)",
+    )?;
+    client.batch_execute("VACUUM ANALYZE docs")?;
+    client.batch_execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")?;
+    let (scoped, unscoped) = (
+        "SELECT id FROM docs WHERE site = 7 AND fp <~> '0123456789abcdef' <= 3",
+        "SELECT id FROM docs WHERE fp <~> '0123456789abcdef' <= 3",
+    );
+    let cost = |client: &mut Client, query: &str, index: &str| -> Result<f64> {
+        let shown = explain(client, "COSTS", query)?;
+        ensure!(
+            shown.starts_with(&format!("Index Scan using {index} ")),
+            "{shown}"
+        );
+        number(&shown, "..").context(shown)
+    };
+    let cheap = cost(&mut client, scoped, "docs_site")?;
+    let dear = cost(&mut client, unscoped, "docs_site")?;
+    assert!(dear > 5.0 * cheap, "{dear} against {cheap}");
+    client.batch_execute(&table.index_command(""))?;
+    let plain = cost(&mut client, unscoped, "docs_fp")?;
+    assert!(plain < dear / 5.0, "{plain} against {dear}");
     Ok(())
 }

@@ -85,17 +85,8 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
             answers(&mut reader)? == expected,
             "the standby answers otherwise"
         );
-        let indexes = indexes(&mut writer)?;
-        assert!(indexes.len() >= LOGGED.len(), "{indexes:?}");
-        for client in [&mut writer, &mut reader] {
-            client.batch_execute("CHECKPOINT")?;
-        }
         let primary = running.as_ref().context("a primary")?;
-        for (index, file) in indexes {
-            let pages = [primary, &*standby].map(|server| pages(server, &file));
-            let [there, here] = pages.map(|pages| pages.with_context(|| index.clone()));
-            ensure!(there? == here?, "the pages of {index} differ");
-        }
+        assert_same_pages(&mut writer, &mut reader, primary, standby)?;
 
         look_inside(&mut writer, &mut reader)?;
 
@@ -178,11 +169,34 @@ const KEYS: usize = 24;
 /// The bytes of a page's header that hold its position in the log and its checksum.
 const MASKED: usize = 10;
 
+/// Asserts that the pages of all indexes are the same on both servers.
+pub fn assert_same_pages(
+    writer: &mut Client,
+    reader: &mut Client,
+    primary: &Server,
+    standby: &Server,
+) -> Outcome {
+    let indexes = indexes(writer)?;
+    assert!(!indexes.is_empty());
+    wait_for_replay(writer, reader)?;
+    // The standby writes its pages when it has replayed a checkpoint.
+    writer.batch_execute("CHECKPOINT")?;
+    wait_for_replay(writer, reader)?;
+    reader.batch_execute("CHECKPOINT")?;
+    for (index, file) in indexes {
+        let pages = [primary, standby].map(|server| pages(server, &file));
+        let [there, here] = pages.map(|pages| pages.with_context(|| index.clone()));
+        ensure!(there? == here?, "the pages of {index} differ");
+    }
+    Ok(())
+}
+
 /// The neardup indexes, and the file of each.
 fn indexes(client: &mut Client) -> Result<Vec<(String, PathBuf)>> {
     let rows = client.query(
         "SELECT pg_class.oid::regclass::text, pg_relation_filepath(pg_class.oid) \
-         FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE amname = 'neardup'",
+         FROM pg_class JOIN pg_am ON pg_am.oid = relam \
+         WHERE amname = 'neardup' AND relpersistence = 'p'",
         &[],
     )?;
     let entry = |row: &postgres::Row| (row.get(0), PathBuf::from(row.get::<_, String>(1)));
@@ -216,7 +230,7 @@ fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
 }
 
 /// Waits until the standby has replayed what the primary has written.
-fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()> {
+pub fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()> {
     let position: String = value(primary, "SELECT pg_current_wal_flush_lsn()::text")?;
     let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{position}'");
     let start = Instant::now();

@@ -19,6 +19,7 @@ mod queries;
 mod relations;
 mod scopes;
 mod servers;
+mod space;
 mod standby;
 mod support;
 mod torture;

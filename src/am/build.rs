@@ -6,9 +6,10 @@ use neardup_blocktree::sort::Rows;
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
-use super::keys::{Layout, tid_of, with_words};
+use super::keys::{Layout, require_hashes, tid_of, with_words};
 use super::options::BuildOptions;
 use super::state::name;
+use super::validate::require_sound_classes;
 use crate::storage::bulk::BulkWriter;
 
 /// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
@@ -44,7 +45,7 @@ pub unsafe extern "C-unwind" fn build(
         if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
             panic!("index {} already contains data", name(index));
         }
-        let layout = Layout::of(index);
+        let layout = usable_layout(index);
         let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {
             if layout.signatures {
                 bands::build::build::<N>(layout, heap, index, index_info)
@@ -59,6 +60,17 @@ pub unsafe extern "C-unwind" fn build(
             index_tuples,
         };
         result
+    }
+}
+
+/// The layout of a new index; raises an error if its columns, or their operator classes, make none.
+unsafe fn usable_layout(index: pg_sys::Relation) -> Layout {
+    // SAFETY: the server passes an open index.
+    unsafe {
+        let layout = Layout::of(index);
+        require_sound_classes(index);
+        require_hashes(index, &layout);
+        layout
     }
 }
 
@@ -144,7 +156,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
 pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
     // SAFETY: the server passes an open index whose init fork it has just made.
     unsafe {
-        let layout = Layout::of(index);
+        let layout = usable_layout(index);
         let options = BuildOptions::of(index);
         let mut writer: Writer =
             BulkWriter::new(index, pg_sys::ForkNumber::INIT_FORKNUM, report_table);

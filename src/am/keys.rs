@@ -79,10 +79,12 @@ impl Layout {
                 refuse();
             }
             for column in 0..last {
-                if is_fingerprint_family(
-                    *(*index).rd_opfamily.add(column),
-                    *(*index).rd_opcintype.add(column),
-                ) {
+                // What is compared by nearness is no scope.
+                let family = *(*index).rd_opfamily.add(column);
+                let input = *(*index).rd_opcintype.add(column);
+                if is_fingerprint_family(family, input)
+                    || super::validate::compares_nearness(family, input)
+                {
                     refuse();
                 }
             }
@@ -196,6 +198,17 @@ impl Layout {
     }
 }
 
+/// Raises an error unless the values of all scope columns have a hash.
+///
+/// # Safety
+/// The relation is an open index of this layout.
+pub unsafe fn require_hashes(index: pg_sys::Relation, layout: &Layout) {
+    for column in 0..layout.scope_columns {
+        // SAFETY: the caller's promise.
+        unsafe { hash_function(attribute(index, column).atttypid) };
+    }
+}
+
 /// The hash of a scope column's value.
 ///
 /// # Safety
@@ -206,24 +219,36 @@ pub unsafe fn hash(
     value_type: pg_sys::Oid,
     value: pg_sys::Datum,
 ) -> u64 {
-    // SAFETY: the caller's promise. The type cache's entries stay for the backend's life.
+    let seed = pg_sys::Datum::from(0_i64);
+    // SAFETY: the caller's promise.
     unsafe {
-        let entry = pg_sys::lookup_type_cache(
-            value_type,
-            pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO as i32,
-        );
+        let collation = *(*index).rd_indcollation.add(column);
+        pg_sys::FunctionCall2Coll(hash_function(value_type), collation, value, seed).value() as u64
+    }
+}
+
+/// The extended hash function of a type's default hash operator class; raises an error if it has
+/// none.
+unsafe fn hash_function(value_type: pg_sys::Oid) -> *mut pg_sys::FmgrInfo {
+    // SAFETY: look-ups in catalogues. The type cache's entries stay for the backend's life.
+    unsafe {
+        let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO as i32;
+        let entry = pg_sys::lookup_type_cache(value_type, flag);
         let function = &raw mut (*entry).hash_extended_proc_finfo;
         if (*function).fn_oid == pg_sys::InvalidOid {
+            let name = core::ffi::CStr::from_ptr(pg_sys::format_type_be(value_type));
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                "could not identify an extended hash function for a column of a neardup index",
+                format!(
+                    "could not identify an extended hash function for type {}",
+                    name.to_string_lossy()
+                ),
             )
-            .hint("Columns before the fingerprint need a type with a default hash operator class.")
+            .detail("A neardup index keeps the hash of columns before the fingerprint.")
+            .hint("These need a type with a default hash operator class.")
             .raise();
         }
-        let collation = *(*index).rd_indcollation.add(column);
-        let seed = pg_sys::Datum::from(0_i64);
-        pg_sys::FunctionCall2Coll(function, collation, value, seed).value() as u64
+        function
     }
 }
 

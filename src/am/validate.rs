@@ -3,8 +3,9 @@
 //! There are four kinds of classes: for fingerprints, for balls (whose centres are stored, for
 //! constraints of any radius), for MinHash signatures, and for the columns of a scope, which are
 //! compared for equality.
-use pgrx::{pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use crate::pg::errors::UserError;
 use crate::types::distance::Threshold;
 use crate::types::{Fingerprint64, Fingerprint128, Fingerprint256};
 
@@ -56,9 +57,23 @@ unsafe fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
 /// Within a transaction.
 pub unsafe fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: the caller's promise.
+    unsafe { operator(family, input, WITHIN) }
+}
+
+/// Whether a family has `~=` for a type.
+///
+/// # Safety
+/// Within a transaction.
+pub unsafe fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { operator(family, input, NEAR) != pg_sys::InvalidOid }
+}
+
+unsafe fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
+    // SAFETY: within a transaction.
     unsafe { members(family) }
         .iter()
-        .find(|form| form.amopstrategy == WITHIN as i16 && form.amoplefttype == input)
+        .find(|form| form.amopstrategy == strategy as i16 && form.amoplefttype == input)
         .map_or(pg_sys::InvalidOid, |form| form.amopopr)
 }
 
@@ -77,7 +92,41 @@ enum Kind {
 /// Checks an operator class: its type, and each operator's strategy and types.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
-    // SAFETY: the server calls within a transaction; the cache entry is released when it is read.
+    // SAFETY: the server calls within a transaction.
+    let problems = unsafe { problems(opclass) };
+    for (what, object) in &problems {
+        // As INFO, as the server's own access methods tell it.
+        pgrx::info!("neardup: {what} (object {})", object.to_u32());
+    }
+    problems.is_empty()
+}
+
+/// Raises an error unless the operator classes of an index are what the access method can use: with
+/// others it would take values for what they are not.
+///
+/// # Safety
+/// The relation is an open index of this access method.
+pub unsafe fn require_sound_classes(index: pg_sys::Relation) {
+    // SAFETY: the caller's promise; names of what exists are C strings.
+    unsafe {
+        for column in 1..=i32::from((*(*index).rd_att).natts as i16) {
+            let opclass = pg_sys::get_index_column_opclass((*index).rd_id, column);
+            if let Some((what, _)) = problems(opclass).first() {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+                    format!("column {column} of the index has an unsound operator class"),
+                )
+                .detail(format!("neardup: {what}."))
+                .hint("SELECT amvalidate(oid) FROM pg_opclass checks operator classes. Name one that comes with neardup.")
+                .raise();
+            }
+        }
+    }
+}
+
+/// What is wrong with an operator class, and with which object.
+unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
+    // SAFETY: within a transaction; the cache entry is released when it is read.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(
             pg_sys::SysCacheIdentifier::CLAOID as i32,
@@ -110,7 +159,7 @@ pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
         } else {
             Kind::Scope
         };
-        let mut problems: Vec<(&str, pg_sys::Oid)> = members
+        let mut problems: Vec<(&'static str, pg_sys::Oid)> = members
             .iter()
             .filter_map(|form| Some((problem(form, kind)?, form.amopopr)))
             .collect();
@@ -132,11 +181,7 @@ pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
             }
             _ => (),
         }
-        for (what, object) in &problems {
-            // As INFO, as the server's own access methods tell it.
-            pgrx::info!("neardup: {what} (object {})", object.to_u32());
-        }
-        problems.is_empty()
+        problems
     }
 }
 

@@ -90,7 +90,8 @@ impl Column {
                     }
                 }
             }
-            (keys.clear(), tids.clear());
+            keys.clear();
+            tids.clear();
         };
         self.for_each::<N>(|key, tid| {
             keys.push(key);

@@ -255,7 +255,8 @@ unsafe fn sample_of<const N: usize>(
     let mut walk = InOrder::new(index.design.clone());
     let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
     loop {
-        (keys.clear(), tids.clear());
+        keys.clear();
+        tids.clear();
         let more = index.sound(walk.step(&tree, &mut |key, tid| {
             keys.push(key);
             tids.push(tid);

@@ -102,10 +102,15 @@ fn report(
         weight,
         normalize,
         html,
+        keywords,
     } = options;
+    let keywords = match keywords {
+        0 => String::new(),
+        number => format!(":{number}"),
+    };
     let _ = write!(
         json,
-        r#"{{"options": {{"tokens": "{}", "shingle": {shingle}, "weight": "{}", "html": {html}, "accents": "{}", "digits": "{}"}}"#,
+        r#"{{"options": {{"tokens": "{}{keywords}", "shingle": {shingle}, "weight": "{}", "html": {html}, "accents": "{}", "digits": "{}"}}"#,
         tokens.name(),
         weight.name(),
         normalize.accents.name(),

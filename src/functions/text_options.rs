@@ -5,7 +5,9 @@
 //! they are still the same.
 use std::ops::RangeInclusive;
 
-use neardup_sketch::options::{Choice, MAX_SHINGLE, Normalize, TextOptions, UnknownName, Weight};
+use neardup_sketch::options::{
+    Choice, MAX_SHINGLE, Normalize, TextOptions, Tokens, UnknownName, Weight,
+};
 
 use crate::pg::call::Call;
 use crate::pg::errors::UserError;
@@ -67,13 +69,33 @@ unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
 /// Raises the error about a name that stands for nothing.
 #[cold]
 pub fn refuse(error: &UnknownName, name: &[u8]) -> ! {
-    UserError::invalid_parameter(format!(
+    let raised = UserError::invalid_parameter(format!(
         "unknown value for {}: \"{}\"",
         error.parameter,
         crate::pg::errors::shown(name)
     ))
-    .detail(format!("Known are: {}.", error.known.join(", ")))
-    .raise()
+    .detail(format!("Known are: {}.", error.known.join(", ")));
+    match mistaken_for(error.parameter, name) {
+        Some(hint) => raised.hint(hint).raise(),
+        None => raised.raise(),
+    }
+}
+
+/// What the caller may have meant: the second argument of a function can be something else for an
+/// array or a tsvector.
+fn mistaken_for(parameter: &str, name: &[u8]) -> Option<&'static str> {
+    if parameter != Tokens::PARAMETER {
+        return None;
+    }
+    if name.starts_with(b"{") {
+        Some("For features with weights, say that the first argument is an array: '{a,b}'::text[].")
+    } else if name.contains(&b' ') {
+        Some(
+            "The text is the first argument. For the dictionaries of a text search configuration, pass to_tsvector('english', text) as the only one.",
+        )
+    } else {
+        None
+    }
 }
 
 fn shingle_of(shingle: i32) -> usize {

@@ -149,9 +149,8 @@ unsafe fn refuse_unreadable(index: pg_sys::Relation) {
         .raise();
     }
     // SAFETY: asks for the server's state.
-    if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED
-        && unsafe { pg_sys::RecoveryInProgress() }
-    {
+    let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
+    if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED && in_recovery {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(

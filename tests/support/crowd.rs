@@ -19,6 +19,9 @@ pub enum Work {
     Fill,
     /// Deletes or updates some rows.
     Change,
+    /// Fills the table, deletes most of it and vacuums: pages are merged and used again and, if
+    /// nobody else is there, given back.
+    Drain,
     /// Vacuums, and now and then writes a checkpoint.
     Vacuum,
     /// Builds a second index and drops it.
@@ -52,6 +55,17 @@ impl Job {
             }
             Work::Fill => ("insert with splits", place.insert(3_000)),
             Work::Change => ("update or delete", change(place, random)),
+            Work::Drain => match random.below(4) {
+                0 => ("insert with splits", place.insert(3_000)),
+                1 => (
+                    "delete of most",
+                    format!("DELETE FROM {table} WHERE id % 20 <> {}", random.below(20)),
+                ),
+                _ => (
+                    "vacuum after such",
+                    format!("VACUUM (INDEX_CLEANUP ON) {table}"),
+                ),
+            },
             Work::Vacuum if random.below(20) == 0 => ("checkpoint", "CHECKPOINT".to_owned()),
             Work::Vacuum => ("vacuum", format!("VACUUM (INDEX_CLEANUP ON) {table}")),
             Work::Build if random.below(2) == 0 => drop_other(table, ""),

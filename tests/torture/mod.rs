@@ -34,8 +34,6 @@ const WORKS: [Work; 9] = [
     Work::Search,
     Work::Search,
 ];
-/// The second index of a table is one client's: so many tables have one that builds.
-const BUILDERS: usize = 2;
 
 #[test]
 fn killed_at_random_moments_the_index_holds() -> Outcome {
@@ -117,12 +115,22 @@ fn live_and_die(
 }
 
 fn jobs(random: &mut Random) -> Vec<Job> {
-    let mut jobs: Vec<Job> = WORKS
-        .iter()
-        .map(|&work| Job(work, random.pick(&PLACES)))
-        .collect();
-    let first = random.below(PLACES.len() as u64) as usize;
-    jobs.extend((0..BUILDERS).map(|i| Job(Work::Rebuild, PLACES[(first + 2 * i) % PLACES.len()])));
+    let mut places = PLACES;
+    places.rotate_left(random.below(PLACES.len() as u64) as usize);
+    // In one place somebody is alone, or nearly so: space is given back only then.
+    let (alone, others) = (places[0], &places[1..]);
+    let mut jobs = vec![Job(Work::Drain, alone)];
+    jobs.extend(WORKS.map(|work| match random.below(40) {
+        0 => Job(work, alone),
+        _ => Job(work, random.pick(others)),
+    }));
+    // The second index of a table is one client's, so that only one builds in a place.
+    jobs.extend(
+        others
+            .iter()
+            .step_by(2)
+            .map(|place| Job(Work::Rebuild, place)),
+    );
     jobs
 }
 

@@ -500,6 +500,19 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn ways_to_add_agree(
+            features in prop::collection::vec((any::<[u64; 2]>(), 0_u64..1 << 40), 0..100),
+        ) {
+            let (mut chosen, mut portable) = (BitSums::default(), BitSums::default());
+            chosen.add_all(features.iter().copied());
+            portable.add_all_portable(features.iter().copied());
+            prop_assert_eq!(chosen.set, portable.set);
+            prop_assert_eq!(chosen.total, portable.total);
+        }
+    }
+
     #[test]
     fn byte_counters_do_not_overflow() {
         let mut counted = PositionalCount::EMPTY;

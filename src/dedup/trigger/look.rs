@@ -233,7 +233,7 @@ unsafe fn is_unseen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlo
         }
         // The statement's own rows are not in its snapshot either.
         let mut null = false;
-        let system_column = pg_sys::MinTransactionIdAttributeNumber as i32;
+        let system_column = pg_sys::MinTransactionIdAttributeNumber;
         let writer = pg_sys::slot_getsysattr(slot, system_column, &mut null);
         let writer = pg_sys::TransactionId::from(writer.value() as u32);
         null || !pg_sys::TransactionIdIsCurrentTransactionId(writer)

@@ -167,13 +167,13 @@ fn rows_that_are_not_wanted_are_asked_for_once_in_a_pass_and_in_no_pair() {
     let model = crowded(&mut rng, 3_000);
     let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 20);
     let alive: Model<1> = (model.iter())
-        .filter(|(tid, _)| tid.block % 3 != 0)
+        .filter(|(tid, _)| !tid.block.is_multiple_of(3))
         .map(|(tid, key)| (*tid, *key))
         .collect();
     let asked = std::cell::RefCell::new(std::collections::HashMap::new());
     let moved = |tid: Tid| {
         *asked.borrow_mut().entry(tid).or_insert(0) += 1;
-        (tid.block % 3 != 0).then_some(Tid { offset: 7, ..tid })
+        (!tid.block.is_multiple_of(3)).then_some(Tid { offset: 7, ..tid })
     };
     let pairs = search(&index, 3, 3e3, 1 << 22, moved);
     let mut expected = expected(&alive, 3, 0);

@@ -87,7 +87,7 @@ fn a_scan_that_pauses_while_pages_move_sees_each_row_once() {
     for seed in 0..40 {
         let mut rng = StdRng::seed_from_u64(seed);
         let start = random_rows::<16>(&mut rng, 1_500);
-        let stays = |tid: &Tid| tid.block < 1_000_000 && tid.offset % 5 == 0;
+        let stays = |tid: &Tid| tid.block < 1_000_000 && tid.offset.is_multiple_of(5);
         let stay: Model<16> = (start.iter().filter(|(tid, _)| stays(tid)))
             .map(|(tid, key)| (*tid, *key))
             .collect();
@@ -149,7 +149,7 @@ fn a_scan_that_pauses_while_pages_move_sees_each_row_once() {
 fn a_crash_amid_merging_and_moving_leaves_the_tree_whole() {
     let mut rng = StdRng::seed_from_u64(3);
     let start = random_rows::<16>(&mut rng, 900);
-    let dead = |tid: Tid| tid.block % 2 == 0 && tid.offset % 7 > 0;
+    let dead = |tid: Tid| tid.block.is_multiple_of(2) && !tid.offset.is_multiple_of(7);
     let left: Model<16> = (start.iter())
         .filter(|(tid, _)| !dead(**tid))
         .map(|(tid, key)| (*tid, *key))

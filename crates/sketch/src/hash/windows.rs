@@ -188,11 +188,24 @@ mod tests {
             .windows(width + 1)
             .map(|w| [feature_hash(&bytes[w[0] as usize..w[width] as usize])])
             .collect();
-        let (mut chosen, mut portable) = (Vec::new(), Vec::new());
-        hash_windows(&bytes, starts, width, &mut chosen);
-        hash_windows_portable(&bytes, starts, width, &mut portable);
-        assert_eq!(chosen, expected);
-        assert_eq!(portable, expected);
+        let hashed = |how: &dyn Fn(&[u8], &[u32], usize, &mut Vec<[u64; 1]>)| {
+            let mut hashes = Vec::new();
+            how(&bytes, starts, width, &mut hashes);
+            hashes
+        };
+        assert_eq!(hashed(&hash_windows), expected);
+        assert_eq!(
+            hashed(&|b, s, w, out| hash_windows_portable(b, s, w, out)),
+            expected
+        );
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 is there, as just seen.
+            #[allow(unsafe_code)]
+            let avx2 =
+                |b: &[u8], s: &[u32], w, out: &mut _| unsafe { hash_windows_avx2(b, s, w, out) };
+            assert_eq!(hashed(&avx2), expected);
+        }
     }
 
     #[test]

@@ -30,22 +30,44 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
-/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. ASCII
-/// may come as it is, in upper case too. Calls `check` between them.
+/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. Calls
+/// `check` between them.
 pub(crate) fn each_piece(
-    mut text: &str,
+    text: &str,
     buffer: &mut String,
     check: &mut dyn FnMut(),
     mut each: impl FnMut(&str),
 ) {
+    each_piece_to_fold(text, buffer, check, |piece| match piece {
+        Piece::Ascii(ascii) => each(&ascii.to_ascii_lowercase()),
+        Piece::Other(other) => {
+            other.make_ascii_lowercase();
+            each(other);
+        }
+    });
+}
+
+/// A piece of text in its normal form but for ASCII letters, which may be in upper case.
+pub(crate) enum Piece<'a> {
+    Ascii(&'a str),
+    Other(&'a mut String),
+}
+
+/// [`each_piece`] for those who fold ASCII themselves.
+pub(crate) fn each_piece_to_fold(
+    mut text: &str,
+    buffer: &mut String,
+    check: &mut dyn FnMut(),
+    mut each: impl FnMut(Piece),
+) {
     while !text.is_empty() {
         let (piece, rest) = text.split_at(piece_len(text));
         if piece.is_ascii() {
-            each(piece);
+            each(Piece::Ascii(piece));
         } else {
             buffer.clear();
             push_pieces(piece, buffer);
-            each(buffer);
+            each(Piece::Other(buffer));
         }
         text = rest;
         check();

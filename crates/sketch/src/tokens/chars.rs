@@ -6,7 +6,7 @@
 
 use super::spaces::is_space;
 use crate::hash::windows::PAD;
-use crate::normalize::{each_piece, leading_ascii};
+use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
 use crate::shingle::FeatureSink;
 
 /// Finds features of characters; reusable.
@@ -45,8 +45,11 @@ impl Chars {
         let Self { window, normal } = self;
         window.begin();
         let mut any = false;
-        each_piece(text, normal, check, |piece| {
-            window.push(piece);
+        each_piece_to_fold(text, normal, check, |piece| {
+            match piece {
+                Piece::Ascii(ascii) => window.push(ascii),
+                Piece::Other(other) => window.push(other),
+            }
             any |= window.hand_on(width, sink);
         });
         let chars = window.finished();
@@ -277,6 +280,26 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ways_agree(ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}", before in "[a ]{0,3}") {
+            let pushed = |how: fn(&mut Window, &[u8])| {
+                let mut window = Window {
+                    bytes: vec![0; 1000],
+                    starts: vec![0; 1000],
+                    after_space: true,
+                    ..Window::default()
+                };
+                window.push_bytes(before.as_bytes());
+                how(&mut window, ascii.as_bytes());
+                window.bytes.truncate(window.len);
+                window.starts.truncate(window.chars);
+                (window.bytes, window.starts, window.after_space)
+            };
+            let plain = pushed(Window::push_bytes);
+            prop_assert_eq!(&pushed(Window::push_ascii), &plain);
+            prop_assert_eq!(&pushed(|window, ascii| window.push_ascii_portable(ascii)), &plain);
+        }
+
         #[test]
         fn equals_the_definition(
             texts in prop::collection::vec(crate::text::tests::any_text(), 1..4),
