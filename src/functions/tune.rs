@@ -86,19 +86,22 @@ fn minhash(call: &mut Call) -> Datum {
     options = format!("WITH ({options})");
     let found = [0.5, 0.6, 0.7, 0.8, 0.9].map(|similarity| of_float8(choice.found(similarity)));
     let [p50, p60, p70, p80, p90] = found;
-    call.return_record(&[
-        Datum::from(choice.bands as i32),
-        Datum::from(choice.rows as i32),
-        Datum::from(choice.exact),
-        p50,
-        p60,
-        p70,
-        p80,
-        p90,
-        of_float8(choice.candidates(rows)),
-        of_float8(choice.bytes_a_row()),
-        varlena::build(&[options.as_bytes()].map(Some)),
-    ])
+    call.return_record(
+        &[
+            Datum::from(choice.bands as i32),
+            Datum::from(choice.rows as i32),
+            Datum::from(choice.exact),
+            p50,
+            p60,
+            p70,
+            p80,
+            p90,
+            of_float8(choice.candidates(rows)),
+            of_float8(choice.bytes_a_row()),
+            varlena::build(&[options.as_bytes()]),
+        ]
+        .map(Some),
+    )
 }
 
 /// `neardup_tune(bits, distance, rows_expected)`.
@@ -122,14 +125,17 @@ fn hamming(call: &mut Call) -> Datum {
             .raise()
     };
     let options = format!("WITH (distance = {distance}, blocks = {blocks})");
-    call.return_record(&[
-        Datum::from(blocks as i32),
-        Datum::from(tables as i32),
-        Datum::from(leading as i32),
-        of_float8(candidates),
-        of_float8(bytes),
-        varlena::build(&[options.as_bytes()].map(Some)),
-    ])
+    call.return_record(
+        &[
+            Datum::from(blocks as i32),
+            Datum::from(tables as i32),
+            Datum::from(leading as i32),
+            of_float8(candidates),
+            of_float8(bytes),
+            varlena::build(&[options.as_bytes()]),
+        ]
+        .map(Some),
+    )
 }
 
 /// Blocks, tables, leading bits, candidates that a search looks at, and bytes a row, of the design

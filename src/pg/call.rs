@@ -106,11 +106,6 @@ impl Call {
         (kind != 0).then_some((context, kind == pg_sys::AGG_CONTEXT_AGGREGATE as i32))
     }
 
-    /// The call as the server knows it.
-    pub(super) fn record(&self) -> pg_sys::FunctionCallInfo {
-        self.0
-    }
-
     #[inline(always)]
     fn slot(&self, n: usize) -> pg_sys::NullableDatum {
         debug_assert!(n < self.len());
