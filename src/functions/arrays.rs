@@ -70,3 +70,20 @@ pub unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [
     }
     values
 }
+
+/// A bigint[] of these numbers.
+pub fn of_bigint(numbers: impl Iterator<Item = i64>) -> Datum {
+    let mut elements: Vec<Datum> = numbers.map(Datum::from).collect();
+    // SAFETY: as many elements of that type as are said.
+    unsafe {
+        let array = pg_sys::construct_array(
+            elements.as_mut_ptr(),
+            elements.len() as i32,
+            INT8.oid,
+            INT8.length,
+            INT8.by_value,
+            INT8.alignment as core::ffi::c_char,
+        );
+        Datum::from(array)
+    }
+}

@@ -109,6 +109,17 @@ impl Call {
         unsafe { (*self.0).context }
     }
 
+    /// The memory context of the aggregate that calls this function with its state in front, and
+    /// whether nobody else uses that state, so that it may be changed in place. `None` if no
+    /// aggregate calls.
+    pub fn aggregate(&self) -> Option<(pg_sys::MemoryContext, bool)> {
+        let mut context = core::ptr::null_mut();
+        // SAFETY: `new` was promised a live call record.
+        let kind = unsafe { pg_sys::AggCheckCallContext(self.0, &raw mut context) };
+        // A window may still show the state of the rows so far.
+        (kind != 0).then_some((context, kind == pg_sys::AGG_CONTEXT_AGGREGATE as i32))
+    }
+
     #[inline(always)]
     fn slot(&self, n: usize) -> pg_sys::NullableDatum {
         debug_assert!(n < self.len());

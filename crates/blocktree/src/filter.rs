@@ -2,7 +2,7 @@
 //!
 //! All give the same result; the fastest that the machine has is chosen at run time.
 
-use crate::key::{Key, key_at};
+use crate::key::{Key, key_at, word_at};
 
 /// Appends to `found` the places of the keys within `radius` of the query, in ascending order.
 /// `keys` holds whole keys of `N` words in the machine's byte order, of which the first `skipped`
@@ -70,10 +70,45 @@ pub fn within_portable<const N: usize>(
     }
 }
 
+/// Appends to `found` the places of the keys that have the first `bits` bits of a word in common
+/// with `wanted`, in ascending order. `keys` is as for [`within`].
+#[inline]
+pub fn with_prefix<const N: usize>(
+    keys: &[u8],
+    word: usize,
+    wanted: u64,
+    bits: u32,
+    found: &mut Vec<u16>,
+) {
+    let mask = u64::MAX << (64 - bits);
+    #[cfg(target_arch = "x86_64")]
+    if N == 2 && word == 0 && is_x86_feature_detected!("avx512f") {
+        // SAFETY: the feature it needs was just seen.
+        return unsafe { x86::with_prefix_avx512(keys, wanted, mask, found) };
+    }
+    with_prefix_portable::<N>(keys, 0, word, wanted, mask, found);
+}
+
+/// The kernel for any machine, from the key at a place on.
+fn with_prefix_portable<const N: usize>(
+    keys: &[u8],
+    from: usize,
+    word: usize,
+    wanted: u64,
+    mask: u64,
+    found: &mut Vec<u16>,
+) {
+    for i in from..keys.len() / (8 * N) {
+        if (word_at(keys, 8 * (N * i + word)) ^ wanted) & mask == 0 {
+            found.push(i as u16);
+        }
+    }
+}
+
 /// The kernels for x86-64.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Key, within_portable};
+    use super::{Key, with_prefix_portable, within_portable};
     use crate::key::word_at;
     use std::arch::x86_64::*;
 
@@ -148,6 +183,33 @@ mod x86 {
         }
     }
 
+    /// Sixteen keys of two words at a time, of which the first words are looked at.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>) {
+        const STEP: usize = 16;
+        let pairs = |word: u64| {
+            let word = word as i64;
+            _mm512_setr_epi64(word, 0, word, 0, word, 0, word, 0)
+        };
+        let (wanted_words, masks) = (pairs(wanted), pairs(mask));
+        let (steps, _) = keys.as_chunks::<{ 16 * STEP }>();
+        for (step, chunk) in steps.iter().enumerate() {
+            let equal = |four: usize| {
+                // SAFETY: the 64 bytes lie within the chunk of 256; the load needs no alignment.
+                let keys = unsafe { _mm512_loadu_si512(chunk.as_ptr().add(64 * four).cast()) };
+                let differing = _mm512_xor_si512(keys, wanted_words);
+                u32::from(_mm512_testn_epi64_mask(differing, masks)) << (8 * four)
+            };
+            // Every second lane is a second word, and tells nothing.
+            let mut bits = (equal(0) | equal(1) | equal(2) | equal(3)) & 0x5555_5555;
+            while bits != 0 {
+                found.push((STEP * step) as u16 + bits.trailing_zeros() as u16 / 2);
+                bits &= bits - 1;
+            }
+        }
+        with_prefix_portable::<2>(keys, STEP * steps.len(), 0, wanted, mask, found);
+    }
+
     /// Four keys of one word at a time, 16 to a look at the result; bits are counted by a table of
     /// half bytes (Muła, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018).
     #[target_feature(enable = "avx2,popcnt")]
@@ -188,6 +250,26 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn all_kernels_find_the_same_prefixes(
+            wanted: u64, bits in 1..65_u32,
+            keys in prop::collection::vec((any::<[u64; 2]>(), 0..70_u32), 0..400),
+        ) {
+            let bytes: Vec<u8> = keys
+                .iter()
+                .flat_map(|&([first, second], same)| {
+                    let kept = u64::MAX.checked_shr(same).unwrap_or(0);
+                    [(wanted & !kept) | (first & kept), second]
+                })
+                .flat_map(u64::to_ne_bytes)
+                .collect();
+            let mut expected = Vec::new();
+            with_prefix_portable::<2>(&bytes, 0, 0, wanted, u64::MAX << (64 - bits), &mut expected);
+            let mut found = Vec::new();
+            with_prefix::<2>(&bytes, 0, wanted, bits, &mut found);
+            prop_assert_eq!(found, expected);
+        }
+
         #[test]
         fn all_kernels_find_the_same(
             query: u64, radius in 0..70u32,

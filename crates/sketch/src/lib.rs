@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod compare;
+mod containment;
 mod counts;
 pub mod exact;
 mod extract;
@@ -30,11 +31,13 @@ pub mod hamming;
 pub mod hash;
 pub mod html;
 pub mod lexeme;
+pub mod minhash;
 pub mod normalize;
 pub mod onebit;
 pub mod options;
 pub mod scheme;
 pub mod sentences;
+mod sha1;
 pub mod shingle;
 pub mod simhash;
 mod sums;
@@ -43,6 +46,7 @@ pub mod tokens;
 pub mod weight;
 
 pub use compare::{Comparison, jaccard_similarity};
+pub use containment::containment;
 pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
 pub use onebit::{minhash64_text, minhash128_text};
