@@ -498,14 +498,305 @@ ALTER OPERATOR FAMILY hamming_ops USING hash ADD
 -- Text to fingerprints
 -- ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION simhash(body text) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
-CREATE FUNCTION simhash(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
-CREATE FUNCTION simhash128(body text) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_text';
-CREATE FUNCTION simhash128(features text[], weights real[] DEFAULT NULL) RETURNS fingerprint128 LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_features';
-COMMENT ON FUNCTION simhash(text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no word';
-COMMENT ON FUNCTION simhash(text[], real[]) IS 'fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
-COMMENT ON FUNCTION simhash128(text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no word';
-COMMENT ON FUNCTION simhash128(text[], real[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+CREATE FUNCTION simhash(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_text';
+CREATE FUNCTION simhash128(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_text';
+COMMENT ON FUNCTION simhash(text, text, integer, text, boolean, text, text) IS 'fingerprint of a text: similar texts have fingerprints that differ in few bits; NULL if the text has no feature';
+COMMENT ON FUNCTION simhash128(text, text, integer, text, boolean, text, text) IS '128-bit fingerprint of a text: as simhash, with less chance in the distances; NULL if the text has no feature';
+
+CREATE FUNCTION neardup_features(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep', OUT feature text, OUT weight real, OUT hash fingerprint)
+    RETURNS SETOF record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 200 AS 'MODULE_PATHNAME', 'neardup_features';
+COMMENT ON FUNCTION neardup_features(text, text, integer, text, boolean, text, text) IS 'the distinct features of a text that its fingerprint is made of, each with its weight and hash, the heaviest first';
+CREATE FUNCTION neardup_explain(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep', top integer DEFAULT 20)
+    RETURNS jsonb LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'neardup_explain';
+COMMENT ON FUNCTION neardup_explain(text, text, text, integer, text, boolean, text, text, integer) IS 'two texts compared: fingerprints, distance, Jaccard similarity, and the heaviest features that they share and that only one has';
+CREATE FUNCTION jaccard_similarity(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'jaccard_similarity';
+COMMENT ON FUNCTION jaccard_similarity(text, text, text, integer, boolean, text, text) IS 'exact Jaccard similarity of two texts'' sets of features, from 0 to 1; NULL if neither has any';
+
+-- ------------------------------------------------------------------------------------------------
+-- Ready-made features to fingerprints
+-- ------------------------------------------------------------------------------------------------
+
+-- Called on NULL input because weights may be NULL; the other arguments may not.
+CREATE FUNCTION simhash(features text[], weights double precision[] DEFAULT NULL, scheme text DEFAULT 'neardup')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_features';
+CREATE FUNCTION simhash(hashes bigint[], weights double precision[] DEFAULT NULL, scheme text DEFAULT 'neardup')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash_hashes';
+CREATE FUNCTION simhash128(features text[], weights double precision[] DEFAULT NULL)
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'simhash128_features';
+COMMENT ON FUNCTION simhash(text[], double precision[], text) IS 'fingerprint of ready-made features, each with a weight (default 1), as this extension or another program makes it; NULL if there are none';
+COMMENT ON FUNCTION simhash(bigint[], double precision[], text) IS 'fingerprint of the hashes of features, each with a weight (default 1), as this extension or another program makes it; NULL if there are none';
+COMMENT ON FUNCTION simhash128(text[], double precision[]) IS '128-bit fingerprint of ready-made features, each with a weight (default 1); NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- HTML, and keys of texts
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION html_text(html text) RETURNS text LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'html_text';
+CREATE FUNCTION longest_sentences_hash(body text, n integer DEFAULT 3) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'longest_sentences_hash';
+COMMENT ON FUNCTION html_text(text) IS 'the text of an HTML page as a reader sees it: without scripts, styles, markup and what is hidden';
+COMMENT ON FUNCTION longest_sentences_hash(text, integer) IS 'hash of the longest sentences of a text: equal for copies that differ in what frames them only; NULL if the text has no word';
+
+-- ------------------------------------------------------------------------------------------------
+-- Fingerprints whose distance tells the Jaccard similarity
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION minhash64(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash64_text';
+CREATE FUNCTION minhash64(features text[]) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash64_features';
+CREATE FUNCTION minhash64(vector tsvector) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'minhash64_tsvector';
+CREATE FUNCTION minhash128(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash128_text';
+CREATE FUNCTION minhash128(features text[]) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash128_features';
+CREATE FUNCTION minhash128(vector tsvector) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'minhash128_tsvector';
+COMMENT ON FUNCTION minhash64(text, text, integer, boolean, text, text) IS 'fingerprint of a text''s set of features, a bit of each of many minima: of a Jaccard similarity J, 32 * (1 - J) bits are expected to differ; NULL if it has no feature';
+COMMENT ON FUNCTION minhash64(text[]) IS 'fingerprint of a set of ready-made features, a bit of each of many minima; NULL if there are none';
+COMMENT ON FUNCTION minhash64(tsvector) IS 'fingerprint of the set of lexemes that text search finds in a document, a bit of each of many minima; NULL if there are none';
+COMMENT ON FUNCTION minhash128(text, text, integer, boolean, text, text) IS '128-bit fingerprint of a text''s set of features, a bit of each of many minima: of a Jaccard similarity J, 64 * (1 - J) bits are expected to differ; NULL if it has no feature';
+COMMENT ON FUNCTION minhash128(text[]) IS '128-bit fingerprint of a set of ready-made features, a bit of each of many minima; NULL if there are none';
+COMMENT ON FUNCTION minhash128(tsvector) IS '128-bit fingerprint of the set of lexemes that text search finds in a document, a bit of each of many minima; NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- Features from elsewhere: of text search, and from rows
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION simhash(vector tsvector) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'simhash_tsvector';
+CREATE FUNCTION simhash128(vector tsvector) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'simhash128_tsvector';
+COMMENT ON FUNCTION simhash(tsvector) IS 'fingerprint of the lexemes that text search finds in a document, weighted by their frequency and labels; NULL if there are none';
+COMMENT ON FUNCTION simhash128(tsvector) IS '128-bit fingerprint of the lexemes that text search finds in a document, weighted by their frequency and labels; NULL if there are none';
+
+-- Features that stand in rows. The sums are exact, so neither the order of the rows matters nor how
+-- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
+-- f(x, a ORDER BY b) would then be wrong without an error.
+
+CREATE FUNCTION simhash_agg_add(internal, text, real) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_add';
+CREATE FUNCTION simhash_agg_merge(internal, internal) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_merge';
+CREATE FUNCTION simhash_agg_save(internal) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_save';
+CREATE FUNCTION simhash_agg_load(bytea, internal) RETURNS internal LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_load';
+CREATE FUNCTION simhash_agg_finish(internal) RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_finish';
+CREATE FUNCTION simhash128_agg_add(internal, text, real) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_add';
+CREATE FUNCTION simhash128_agg_merge(internal, internal) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_merge';
+CREATE FUNCTION simhash128_agg_finish(internal) RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_finish';
+COMMENT ON FUNCTION simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
+COMMENT ON FUNCTION simhash_agg_merge(internal, internal) IS 'part of simhash_agg: merges the sums of two processes';
+COMMENT ON FUNCTION simhash_agg_save(internal) IS 'part of simhash_agg and simhash128_agg: sums for another process';
+COMMENT ON FUNCTION simhash_agg_load(bytea, internal) IS 'part of simhash_agg and simhash128_agg: sums of another process';
+COMMENT ON FUNCTION simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
+COMMENT ON FUNCTION simhash128_agg_add(internal, text, real) IS 'part of simhash128_agg: takes in a row';
+COMMENT ON FUNCTION simhash128_agg_merge(internal, internal) IS 'part of simhash128_agg: merges the sums of two processes';
+COMMENT ON FUNCTION simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
+
+CREATE AGGREGATE simhash_agg(feature text, weight real) (
+    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = simhash_agg_finish,
+    COMBINEFUNC = simhash_agg_merge, SERIALFUNC = simhash_agg_save, DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+);
+CREATE AGGREGATE simhash128_agg(feature text, weight real) (
+    SFUNC = simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = simhash128_agg_finish,
+    COMBINEFUNC = simhash128_agg_merge, SERIALFUNC = simhash_agg_save, DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE simhash_agg(text, real) IS 'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
+COMMENT ON AGGREGATE simhash128_agg(text, real) IS '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are none';
+
+-- ------------------------------------------------------------------------------------------------
+-- minhash_signature: estimates of the Jaccard similarity of sets
+-- ------------------------------------------------------------------------------------------------
+
+CREATE TYPE minhash_signature;
+CREATE FUNCTION minhash_signature_in(cstring) RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_in';
+CREATE FUNCTION minhash_signature_out(minhash_signature) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_out';
+CREATE FUNCTION minhash_signature_recv(internal) RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_recv';
+CREATE FUNCTION minhash_signature_send(minhash_signature) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_send';
+-- External: its values are random bits, which do not compress.
+CREATE TYPE minhash_signature (
+    INPUT = minhash_signature_in, OUTPUT = minhash_signature_out, RECEIVE = minhash_signature_recv, SEND = minhash_signature_send,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+);
+COMMENT ON TYPE minhash_signature IS 'MinHash signature of a set of features, with its scheme and seed; the share of equal values estimates the Jaccard similarity';
+
+CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_eq';
+CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_ne';
+CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_lt';
+CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_le';
+CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_gt';
+CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_ge';
+CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
+CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_hash';
+CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
+
+CREATE OPERATOR = (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR < (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR > (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR >= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+
+-- Signatures of different kinds are unequal here; only the comparison of their estimates is an error.
+CREATE OPERATOR CLASS minhash_signature_btree_ops DEFAULT FOR TYPE minhash_signature USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 minhash_signature_cmp(minhash_signature, minhash_signature),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS minhash_signature_hash_ops DEFAULT FOR TYPE minhash_signature USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 minhash_signature_hash(minhash_signature),
+    FUNCTION 2 minhash_signature_hash_extended(minhash_signature, bigint);
+
+CREATE FUNCTION minhash(body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep', hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1')
+    RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_text';
+CREATE FUNCTION minhash(features text[], hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1')
+    RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_features';
+CREATE FUNCTION minhash(vector tsvector, hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1')
+    RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_tsvector';
+COMMENT ON FUNCTION minhash(text, text, integer, boolean, text, text, integer, bigint, text) IS 'MinHash signature of a text''s set of features; NULL if it has none';
+COMMENT ON FUNCTION minhash(text[], integer, bigint, text) IS 'MinHash signature of ready-made features; NULL if there are none';
+COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS 'MinHash signature of the lexemes of a tsvector; NULL if there are none';
+
+CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
+CREATE FUNCTION minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_accumulate';
+CREATE FUNCTION minhash_accumulate(minhash_signature, feature text, hashes integer) RETURNS minhash_signature LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_accumulate';
+CREATE FUNCTION minhash_accumulate(minhash_signature, feature text, hashes integer, seed bigint) RETURNS minhash_signature LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_accumulate';
+CREATE FUNCTION minhash_accumulate(minhash_signature, feature text, hashes integer, seed bigint, scheme text) RETURNS minhash_signature LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_accumulate';
+CREATE AGGREGATE minhash_agg(feature text) (SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528, COMBINEFUNC = minhash_union, PARALLEL = SAFE);
+CREATE AGGREGATE minhash_agg(feature text, hashes integer) (SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528, COMBINEFUNC = minhash_union, PARALLEL = SAFE);
+CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint) (SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528, COMBINEFUNC = minhash_union, PARALLEL = SAFE);
+CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint, scheme text) (SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528, COMBINEFUNC = minhash_union, PARALLEL = SAFE);
+CREATE AGGREGATE minhash_union_agg(minhash_signature) (SFUNC = minhash_union, STYPE = minhash_signature, SSPACE = 528, COMBINEFUNC = minhash_union, PARALLEL = SAFE);
+COMMENT ON FUNCTION minhash_union(minhash_signature, minhash_signature) IS 'the signature of the union of two sets, from their signatures';
+COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer, bigint) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer, bigint, text) IS 'implementation of minhash_agg';
+COMMENT ON AGGREGATE minhash_agg(text) IS 'MinHash signature of the set of all features, NULLs left out';
+COMMENT ON AGGREGATE minhash_agg(text, integer) IS 'MinHash signature of the set of all features, NULLs left out';
+COMMENT ON AGGREGATE minhash_agg(text, integer, bigint) IS 'MinHash signature of the set of all features, NULLs left out';
+COMMENT ON AGGREGATE minhash_agg(text, integer, bigint, text) IS 'MinHash signature of the set of all features, NULLs left out';
+COMMENT ON AGGREGATE minhash_union_agg(minhash_signature) IS 'the signature of the union of all sets';
+
+CREATE FUNCTION minhash_values(minhash_signature) RETURNS bigint[] LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_values';
+CREATE FUNCTION minhash_from_values("values" bigint[], seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1') RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_from_values';
+CREATE FUNCTION minhash_super_shingles(minhash_signature, groups integer DEFAULT 6) RETURNS bigint[] LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_super_shingles';
+COMMENT ON FUNCTION minhash_values(minhash_signature) IS 'the values of a signature';
+COMMENT ON FUNCTION minhash_from_values(bigint[], bigint, text) IS 'a signature from its values, made elsewhere with this seed and scheme';
+COMMENT ON FUNCTION minhash_super_shingles(minhash_signature, integer) IS 'a hash of each group of values: near-duplicates share some of them';
+
+CREATE FUNCTION containment(a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep')
+    RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'containment_texts';
+COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) IS 'exact share of the first text''s features that the second has too; NULL if the first has none';
+
+-- The estimate of a distance or similarity: a type of its own, so that comparisons with it can be our
+-- own operators. Not a domain over float8, as hamming is one over integer: operators that take such a
+-- domain and a numeric would make the server's own integer <= numeric ambiguous.
+CREATE TYPE jaccard;
+CREATE FUNCTION jaccard_in(cstring) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8in';
+CREATE FUNCTION jaccard_out(jaccard) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8out';
+CREATE FUNCTION jaccard_recv(internal) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8recv';
+CREATE FUNCTION jaccard_send(jaccard) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8send';
+CREATE TYPE jaccard (INPUT = jaccard_in, OUTPUT = jaccard_out, RECEIVE = jaccard_recv, SEND = jaccard_send, LIKE = float8);
+COMMENT ON TYPE jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1, a double precision in all but name: what <%> and minhash_similarity return';
+CREATE CAST (jaccard AS float8) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (float8 AS jaccard) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (jaccard AS float4) WITH FUNCTION pg_catalog.float4(float8) AS ASSIGNMENT;
+CREATE CAST (jaccard AS numeric) WITH FUNCTION pg_catalog."numeric"(float8) AS ASSIGNMENT;
+CREATE FUNCTION neardup_jaccard_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
+CREATE FUNCTION neardup_jaccard_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_lt_support';
+CREATE FUNCTION neardup_jaccard_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_le_support';
+CREATE FUNCTION neardup_jaccard_eq_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_eq_support';
+CREATE FUNCTION neardup_jaccard_ne_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_ne_support';
+CREATE FUNCTION neardup_jaccard_ge_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_ge_support';
+CREATE FUNCTION neardup_jaccard_gt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_gt_support';
+CREATE FUNCTION neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_sel';
+CREATE FUNCTION neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_joinsel';
+
+CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_distance';
+CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_similarity';
+CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_similar';
+CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+COMMENT ON FUNCTION minhash_distance(minhash_signature, minhash_signature) IS 'implementation of <%> operator';
+COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS 'estimated Jaccard similarity: the share of equal values';
+COMMENT ON FUNCTION neardup_similar(minhash_signature, minhash_signature) IS 'implementation of ~= operator';
+COMMENT ON FUNCTION neardup_within(minhash_signature, minhash_signature, float8, integer) IS 'whether the distance (kind 0: at most, 1: below) or the similarity (2: at least, 3: above) keeps to a bound; the planned form of such comparisons in joins';
+CREATE OPERATOR <%> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_distance, COMMUTATOR = <%>);
+CREATE OPERATOR ~= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel);
+COMMENT ON OPERATOR <%> (minhash_signature, minhash_signature) IS 'estimated Jaccard distance: the share of differing values';
+COMMENT ON OPERATOR ~= (minhash_signature, minhash_signature) IS 'near-duplicates: estimated Jaccard similarity of 0.8 or more';
+
+CREATE FUNCTION jaccard_lt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
+CREATE FUNCTION jaccard_lt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
+CREATE FUNCTION jaccard_lt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
+CREATE FUNCTION jaccard_le(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
+CREATE FUNCTION jaccard_le(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
+CREATE FUNCTION jaccard_le(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
+CREATE FUNCTION jaccard_eq(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
+CREATE FUNCTION jaccard_eq(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
+CREATE FUNCTION jaccard_eq(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
+CREATE FUNCTION jaccard_ne(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
+CREATE FUNCTION jaccard_ne(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
+CREATE FUNCTION jaccard_ne(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
+CREATE FUNCTION jaccard_ge(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
+CREATE FUNCTION jaccard_ge(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
+CREATE FUNCTION jaccard_ge(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
+CREATE FUNCTION jaccard_gt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
+CREATE FUNCTION jaccard_gt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
+CREATE FUNCTION jaccard_gt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
+
+CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR = (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+
+CREATE OPERATOR FAMILY jaccard_ops USING btree;
+ALTER OPERATOR FAMILY jaccard_ops USING btree ADD
+    OPERATOR 1 < (jaccard, jaccard), OPERATOR 2 <= (jaccard, jaccard), OPERATOR 3 = (jaccard, jaccard), OPERATOR 4 >= (jaccard, jaccard), OPERATOR 5 > (jaccard, jaccard),
+    FUNCTION 1 (jaccard, jaccard) btfloat8cmp(float8, float8),
+    OPERATOR 1 < (jaccard, float8), OPERATOR 2 <= (jaccard, float8), OPERATOR 3 = (jaccard, float8), OPERATOR 4 >= (jaccard, float8), OPERATOR 5 > (jaccard, float8),
+    FUNCTION 1 (jaccard, float8) btfloat8cmp(float8, float8),
+    OPERATOR 1 < (float8, jaccard), OPERATOR 2 <= (float8, jaccard), OPERATOR 3 = (float8, jaccard), OPERATOR 4 >= (float8, jaccard), OPERATOR 5 > (float8, jaccard),
+    FUNCTION 1 (float8, jaccard) btfloat8cmp(float8, float8);
+CREATE OPERATOR FAMILY jaccard_ops USING hash;
+ALTER OPERATOR FAMILY jaccard_ops USING hash ADD
+    OPERATOR 1 = (jaccard, jaccard), OPERATOR 1 = (jaccard, float8), OPERATOR 1 = (float8, jaccard),
+    FUNCTION 1 (jaccard, jaccard) hashfloat8(float8), FUNCTION 2 (jaccard, jaccard) hashfloat8extended(float8, int8),
+    FUNCTION 1 (float8, float8) hashfloat8(float8), FUNCTION 2 (float8, float8) hashfloat8extended(float8, int8);
+
+CREATE TYPE minhash_ball;
+CREATE FUNCTION minhash_ball_in(cstring) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_in';
+CREATE FUNCTION minhash_ball_out(minhash_ball) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_out';
+CREATE FUNCTION minhash_ball_recv(internal) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_recv';
+CREATE FUNCTION minhash_ball_send(minhash_ball) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_send';
+CREATE TYPE minhash_ball (
+    INPUT = minhash_ball_in, OUTPUT = minhash_ball_out, RECEIVE = minhash_ball_recv, SEND = minhash_ball_send,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+);
+COMMENT ON TYPE minhash_ball IS 'all signatures that differ from a centre in at most so many values, written <signature,mismatches>';
+CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball';
+CREATE FUNCTION neardup_ball(center minhash_signature, bound float8, kind integer) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_of_kind';
+CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
+CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_contained';
+CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_contains';
+COMMENT ON FUNCTION ball(minhash_signature, float8) IS 'the ball of all signatures within an estimated distance; a negative one makes the empty ball';
+COMMENT ON FUNCTION neardup_ball(minhash_signature, float8, integer) IS 'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at least, 3: above) keeps to a bound; the planned form of such comparisons';
+COMMENT ON FUNCTION neardup_approximate(minhash_ball) IS 'the same ball, of which an index may miss some; the planned form while neardup.allow_approximate is on';
+COMMENT ON FUNCTION neardup_contained(minhash_signature, minhash_ball) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION neardup_contains(minhash_ball, minhash_signature) IS 'implementation of @> operator';
+CREATE OPERATOR <@ (LEFTARG = minhash_signature, RIGHTARG = minhash_ball, FUNCTION = neardup_contained, COMMUTATOR = @>, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel);
+CREATE OPERATOR @> (LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTION = neardup_contains, COMMUTATOR = <@, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel);
+COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
+COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
 
 -- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes
@@ -513,7 +804,7 @@ COMMENT ON FUNCTION simhash128(text[], real[]) IS '128-bit fingerprint of ready-
 
 CREATE FUNCTION neardup_handler(internal) RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_handler';
 CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
-COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over block-permutation keys';
+COMMENT ON ACCESS METHOD neardup IS 'exact search by Hamming distance, over block-permutation keys, and for MinHash signatures, over bands';
 
 CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
     OPERATOR 1 <@ (fingerprint, fingerprint_ball),
@@ -535,6 +826,21 @@ CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 2 ~= (bigint, bigint),
     OPERATOR 3 = (bigint, bigint),
     OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
+
+CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING neardup AS
+    OPERATOR 1 <@ (minhash_signature, minhash_ball),
+    OPERATOR 2 ~= (minhash_signature, minhash_signature),
+    OPERATOR 3 = (minhash_signature, minhash_signature);
+
+CREATE FUNCTION neardup_tune(similarity float8, recall float8 DEFAULT 1, hashes integer DEFAULT 128, rows_expected bigint DEFAULT 1000000,
+    OUT bands integer, OUT "rows" integer, OUT exact boolean, OUT found_at_50 float8, OUT found_at_60 float8, OUT found_at_70 float8, OUT found_at_80 float8, OUT found_at_90 float8,
+    OUT candidates float8, OUT bytes_per_row float8, OUT options text)
+    RETURNS record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_minhash';
+CREATE FUNCTION neardup_tune(bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
+    OUT blocks integer, OUT tables integer, OUT leading_bits integer, OUT candidates float8, OUT bytes_per_row float8, OUT options text)
+    RETURNS record LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
+COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS 'options for an index on signatures that finds this share (recall) of all pairs of a similarity; recall 1 finds all, exactly';
+COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS 'options for an index on fingerprints of so many bits that is fastest within a distance';
 
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)

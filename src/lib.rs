@@ -6,6 +6,7 @@ mod dedup;
 mod functions;
 mod pg;
 mod planner;
+mod settings;
 mod storage;
 mod types;
 
@@ -15,4 +16,6 @@ mod types;
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     am::options::register();
+    functions::dictionary::register();
+    settings::register();
 }

@@ -6,6 +6,7 @@ mod concurrency;
 mod crash;
 mod damage;
 mod dedup;
+mod dictionary;
 mod documents;
 mod exclusion;
 mod inspect;

@@ -5,20 +5,24 @@ use neardup_blocktree::build::build as write_tree;
 use neardup_blocktree::sort::Rows;
 use pgrx::{pg_guard, pg_sys};
 
+use super::bands;
 use super::keys::{Layout, require_hashes, tid_of, with_words};
 use super::options::BuildOptions;
 use super::state::name;
 use super::validate::require_sound_classes;
 use crate::storage::bulk::BulkWriter;
 
-/// Phases, as `pg_stat_progress_create_index` shows them. The server's own first is 1.
-const PHASE_SCAN: i64 = 2;
-const PHASE_WRITE: i64 = 3;
+/// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
+/// is 1.)
+pub const PHASE_SCAN: i64 = 2;
+/// Sorting and writing.
+pub const PHASE_WRITE: i64 = 3;
 
 /// Memory, in bytes, of the sort of rows without a fingerprint: they are few or all alike.
-const NULL_MEMORY: usize = 1 << 20;
+pub const NULL_MEMORY: usize = 1 << 20;
 
-type Writer = BulkWriter<fn(usize, usize)>;
+/// Writes pages, and shows how far it is.
+pub type Writer = BulkWriter<fn(usize, usize)>;
 
 /// What the scan of the table fills.
 struct Collected<const N: usize> {
@@ -43,7 +47,11 @@ pub unsafe extern "C-unwind" fn build(
         }
         let layout = usable_layout(index);
         let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {
-            build_of::<N>(layout, heap, index, index_info)
+            if layout.signatures {
+                bands::build::build::<N>(layout, heap, index, index_info)
+            } else {
+                build_of::<N>(layout, heap, index, index_info)
+            }
         });
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
             .cast::<pg_sys::IndexBuildResult>();
@@ -152,7 +160,9 @@ pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
         let options = BuildOptions::of(index);
         let mut writer: Writer =
             BulkWriter::new(index, pg_sys::ForkNumber::INIT_FORKNUM, report_table);
-        with_words!(layout.words(), N => {
+        with_words!(layout.words(), N => if layout.signatures {
+            bands::build::write_empty::<N>(&mut writer, &options);
+        } else {
             let design = options.design::<N>(&layout, 0.0);
             let (mut rows, mut nulls) = (Rows::new(0), Rows::new(0));
             write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
@@ -161,13 +171,14 @@ pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
     }
 }
 
-fn report(parameter: u32, value: i64) {
+/// Shows a number of the progress of the build.
+pub fn report(parameter: u32, value: i64) {
     // SAFETY: counts for this backend only, and only while a command reports its progress.
     unsafe { pg_sys::pgstat_progress_update_param(parameter as i32, value) }
 }
 
 /// Counts the tables of the index, as the server counts partitions, in the column `tuples`.
-fn report_table(done: usize, tables: usize) {
+pub fn report_table(done: usize, tables: usize) {
     report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, tables as i64);
     report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, done as i64);
 }

@@ -1,4 +1,5 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
+use neardup_blocktree::bands::Bands;
 use neardup_blocktree::leaf;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
@@ -8,6 +9,7 @@ use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
 use crate::pg::compat;
 use crate::planner::selectivity;
+use crate::types::signature::{SignatureBall, near_duplicate};
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
@@ -61,7 +63,7 @@ pub unsafe extern "C-unwind" fn estimate(
         }
         *total_cost =
             loops.cost(&work.to_all) + rows * pg_sys::cpu_index_tuple_cost + *startup_cost;
-        *selectivity = share;
+        *selectivity = share.max(work.fetched);
         *correlation = 0.0;
         *pages = work.to_all.leaves.min(f64::from(info.pages));
     }
@@ -126,6 +128,9 @@ struct Work {
     to_first: Reads,
     /// Until the last has come.
     to_all: Reads,
+    /// The share of the table's rows that the server will look at, as far as it is known to be
+    /// more than the share of those that fulfil the conditions.
+    fetched: f64,
 }
 
 impl Work {
@@ -133,6 +138,7 @@ impl Work {
         let at_once = |to_all| Work {
             to_first: Reads::default(),
             to_all,
+            fetched: 0.0,
         };
         if info.hypothetical {
             // There is nothing to look into: the default design, within its distance.
@@ -149,10 +155,11 @@ impl Work {
                 let index = Index::<N>::open(relation);
                 let all = rows_of(&index.meta, f64::from(info.pages));
                 // Of a scope that is given, its own rows only, however they are searched.
-                let rows = match search.scope {
-                    Scope::One(share) => all * share,
-                    Scope::Without | Scope::All => all,
+                let share = match search.scope {
+                    Scope::One(share) => share,
+                    Scope::Without | Scope::All => 1.0,
                 };
+                let rows = all * share;
                 let leaves = (rows / leaf::usual_count(N)).max(1.0);
                 let whole = Reads { descents: 1.0, leaves };
                 let bits = index.design.bits();
@@ -160,19 +167,22 @@ impl Work {
                     let plan = plan_of(&index.meta, &index.design, radius, rows);
                     Reads { descents: plan.descents, leaves: plan.leaves }
                 };
-                match search.radius {
+                if let Some(bands) = &index.bands {
+                    Work::by_bands(bands, search, whole, share)
+                } else { match search.radius {
                     // Scopes stand apart: without one, a table is read whole.
                     // Ordered, its rows are sorted before the first is given.
                     _ if search.scope == Scope::All && ordered => Work {
                         to_first: whole.times(2.0),
                         to_all: Reads::default(),
+                        fetched: 0.0,
                     },
                     _ if search.scope == Scope::All => at_once(whole.times(2.0)),
                     Radius::None if ordered => {
                         // Ring after ring: those before the last cost a third of it, as each
                         // costs a quarter of the next.
                         let rings = within(expected_nearest(bits, rows)).times(4.0 / 3.0);
-                        Work { to_first: rings, to_all: whole.times(4.0) }
+                        Work { to_first: rings, to_all: whole.times(4.0), fetched: 0.0 }
                     }
                     Radius::None => at_once(whole.times(2.0)),
                     Radius::Unknown => at_once(within(index.design.distance())),
@@ -180,13 +190,46 @@ impl Work {
                         at_once(within(validate::near_radius(index.layout.fingerprint_words)))
                     }
                     Radius::Known(radius) => at_once(within(radius)),
-                }
+                } }
             });
             pg_sys::index_close(relation, no_lock);
             Work {
                 to_first: work.to_first.times(search.times),
                 to_all: work.to_all.times(search.times),
+                fetched: work.fetched,
             }
+        }
+    }
+
+    /// What is to be done in an index on signatures, among a share of its rows that `whole` reads.
+    fn by_bands(bands: &Bands, search: &Search, whole: Reads, share: f64) -> Self {
+        let count = bands.count() as f64;
+        let mismatches = match search.radius {
+            Radius::None => None,
+            Radius::Known(mismatches) => Some(mismatches as usize),
+            Radius::Unknown => Some(bands.guaranteed()),
+            Radius::Default => Some(near_duplicate(bands.hashes())),
+        };
+        let all_scopes = search.scope == Scope::All;
+        match mismatches {
+            Some(mismatches)
+                if !all_scopes && (mismatches <= bands.guaranteed() || search.approximate) =>
+            {
+                Work {
+                    to_first: Reads {
+                        descents: count,
+                        leaves: count,
+                    },
+                    to_all: Reads::default(),
+                    fetched: 0.0,
+                }
+            }
+            mismatches => Work {
+                to_first: Reads::default(),
+                to_all: whole,
+                fetched: share
+                    * mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
+            },
         }
     }
 }
@@ -221,6 +264,8 @@ struct Search {
     scope: Scope,
     /// How often the index is searched: once for each element of an array.
     times: f64,
+    /// Whether bands may miss rows.
+    approximate: bool,
 }
 
 impl Search {
@@ -234,6 +279,7 @@ impl Search {
                 radius: Radius::None,
                 scope: Scope::Without,
                 times: 1.0,
+                approximate: false,
             };
             let mut given = vec![false; last as usize];
             let mut on_scope = core::ptr::null_mut();
@@ -283,10 +329,20 @@ impl Search {
                 return;
             }
             let clause = clause.cast::<pg_sys::OpExpr>();
-            let argument = pg_sys::list_nth((*clause).args, 1).cast();
+            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
+            let constant = argument.cast::<pg_sys::Const>();
+            // Balls of signatures have no fixed length.
+            let is_varlena = (*argument).type_ == pg_sys::NodeTag::T_Const
+                && !(*constant).constisnull
+                && (*constant).constlen == -1;
             let radius = match strategy as u16 {
+                validate::WITHIN if is_varlena => {
+                    let ball = SignatureBall::from_datum((*constant).constvalue);
+                    self.approximate |= ball.approximate;
+                    Radius::Known(u32::try_from(ball.mismatches).unwrap_or(0))
+                }
                 validate::EQUAL => Radius::Known(0),
                 strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
                     // Nothing lies within a radius below zero.

@@ -2,6 +2,7 @@
 use neardup_blocktree::key::{Key, Position, Tid};
 use pgrx::{pg_guard, pg_sys};
 
+use super::bands;
 use super::keys::{tid_of, with_words};
 use super::state::{Index, words_of};
 
@@ -23,6 +24,10 @@ pub unsafe extern "C-unwind" fn insert(
     unsafe {
         with_words!(words_of(relation), N => {
             let index = Index::<N>::open(relation);
+            if index.layout.signatures {
+                bands::insert(index, values, isnull, tid_of(heap_tid));
+                return false;
+            }
             let (key, has_fingerprint) = index.layout.key(relation, values, isnull);
             insert_key(index, &key, has_fingerprint, tid_of(heap_tid));
         });

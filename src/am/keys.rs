@@ -1,6 +1,6 @@
 //! From the columns of an index to the keys of its tree.
 //!
-//! The last column is the fingerprint, or a ball around one. Columns before it are a scope: their
+//! The last column is the fingerprint, a ball around one, or a signature ([`super::bands`]). Columns before it are a scope: their
 //! values are hashed into the first word of the key, so that rows of one tenant, site or language
 //! stand together. Two scopes may share a hash; rows found through one are checked again.
 use neardup_blocktree::key::{Key, Tid};
@@ -48,6 +48,8 @@ pub struct Layout {
     pub fingerprint_words: usize,
     /// Whether the last column's values are balls, whose centres are indexed.
     pub balls: bool,
+    /// Whether they are MinHash signatures, whose bands are indexed ([`super::bands`]).
+    pub signatures: bool,
 }
 
 impl Layout {
@@ -63,13 +65,15 @@ impl Layout {
             let last = columns - 1;
             let stored = attribute(index, last);
             let input = *(*index).rd_opcintype.add(last);
+            let signatures = stored.attlen == -1;
             let fingerprint_words = match stored.attlen {
                 8 => 1,
                 16 => 2,
                 32 => 4,
+                -1 => neardup_blocktree::bands::WORDS,
                 _ => refuse(),
             };
-            let balls = pg_sys::get_typlen(input) == stored.attlen + 8;
+            let balls = !signatures && pg_sys::get_typlen(input) == stored.attlen + 8;
             let family = *(*index).rd_opfamily.add(last);
             if !balls && !is_fingerprint_family(family, input) {
                 refuse();
@@ -88,6 +92,7 @@ impl Layout {
                 scope_columns: last,
                 fingerprint_words,
                 balls,
+                signatures,
             }
         }
     }
@@ -120,16 +125,32 @@ impl Layout {
             if has_fingerprint {
                 self.put_fingerprint(&mut key, *values.add(last));
             }
-            if last > 0 {
-                let hashes = (0..last).map(|column| {
-                    let null = *isnull.add(column);
-                    let value_type = attribute(index, column).atttypid;
-                    (!null).then(|| hash(index, column, value_type, *values.add(column)))
-                });
-                key[0] = scope(hashes);
+            if let Some(scope) = self.row_scope(index, values, isnull) {
+                key[0] = scope;
             }
             (key, has_fingerprint)
         }
+    }
+
+    /// The word that stands for a row's scope; `None` if the index has none.
+    ///
+    /// # Safety
+    /// As for [`Layout::key`].
+    pub unsafe fn row_scope(
+        &self,
+        index: pg_sys::Relation,
+        values: *const pg_sys::Datum,
+        isnull: *const bool,
+    ) -> Option<u64> {
+        let hashes = (0..self.scope_columns).map(|column| {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let null = *isnull.add(column);
+                let value_type = attribute(index, column).atttypid;
+                (!null).then(|| hash(index, column, value_type, *values.add(column)))
+            }
+        });
+        (self.scope_columns > 0).then(|| scope(hashes))
     }
 
     /// Writes a fingerprint, or a ball's centre, behind the scope of a key.
@@ -270,7 +291,7 @@ fn is_fingerprint_family(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
 fn refuse() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-        "a neardup index needs one fingerprint, as its last column",
+        "a neardup index needs one fingerprint or signature, as its last column",
     )
     .detail("Columns before it are compared for equality and keep near-duplicates apart.")
     .hint(

@@ -1,4 +1,5 @@
 //! The index access method `neardup`.
+pub mod bands;
 pub mod build;
 pub mod cost;
 pub mod handler;

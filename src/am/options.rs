@@ -2,12 +2,15 @@
 use core::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use neardup_blocktree::bands::{Bands, MAX_BANDS};
 use neardup_blocktree::build::Fill;
 use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES, default_distance};
+use neardup_sketch::minhash::MAX_HASHES;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use super::bands::options::{BandOptions, MAX_ROWS};
 use super::keys::Layout;
-use crate::pg::compat::int_option;
+use crate::pg::compat::{int_option, real_option};
 use crate::pg::errors::UserError;
 
 /// What goes by the width of the fingerprints.
@@ -26,6 +29,15 @@ struct Options {
     /// 0: chosen by the number of rows.
     blocks: c_int,
     fillfactor: c_int,
+    /// The estimated similarity from which on signatures are found by bands; 0: the default, or
+    /// what follows from `bands`.
+    similarity: f64,
+    /// Values of a signature.
+    hashes: c_int,
+    /// 0: chosen by the similarity.
+    bands: c_int,
+    /// Values in a band; 0: all are shared out.
+    rows: c_int,
 }
 
 static KIND: AtomicU32 = AtomicU32::new(0);
@@ -68,6 +80,37 @@ pub fn register() {
             MIN_FILL,
             100,
         );
+        add(
+            c"hashes",
+            c"Values of the signatures that are indexed; 0 for the default of minhash()",
+            0,
+            0,
+            MAX_HASHES as c_int,
+        );
+        add(
+            c"bands",
+            c"Bands that signatures are cut into; 0 chooses by the similarity",
+            0,
+            0,
+            MAX_BANDS as c_int,
+        );
+        add(
+            c"rows",
+            c"Values in a band of a signature; 0 shares all out evenly",
+            0,
+            0,
+            MAX_ROWS,
+        );
+        pg_sys::add_real_reloption(
+            kind,
+            c"similarity".as_ptr(),
+            c"Estimated similarity from which on signatures are found by bands; 0 for the default"
+                .as_ptr(),
+            0.0,
+            0.0,
+            1.0,
+            pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE,
+        );
     }
 }
 
@@ -81,6 +124,10 @@ pub unsafe extern "C-unwind" fn parse(
         int_option(c"distance", core::mem::offset_of!(Options, distance)),
         int_option(c"blocks", core::mem::offset_of!(Options, blocks)),
         int_option(c"fillfactor", core::mem::offset_of!(Options, fillfactor)),
+        int_option(c"hashes", core::mem::offset_of!(Options, hashes)),
+        int_option(c"bands", core::mem::offset_of!(Options, bands)),
+        int_option(c"rows", core::mem::offset_of!(Options, rows)),
+        real_option(c"similarity", core::mem::offset_of!(Options, similarity)),
     ];
     // SAFETY: the elements describe the struct whose size is given.
     let options = unsafe {
@@ -105,9 +152,12 @@ pub unsafe extern "C-unwind" fn parse(
 
 /// What an index is to be built with.
 pub struct BuildOptions {
-    /// `None`: that of the width.
+    /// The options for fingerprints, of which an index on signatures must have none. `None`: the
+    /// distance of the width.
     distance: Option<u32>,
     blocks: u32,
+    /// Those for signatures, of which one on fingerprints must have none.
+    signatures: BandOptions,
     /// How full its pages are to be.
     pub fill: Fill,
 }
@@ -123,6 +173,12 @@ impl BuildOptions {
         let (distance, blocks, leaf) = options.map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| {
             (o.distance, o.blocks, o.fillfactor)
         });
+        let signatures = options.map_or_else(BandOptions::default, |o| BandOptions {
+            similarity: o.similarity,
+            hashes: o.hashes as usize,
+            bands: o.bands as usize,
+            rows: o.rows as usize,
+        });
         let fill = Fill {
             leaf: leaf as u8,
             ..Fill::default()
@@ -130,12 +186,32 @@ impl BuildOptions {
         BuildOptions {
             distance: u32::try_from(distance).ok(),
             blocks: blocks as u32,
+            signatures,
             fill,
         }
     }
 
+    /// The bands of an index on signatures.
+    pub fn bands(&self) -> Bands {
+        if self.distance.is_some() || self.blocks != 0 {
+            UserError::invalid_parameter(
+                "an index on signatures has no options \"distance\" and \"blocks\"",
+            )
+            .hint("Its options are \"similarity\", \"hashes\", \"bands\" and \"rows\".")
+            .raise();
+        }
+        self.signatures.bands()
+    }
+
     /// The design for so many rows, in an index of that layout.
     pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> Design<N> {
+        if self.signatures != BandOptions::default() {
+            UserError::invalid_parameter(
+                "an index on fingerprints has no options \"similarity\", \"hashes\", \"bands\" and \"rows\"",
+            )
+            .hint("Its options are \"distance\" and \"blocks\".")
+            .raise();
+        }
         let scope = layout.scope_words() > 0;
         let distance = (self.distance)
             .unwrap_or_else(|| default_distance(64 * layout.fingerprint_words as u32));

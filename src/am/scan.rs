@@ -57,7 +57,8 @@ impl State {
 }
 
 /// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it can;
-/// of a scope only a hash is kept, and of a ball only the centre.
+/// of a scope only a hash is kept, of a ball only
+/// the centre, and of a signature only hashes.
 ///
 /// Not during recovery: a standby's replay does not wait for scans that stay on a leaf.
 #[pg_guard]
@@ -67,6 +68,7 @@ pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32)
         let layout = Layout::of(index);
         column as usize == layout.scope_columns + 1
             && !layout.balls
+            && !layout.signatures
             && !pg_sys::RecoveryInProgress()
     }
 }

@@ -5,6 +5,7 @@ use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::scan::{AllRows, Match, Row, Scan};
 use pgrx::pg_sys;
 
+use super::bands;
 use super::keys::{self, Layout, with_words};
 use super::state::{Index, plan_of, words_of};
 use super::validate;
@@ -49,15 +50,7 @@ impl<const N: usize> Conditions<N> {
             // SAFETY: the argument is of the type on the right side of the key's operator.
             unsafe {
                 if column < layout.scope_columns {
-                    // An operator for any array, or any enumeration, tells nothing of the type.
-                    let given = key.sk_subtype;
-                    let is_type = given != pg_sys::InvalidOid
-                        && pg_sys::get_typtype(given) as u8 != pg_sys::TYPTYPE_PSEUDO;
-                    let value_type = match is_type {
-                        true => given,
-                        false => keys::attribute(index, column).atttypid,
-                    };
-                    let hash = keys::hash(index, column, value_type, key.sk_argument);
+                    let hash = scope_hash(index, column, key);
                     // Two values that a column is to be equal to: at most one is its own, which
                     // the recheck finds out.
                     hashes[column] = Some(hash);
@@ -73,6 +66,26 @@ impl<const N: usize> Conditions<N> {
             scope,
             recheck,
         })
+    }
+}
+
+/// The hash of the value that a key asks of a scope column.
+///
+/// # Safety
+/// The key is for an operator of the operator class of that column.
+pub unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanKeyData) -> u64 {
+    // An operator for any array, or any enumeration, tells nothing of the type.
+    let given = key.sk_subtype;
+    // SAFETY: a look-up in the catalogue; the argument is of the type on the right side of the
+    // key's operator.
+    unsafe {
+        let is_type = given != pg_sys::InvalidOid
+            && pg_sys::get_typtype(given) as u8 != pg_sys::TYPTYPE_PSEUDO;
+        let value_type = match is_type {
+            true => given,
+            false => keys::attribute(index, column).atttypid,
+        };
+        keys::hash(index, column, value_type, key.sk_argument)
     }
 }
 
@@ -453,6 +466,9 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
     with_words!(words, N => {
         // SAFETY: the caller's promise.
         let index = unsafe { Index::<N>::open(relation) };
+        if index.layout.signatures {
+            return bands::search::open(index);
+        }
         let rows = index.rows();
         Box::new(IndexSearch {
             index,

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use neardup_blocktree::bands::Bands;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
-use neardup_blocktree::meta::{self, Meta, MetaError, Root};
+use neardup_blocktree::meta::{self, Meta, MetaError, Over, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::PageStore;
@@ -35,6 +36,8 @@ pub struct Index<const N: usize> {
     pub meta: Meta,
     /// The design that it names.
     pub design: Rc<Design<N>>,
+    /// The bands that it names, of an index on signatures.
+    pub bands: Option<Rc<Bands>>,
     /// Its pages.
     pub pages: IndexPages,
     /// How many there were when it was opened.
@@ -68,13 +71,15 @@ impl<const N: usize> Index<N> {
     pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
         // SAFETY: the caller's promise.
         let Cached { meta, layout } = unsafe { cached(relation) };
-        let design = design_of(relation, &meta);
+        let bands = bands_of(relation, &meta);
+        let design = design_of(relation, &meta, bands.as_deref());
         let blocks = pages.blocks();
         let mut index = Index {
             relation,
             layout,
             meta,
             design,
+            bands,
             pages,
             blocks,
         };
@@ -168,6 +173,7 @@ unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()
+                && (meta.over == Over::Symbols) == layout.signatures
                 && usize::from(meta.scope_words) == layout.scope_words() =>
         {
             meta
@@ -213,11 +219,21 @@ unsafe fn raise_corruption(relation: pg_sys::Relation, corruption: &Corruption) 
     .raise()
 }
 
-/// What a design is made from: words, words of the scope, distance, blocks.
-type Known = (u8, u8, u8, u8);
+/// What a design, or bands, are made from: a meta page without the root.
+type Known = (Over, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
-    (meta.words, meta.scope_words, meta.distance, meta.blocks)
+    let Meta {
+        over,
+        bits,
+        words,
+        scope_words,
+        distance,
+        blocks,
+        tables,
+        root: _,
+    } = *meta;
+    (over, bits, words, scope_words, distance, blocks, tables)
 }
 
 /// What a backend makes once, of whatever width.
@@ -226,6 +242,8 @@ type Cache<K> = RefCell<HashMap<K, Rc<dyn Any>>>;
 thread_local! {
     /// Designs. There are few, and each is small. The words say of what type each is.
     static DESIGNS: Cache<Known> = RefCell::default();
+    /// Bands, likewise.
+    static BANDS: Cache<Known> = RefCell::default();
     /// Plans by design, radius, and the number of rows as a power of two.
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
@@ -245,8 +263,32 @@ fn remembered<K: std::hash::Hash + Eq, T: 'static>(
     value
 }
 
-fn design_of<const N: usize>(relation: pg_sys::Relation, meta: &Meta) -> Rc<Design<N>> {
+fn bands_of(relation: pg_sys::Relation, meta: &Meta) -> Option<Rc<Bands>> {
+    if meta.over != Over::Symbols {
+        return None;
+    }
+    let bands = remembered(&BANDS, known(meta), || {
+        let (hashes, count) = (usize::from(meta.bits), usize::from(meta.tables));
+        Bands::new(hashes, count, usize::from(meta.blocks))
+            .ok()
+            .map(Rc::new)
+    });
+    Some(
+        (*bands)
+            .clone()
+            .unwrap_or_else(|| impossible_design(relation)),
+    )
+}
+
+fn design_of<const N: usize>(
+    relation: pg_sys::Relation,
+    meta: &Meta,
+    bands: Option<&Bands>,
+) -> Rc<Design<N>> {
     let design = remembered(&DESIGNS, known(meta), || {
+        if let Some(bands) = bands {
+            return Some(Rc::new(bands.design(meta.scope_words > 0)));
+        }
         let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
         Design::in_scope(meta.scope_words > 0, distance, blocks)
             .ok()
@@ -254,12 +296,14 @@ fn design_of<const N: usize>(relation: pg_sys::Relation, meta: &Meta) -> Rc<Desi
     });
     match &*design {
         Some(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
-        _ => {
-            let what = "meta page with an impossible design";
-            // SAFETY: the caller's relation is open.
-            unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
-        }
+        _ => impossible_design(relation),
     }
+}
+
+fn impossible_design(relation: pg_sys::Relation) -> ! {
+    let what = "meta page with an impossible design";
+    // SAFETY: the caller's relation is open.
+    unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
 }
 
 /// The plan for searches of a radius among so many rows.

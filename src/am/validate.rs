@@ -1,7 +1,8 @@
 //! The operators that an operator class may have, and `amvalidate`, which checks them.
 //!
-//! There are three kinds of classes: for fingerprints, for balls (whose centres are stored, for
-//! constraints of any radius), and for the columns of a scope, which are compared for equality.
+//! There are four kinds of classes: for fingerprints, for balls (whose centres are stored, for
+//! constraints of any radius), for MinHash signatures, and for the columns of a scope, which are
+//! compared for equality.
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::pg::errors::UserError;
@@ -83,6 +84,8 @@ enum Kind {
     Fingerprint(i16),
     /// Balls around values of so many bytes.
     Ball(i16),
+    /// MinHash signatures.
+    Signature,
     Scope,
 }
 
@@ -149,6 +152,8 @@ unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
         };
         let kind = if stored != pg_sys::InvalidOid {
             Kind::Ball(pg_sys::get_typlen(stored))
+        } else if has(WITHIN) && pg_sys::get_typlen(input) == -1 {
+            Kind::Signature
         } else if has(WITHIN) {
             Kind::Fingerprint(pg_sys::get_typlen(input))
         } else {
@@ -190,6 +195,8 @@ unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: Kind) -> Option<&'stati
             let ball = unsafe { pg_sys::get_typlen(form.amoprighttype) };
             ball == size + 8
         }
+        (Kind::Signature, WITHIN) => !same,
+        (Kind::Signature, NEAR | EQUAL) => same,
         (Kind::Fingerprint(_), NEAR | EQUAL | DISTANCE) | (Kind::Ball(_), NEAR) => same,
         // Integers of all widths hash alike.
         (Kind::Scope, EQUAL) => true,

@@ -8,6 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::nodes::{Member, Nodes};
 use super::pairs::{distance_argument, work_memory};
+use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
@@ -65,6 +66,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
         let relations = LockedIndex::open_for_reading(index);
         // SAFETY: the relations are open.
         let listed = unsafe {
+            bands::refuse(relations.index());
             note_read(relations.index());
             with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());

@@ -9,6 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::column::Column;
 use super::pairs::{PairSet, distance_argument};
 use super::scope::{ScopeColumns, Values};
+use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
@@ -210,6 +211,7 @@ fn sample_index(index: pg_sys::Oid, most: u32, rows: usize) -> Counts {
     // SAFETY: the relations are open.
     unsafe {
         note_read(relations.index());
+        bands::refuse(relations.index());
         with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             sample_of::<N>(&index, &relations, most, rows)

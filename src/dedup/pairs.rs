@@ -4,6 +4,7 @@ use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::scope::ScopeColumns;
+use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
@@ -65,6 +66,7 @@ impl PairSet {
         let relations = LockedIndex::open_for_reading(oid);
         // SAFETY: the relations are open.
         unsafe {
+            bands::refuse(relations.index());
             note_read(relations.index());
             let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());

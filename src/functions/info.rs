@@ -5,6 +5,7 @@ use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
 use pgrx::pg_sys;
 
+use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
@@ -24,6 +25,7 @@ fn index_info(call: &mut Call) -> pg_sys::Datum {
     // the end of this function.
     unsafe {
         let relations = LockedIndex::open(pg_sys::Oid::from(call.arg(0).value() as u32), lock);
+        bands::refuse(relations.index());
         let row = with_words!(words_of(relations.index()), N => {
             let pages = IndexPages::for_one_pass(relations.index());
             describe(&Index::<N>::with_pages(relations.index(), pages))

@@ -5,7 +5,8 @@ use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
-use crate::am::keys::{Layout, tid_of, with_words};
+use crate::am::bands;
+use crate::am::keys::{tid_of, with_words};
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
@@ -47,8 +48,9 @@ struct IndexedRow<const N: usize> {
     tid: u64,
     /// Its fingerprint with its scope; `None` for a row of the nulls.
     key: Option<Key<N>>,
-    /// The tables that it stands in, a bit for each.
-    tables: u64,
+    /// The tables that it stands in, as far as they have been seen, and the last of them.
+    tables: u16,
+    last: u16,
 }
 
 unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
@@ -70,6 +72,7 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
                 tid,
                 key: Some(*key),
                 tables: 1,
+                last: 0,
             });
             return;
         }
@@ -89,14 +92,15 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
                 tid,
                 key: None,
                 tables: 0,
+                last: 0,
             });
         } else if let Ok(i) = rows.binary_search_by_key(&tid, |row| row.tid) {
-            let bit = 1 << table;
-            if rows[i].tables & bit != 0 {
+            if rows[i].last == table {
                 damaged(relations, tid, "stands in a table of the index twice");
             }
             if rows[i].key == Some(*key) {
-                rows[i].tables |= bit;
+                rows[i].tables += 1;
+                rows[i].last = table;
             }
         }
     }));
@@ -111,9 +115,9 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
 /// What the scan of the table compares with.
 struct Comparison<'a, const N: usize> {
     relations: &'a LockedIndex,
-    layout: Layout,
-    /// The bits of all tables.
-    tables: u64,
+    opened: &'a Index<N>,
+    /// The number of tables.
+    tables: u16,
     rows: Vec<IndexedRow<N>>,
 }
 
@@ -127,8 +131,8 @@ unsafe fn check_heap<const N: usize>(
     // the snapshot's registration.
     unsafe {
         let _as_owner = AsOwner::of(relations.table());
-        let layout = index.layout;
-        let tables = u64::MAX >> (64 - index.design.tables().len());
+        let opened = index;
+        let tables = index.design.null_table();
         let (heap, index) = (relations.table(), relations.index());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         // As amcheck: a snapshot from before the build may see rows that the index left out.
@@ -144,7 +148,7 @@ unsafe fn check_heap<const N: usize>(
         (*info).ii_ExclusionStrats = core::ptr::null_mut();
         let mut comparison = Comparison {
             relations,
-            layout,
+            opened,
             tables,
             rows,
         };
@@ -174,7 +178,12 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
     // SAFETY: the server passes a row and what `check_heap` gave it.
     unsafe {
         let comparison = &*state.cast::<Comparison<N>>();
-        let (key, has_fingerprint) = comparison.layout.key::<N>(index, values, isnull);
+        let opened = comparison.opened;
+        let (key, has_fingerprint) = if opened.layout.signatures {
+            bands::row_key(opened, values, isnull)
+        } else {
+            opened.layout.key::<N>(index, values, isnull)
+        };
         let key = has_fingerprint.then_some(key);
         let tid = tid_of(tid).packed();
         let what = match comparison.rows.binary_search_by_key(&tid, |row| row.tid) {

@@ -1,62 +1,34 @@
-//! `simhash(text)`, `simhash(text[], real[])`, and the same as `simhash128`.
-use neardup_sketch::{
-    FeatureError, simhash64_features, simhash64_text, simhash128_features, simhash128_text,
-};
-use pgrx::pg_sys::{self, Datum};
+//! `simhash(body)` and `simhash128(body)`: the fingerprint of a text.
+use neardup_sketch::{TextOptions, simhash64_text, simhash128_text};
+use pgrx::pg_sys::Datum;
 
+use crate::functions::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::text;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
-/// Features between two looks for a request to cancel.
-const CHECK_EVERY: usize = 4096;
-
 /// A fingerprint type that texts have.
 trait Simhash: Fingerprint {
-    /// The fingerprint of a text; `None` if it has no word.
-    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self>;
-    /// The fingerprint of features; `None` if none has a weight above zero.
-    fn of_features<'a>(
-        features: impl Iterator<Item = Feature<'a>>,
-    ) -> Result<Option<Self>, FeatureError>;
+    /// The fingerprint of a text; `None` if it has no feature.
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self>;
 }
 
-/// A feature with its weight.
-type Feature<'a> = (Bytes<'a>, f32);
-
 impl Simhash for Fingerprint64 {
-    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self> {
-        simhash64_text(text, check).map(Fingerprint64)
-    }
-    fn of_features<'a>(
-        features: impl Iterator<Item = Feature<'a>>,
-    ) -> Result<Option<Self>, FeatureError> {
-        Ok(simhash64_features(features)?.map(Fingerprint64))
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
+        simhash64_text(text, options, check).map(Fingerprint64)
     }
 }
 
 impl Simhash for Fingerprint128 {
-    fn of_text(text: &str, check: &mut dyn FnMut()) -> Option<Self> {
-        simhash128_text(text, check).map(Fingerprint128::from)
-    }
-    fn of_features<'a>(
-        features: impl Iterator<Item = Feature<'a>>,
-    ) -> Result<Option<Self>, FeatureError> {
-        Ok(simhash128_features(features)?.map(Fingerprint128::from))
-    }
-}
-
-fn returned(call: &mut Call, fingerprint: Option<impl Fingerprint>) -> Datum {
-    match fingerprint {
-        Some(fingerprint) => fingerprint.into_datum(),
-        None => call.return_null(),
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
+        simhash128_text(text, options, check).map(Fingerprint128::from)
     }
 }
 
 /// Raises an error if the memory that a long text usually takes cannot be had: in the midst of the
 /// work a failing allocation would end the server's process.
-fn require_memory(length: usize) {
+pub fn require_memory(length: usize) {
     // Some three times the text, which is also what the worst of ordinary texts take.
     const FACTOR: usize = 3;
     const LONG: usize = 1 << 20;
@@ -65,147 +37,18 @@ fn require_memory(length: usize) {
     }
 }
 
-/// The fingerprint of a text; NULL if it has no word.
+/// The fingerprint of a text; NULL if it has no feature.
 fn of_text<T: Simhash>(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text.
-    let text = unsafe { text::utf8(call.arg(0)) };
+    // SAFETY: declared to take text and the parameters that are read here.
+    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
     require_memory(text.len());
-    let fingerprint = T::of_text(&text, &mut || {
+    let fingerprint = T::of_text(&text, &options, &mut || {
         pgrx::check_for_interrupts!();
     });
-    returned(call, fingerprint)
-}
-
-/// The fingerprint of features with weights; NULL if there is no feature of a weight above zero.
-fn of_features<T: Simhash>(call: &mut Call) -> Datum {
-    if call.is_null(0) {
-        return call.return_null();
-    }
-    // SAFETY: declared to take text[] and real[].
-    let features = unsafe { elements(call.arg(0), "features", &TEXT) };
-    let weights = if call.is_null(1) {
-        None
-    } else {
-        // SAFETY: as above.
-        Some(unsafe { elements(call.arg(1), "weights", &FLOAT4) })
-    };
-    if let Some(weights) = weights
-        && weights.len() != features.len()
-    {
-        refuse(FeatureError::LengthMismatch {
-            features: features.len(),
-            weights: weights.len(),
-        });
-    }
-    let weighted = features.iter().enumerate().map(|(n, feature)| {
-        if n % CHECK_EVERY == 0 {
-            pgrx::check_for_interrupts!();
-        }
-        // SAFETY: the elements of text[] are texts, which live as long as the array.
-        let feature = unsafe { text::utf8(*feature) };
-        (
-            Bytes(feature),
-            weights.map_or(1.0, |weights| f32::from_bits(weights[n].value() as u32)),
-        )
-    });
-    match T::of_features(weighted) {
-        Ok(fingerprint) => returned(call, fingerprint),
-        Err(error) => refuse(error),
-    }
-}
-
-struct Bytes<'a>(std::borrow::Cow<'a, str>);
-
-impl AsRef<[u8]> for Bytes<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-fn refuse(error: FeatureError) -> ! {
-    match error {
-        FeatureError::LengthMismatch { features, weights } => {
-            UserError::invalid_parameter("features and weights differ in number")
-                .detail(format!(
-                    "There are {features} features and {weights} weights."
-                ))
-                .hint("Give one weight for each feature, or no weights at all.")
-        }
-        FeatureError::NotANumber { index } => bad_weight(index, "NaN"),
-        FeatureError::Infinite { index } => bad_weight(index, "infinite"),
-        FeatureError::Negative { index, weight } => bad_weight(index, &weight.to_string()),
-    }
-    .raise()
-}
-
-fn bad_weight(index: usize, value: &str) -> UserError {
-    UserError::invalid_parameter("a weight is not a finite number of zero or more")
-        .detail(format!("Weight {} is {value}.", index + 1))
-        .hint("A feature that should count against others has no meaning here; leave it out, or give it the weight 0.")
-}
-
-/// How the server stores the elements of an array.
-struct Element {
-    oid: pg_sys::Oid,
-    length: i32,
-    by_value: bool,
-    alignment: u8,
-}
-
-const TEXT: Element = Element {
-    oid: pg_sys::TEXTOID,
-    length: -1,
-    by_value: false,
-    alignment: b'i',
-};
-const FLOAT4: Element = Element {
-    oid: pg_sys::FLOAT4OID,
-    length: 4,
-    by_value: true,
-    alignment: b'i',
-};
-
-/// All elements of an array, of any number of dimensions. A NULL among them is error 22004: what
-/// it should weigh or hash to is for the caller to say.
-///
-/// # Safety
-/// `array` is an array of `element`; the result lives as long as it and as the current memory context.
-unsafe fn elements<'a>(array: Datum, name: &str, element: &Element) -> &'a [Datum] {
-    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
-    // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
-    let (values, nulls): (&[Datum], &[bool]) = unsafe {
-        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
-        let alignment = element.alignment as core::ffi::c_char;
-        pg_sys::deconstruct_array(
-            array,
-            element.oid,
-            element.length,
-            element.by_value,
-            alignment,
-            &mut values,
-            &mut nulls,
-            &mut count,
-        );
-        if count == 0 {
-            return &[];
-        }
-        (
-            core::slice::from_raw_parts(values, count as usize),
-            core::slice::from_raw_parts(nulls, count as usize),
-        )
-    };
-    if let Some(position) = nulls.iter().position(|null| *null) {
-        UserError::null_not_allowed(format!("{name} must not contain NULL"))
-            .detail(format!("Element {} is NULL.", position + 1))
-            .hint("Remove NULLs first: array_remove(x, NULL).")
-            .raise();
-    }
-    values
+    call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
 export! {
     guarded "simhash_text" => of_text::<Fingerprint64>;
-    guarded "simhash_features" => of_features::<Fingerprint64>;
     guarded "simhash128_text" => of_text::<Fingerprint128>;
-    guarded "simhash128_features" => of_features::<Fingerprint128>;
 }

@@ -46,6 +46,11 @@ impl Call {
         pg_sys::Datum::from(0)
     }
 
+    /// Makes the function's result this value, or SQL NULL.
+    pub fn return_value(&mut self, value: Option<pg_sys::Datum>) -> pg_sys::Datum {
+        value.unwrap_or_else(|| self.return_null())
+    }
+
     /// The function's result as a row of its declared columns; `None` is NULL.
     pub fn return_record(&mut self, columns: &[Option<pg_sys::Datum>]) -> pg_sys::Datum {
         // SAFETY: `new` was promised a live call record. The SQL script declares the function with
@@ -89,10 +94,30 @@ impl Call {
         unsafe { (*self.0).flinfo }
     }
 
+    /// The memory that lives as long as the group which an aggregate is at; `None` if it is not an
+    /// aggregate that calls.
+    pub fn aggregate_context(&self) -> Option<pg_sys::MemoryContext> {
+        let mut context = core::ptr::null_mut();
+        // SAFETY: `new` was promised a live call record; the server fills in the context.
+        let kind = unsafe { pg_sys::AggCheckCallContext(self.0, &raw mut context) };
+        (kind != 0).then_some(context)
+    }
+
     /// The node that the caller passed along, such as a place to keep a soft error.
     pub fn context(&self) -> *mut pg_sys::Node {
         // SAFETY: `new` was promised a live call record.
         unsafe { (*self.0).context }
+    }
+
+    /// The memory context of the aggregate that calls this function with its state in front, and
+    /// whether nobody else uses that state, so that it may be changed in place. `None` if no
+    /// aggregate calls.
+    pub fn aggregate(&self) -> Option<(pg_sys::MemoryContext, bool)> {
+        let mut context = core::ptr::null_mut();
+        // SAFETY: `new` was promised a live call record.
+        let kind = unsafe { pg_sys::AggCheckCallContext(self.0, &raw mut context) };
+        // A window may still show the state of the rows so far.
+        (kind != 0).then_some((context, kind == pg_sys::AGG_CONTEXT_AGGREGATE as i32))
     }
 
     #[inline(always)]

@@ -95,6 +95,14 @@ pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relo
     }
 }
 
+/// A floating-point number among the options of an index, likewise.
+pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {
+    pg_sys::relopt_parse_elt {
+        opttype: pg_sys::relopt_type::RELOPT_TYPE_REAL,
+        ..int_option(name, offset)
+    }
+}
+
 /// The resource manager that replays generic records.
 pub const RM_GENERIC_ID: pg_sys::RmgrId = pg_sys::RmgrIds::RM_GENERIC_ID as pg_sys::RmgrId;
 

@@ -103,7 +103,7 @@ impl UserError {
 }
 
 /// User input for a message: pure ASCII, so that it is valid in every server encoding, and short.
-fn shown(text: &[u8]) -> String {
+pub fn shown(text: &[u8]) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = text
         .iter()

@@ -17,6 +17,26 @@ pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
+/// The payload of a value aligned to four bytes, uncompressed and read back from TOAST where need be.
+///
+/// # Safety
+/// As for [`bytes`]; the type's alignment is `int4`. The payload begins behind a header of four
+/// bytes, and so is aligned to four bytes as well.
+pub unsafe fn aligned<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: the caller promises a varlena; one that is plain already is taken as it is, and
+    // detoasting makes any other one plain.
+    unsafe {
+        let mut plain: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        if !pgrx::varlena::varatt_is_4b_u(plain) {
+            plain = pg_sys::pg_detoast_datum(plain);
+        }
+        core::slice::from_raw_parts(
+            plain.cast::<u8>().add(pg_sys::VARHDRSZ),
+            pgrx::varlena::varsize_4b(plain) - pg_sys::VARHDRSZ,
+        )
+    }
+}
+
 /// A new varlena in the current memory context whose payload is `parts`, one after the other.
 pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
     let size = pg_sys::VARHDRSZ + parts.iter().map(|part| part.len()).sum::<usize>();

@@ -22,6 +22,32 @@ pub struct Catalog {
     pub radius_below: Oid,
     /// One for each fingerprint type.
     pub kinds: Vec<Kind>,
+    /// What belongs to signatures; `None` where the SQL script has none.
+    pub signatures: Option<Signatures>,
+}
+
+/// The objects that belong to MinHash signatures.
+pub struct Signatures {
+    /// The type.
+    pub signature: Oid,
+    /// Its ball type.
+    pub ball: Oid,
+    /// The type of estimates.
+    pub jaccard: Oid,
+    /// `<%>`.
+    pub distance_operator: Oid,
+    /// `minhash_similarity(a, b)`.
+    pub similarity_function: Oid,
+    /// `<@`, which indexes know.
+    pub contained_operator: Oid,
+    /// `ball(signature, float8)`.
+    pub ball_function: Oid,
+    /// `neardup_ball(signature, float8, int4)`.
+    pub bound_function: Oid,
+    /// `neardup_approximate(ball)`.
+    pub approximate_function: Oid,
+    /// `neardup_within(signature, signature, float8, int4)`.
+    pub within_function: Oid,
 }
 
 /// The objects that belong to one fingerprint type, and what estimates must know about it.
@@ -149,6 +175,28 @@ impl Catalog {
                 .iter()
                 .filter_map(|traits| Kind::find(schema, traits))
                 .collect(),
+            signatures: Signatures::find(schema),
+        })
+    }
+}
+
+impl Signatures {
+    fn find(schema: Oid) -> Option<Self> {
+        let signature = find_type(schema, c"minhash_signature")?;
+        let ball = find_type(schema, c"minhash_ball")?;
+        let (float8, int4) = (pg_sys::FLOAT8OID, pg_sys::INT4OID);
+        let function = |name, arguments: &[Oid]| find_function(schema, name, arguments);
+        Some(Signatures {
+            signature,
+            ball,
+            jaccard: find_type(schema, c"jaccard")?,
+            distance_operator: find_operator(schema, c"<%>", signature, signature)?,
+            similarity_function: function(c"minhash_similarity", &[signature, signature])?,
+            contained_operator: find_operator(schema, c"<@", signature, ball)?,
+            ball_function: function(c"ball", &[signature, float8])?,
+            bound_function: function(c"neardup_ball", &[signature, float8, int4])?,
+            approximate_function: function(c"neardup_approximate", &[ball])?,
+            within_function: function(c"neardup_within", &[signature, signature, float8, int4])?,
         })
     }
 }

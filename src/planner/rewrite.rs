@@ -19,8 +19,9 @@ use super::nodes;
 use super::within::within;
 use crate::pg::call::{Call, export};
 
+/// A comparison of a distance with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub enum Comparison {
     Less,
     LessOrEqual,
     Equal,
@@ -31,7 +32,7 @@ enum Comparison {
 
 impl Comparison {
     /// The comparison that holds for `(b, a)` whenever this one holds for `(a, b)`.
-    fn commuted(self) -> Self {
+    pub fn commuted(self) -> Self {
         match self {
             Comparison::Less => Comparison::Greater,
             Comparison::LessOrEqual => Comparison::GreaterOrEqual,
@@ -60,7 +61,7 @@ pub fn answer(replacement: Option<*mut Node>) -> Datum {
 }
 
 /// The request to simplify a function call, if that is what the server asks for.
-fn simplify_request(call: &Call) -> Option<*mut pg_sys::SupportRequestSimplify> {
+pub fn simplify_request(call: &Call) -> Option<*mut pg_sys::SupportRequestSimplify> {
     // SAFETY: support functions are called with one of the server's request nodes.
     unsafe {
         nodes::downcast(

@@ -201,29 +201,29 @@ comparison! {
 /// Hash of 32 bits, for hash joins, grouping and hash indexes.
 #[inline(always)]
 pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let bytes = arg::<T>(call, 0).to_bytes();
-    // SAFETY: the pointer and the length are those of one array.
-    let hash = unsafe {
-        hash_bytes(
-            bytes.as_ref().as_ptr(),
-            bytes.as_ref().len() as core::ffi::c_int,
-        )
-    };
-    pg_sys::Datum::from(hash)
+    hash_of_bytes(arg::<T>(call, 0).to_bytes().as_ref())
 }
 
 /// Hash of 64 bits with a seed, for partitioning by hash.
 #[inline(always)]
 pub fn hash_extended<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let bytes = arg::<T>(call, 0).to_bytes();
     let seed = call.arg(1).value() as u64;
-    // SAFETY: the pointer and the length are those of one array.
-    let hash = unsafe {
-        hash_bytes_extended(
-            bytes.as_ref().as_ptr(),
-            bytes.as_ref().len() as core::ffi::c_int,
-            seed,
-        )
-    };
+    hash_of_bytes_extended(arg::<T>(call, 0).to_bytes().as_ref(), seed)
+}
+
+/// The server's hash of bytes, 32 bits.
+#[inline(always)]
+pub fn hash_of_bytes(bytes: &[u8]) -> pg_sys::Datum {
+    // SAFETY: the pointer and the length are those of one slice.
+    let hash = unsafe { hash_bytes(bytes.as_ptr(), bytes.len() as core::ffi::c_int) };
+    pg_sys::Datum::from(hash)
+}
+
+/// The server's hash of bytes with a seed, 64 bits.
+#[inline(always)]
+pub fn hash_of_bytes_extended(bytes: &[u8], seed: u64) -> pg_sys::Datum {
+    let length = bytes.len() as core::ffi::c_int;
+    // SAFETY: the pointer and the length are those of one slice.
+    let hash = unsafe { hash_bytes_extended(bytes.as_ptr(), length, seed) };
     pg_sys::Datum::from(hash)
 }

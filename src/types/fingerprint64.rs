@@ -19,6 +19,12 @@ const _: () = assert!(
 #[repr(transparent)]
 pub struct Fingerprint64(pub u64);
 
+impl From<[u64; 1]> for Fingerprint64 {
+    fn from([word]: [u64; 1]) -> Self {
+        Fingerprint64(word)
+    }
+}
+
 /// A value of the SQL type `bigint`, read as 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]

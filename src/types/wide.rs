@@ -28,6 +28,12 @@ const _: () = assert!(size_of::<Fingerprint256>() == 32 && align_of::<Fingerprin
 const _: () = assert!(size_of::<Ball<Fingerprint128>>() == 24);
 const _: () = assert!(size_of::<Ball<Fingerprint256>>() == 40);
 
+impl<const W: usize> From<[u64; W]> for Wide<W> {
+    fn from(words: [u64; W]) -> Self {
+        Wide(words)
+    }
+}
+
 impl From<u128> for Fingerprint128 {
     fn from(number: u128) -> Self {
         Wide([(number >> 64) as u64, number as u64])

@@ -2,6 +2,7 @@
 mod bench;
 mod cargo;
 mod demo;
+mod eval;
 mod extension;
 mod install;
 mod private;
@@ -57,6 +58,8 @@ enum Command {
     Install,
     /// Measure neardup beside btree indexes and sequential scans
     Bench(bench::Options),
+    /// Measure how well fingerprints find similar documents, on sets with known similarities
+    Eval(eval::Options),
     /// Open psql on a private server with the extension; its data stay until --fresh
     Psql {
         /// Begin with a new, empty server
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
             Command::Torture(options) => torture::command(pg_config, &options),
             Command::Install => install::command(pg_config),
             Command::Bench(options) => bench::command(pg_config, &options),
+            Command::Eval(options) => eval::command(&options),
             Command::Psql { fresh, arguments } => psql::command(pg_config, fresh, &arguments),
         }
     });

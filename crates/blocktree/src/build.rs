@@ -1,10 +1,11 @@
 //! Writing a new tree, page after page, from rows that come in its order.
 
+use crate::bands::{self, Bands};
 use crate::design::Design;
 use crate::inner;
 use crate::key::{Block, Position, Tid};
 use crate::leaf;
-use crate::meta::{self, Meta, Root};
+use crate::meta::{self, Meta, Over, Root};
 use crate::page::{self, PAGE_SIZE, Page};
 use crate::sort::{Rows, TempFiles};
 
@@ -68,12 +69,8 @@ pub fn build<H: BuildHost, const N: usize>(
         });
         host.table_done(number + 1, tables);
     }
-    writer.begin_table(host, design.null_table());
-    nulls.in_order(host, None, |host, entry| {
-        writer.push(host, entry.key, Tid::from_packed(entry.tid));
-    });
-    let root = writer.finish(host);
-    let meta = Meta {
+    let shape = |root| Meta {
+        over: Over::Bits,
         bits: design.bits() as u16,
         words: N as u8,
         scope_words: design.scope_words() as u8,
@@ -82,10 +79,40 @@ pub fn build<H: BuildHost, const N: usize>(
         tables: tables as u16,
         root,
     };
-    let mut page = [0; PAGE_SIZE];
-    meta::write::<N>(&mut page, &meta);
-    host.put(0, &mut page);
-    meta
+    writer.end(host, design.null_table(), nulls, shape)
+}
+
+/// The same over bands: of each band its rows by their keys.
+pub fn build_bands<H: BuildHost, const N: usize>(
+    host: &mut H,
+    bands: &Bands,
+    rows: &mut [Rows<H, N>],
+    nulls: &mut Rows<H, N>,
+    fill: Fill,
+) -> Meta {
+    debug_assert_eq!(rows.len(), bands.count());
+    let mut writer = LeafWriter::new(fill);
+    let tables = rows.len();
+    for (number, rows) in rows.iter_mut().enumerate() {
+        writer.begin_table(host, number as u16);
+        rows.in_order(host, None, |host, entry| {
+            writer.push(host, entry.key, Tid::from_packed(entry.tid));
+        });
+        // Its memory is of use to the bands to come.
+        *rows = Rows::new(0);
+        host.table_done(number + 1, tables);
+    }
+    let shape = |root| Meta {
+        over: Over::Symbols,
+        bits: bands.hashes() as u16,
+        words: N as u8,
+        scope_words: (N - bands::WORDS) as u8,
+        distance: 0,
+        blocks: bands.rows() as u8,
+        tables: tables as u16,
+        root,
+    };
+    writer.end(host, tables as u16, nulls, shape)
 }
 
 /// Fills leaves one after the other, the leaf under way in memory.
@@ -142,6 +169,25 @@ impl<const N: usize> LeafWriter<N> {
         }
         leaf::push(&mut self.leaf, &key, tid);
         self.last = Some(position);
+    }
+
+    /// Writes the rows without a fingerprint, the levels above the leaves, and the meta page.
+    fn end<H: BuildHost>(
+        mut self,
+        host: &mut H,
+        null_table: u16,
+        nulls: &mut Rows<H, N>,
+        shape: impl FnOnce(Root) -> Meta,
+    ) -> Meta {
+        self.begin_table(host, null_table);
+        nulls.in_order(host, None, |host, entry| {
+            self.push(host, entry.key, Tid::from_packed(entry.tid));
+        });
+        let meta = shape(self.finish(host));
+        let mut page = [0; PAGE_SIZE];
+        meta::write::<N>(&mut page, &meta);
+        host.put(0, &mut page);
+        meta
     }
 
     /// Ends the last leaf and writes the levels above.

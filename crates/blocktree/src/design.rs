@@ -169,6 +169,31 @@ impl<const N: usize> Design<N> {
         })
     }
 
+    /// The design of an index over bands ([`crate::bands`]): `count` tables whose keys come as they
+    /// are. Undone, a key is its row: its first word behind a scope keeps the bits `row` only.
+    pub(crate) fn of_bands(scope: bool, count: usize, row: u64) -> Self {
+        let scope_words = usize::from(scope);
+        let segments: Vec<Segment> = (0..N)
+            .map(|word| Segment {
+                from: word,
+                to: word,
+                mask: if word == scope_words { row } else { u64::MAX },
+                turn: 0,
+            })
+            .collect();
+        let table = Table {
+            scope_words,
+            segments,
+            leading: Vec::new(),
+        };
+        Design {
+            scope_words,
+            distance: 0,
+            blocks: Vec::new(),
+            tables: vec![table; count],
+        }
+    }
+
     /// The number of blocks that is taken when the user names none: the fewest with which a probe
     /// of the guaranteed radius reads at most two leaves of a table on average. Fewer blocks make
     /// fewer tables, hence a smaller index and cheaper inserts; more blocks make longer leading

@@ -4,6 +4,7 @@
 //! The parts, each standing on those before it:
 //! * [`key`]: row addresses, keys, and the total order of the tree;
 //! * [`design`]: how a fingerprint is cut into blocks, and the permutation of each table;
+//! * [`bands`]: how signatures of symbols are indexed instead, and their search;
 //! * [`plan`]: which tables a query of some radius probes, and how far around its own prefix;
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
@@ -16,6 +17,7 @@
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
 
+pub mod bands;
 pub mod build;
 pub mod check;
 pub mod clusters;

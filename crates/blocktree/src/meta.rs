@@ -19,19 +19,31 @@ pub struct Root {
     pub level: u16,
 }
 
+/// What an index is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Over {
+    /// Bits, cut into blocks ([`crate::design`]).
+    Bits = 0,
+    /// Symbols, cut into bands ([`crate::bands`]).
+    Symbols = 1,
+}
+
 /// What the meta page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// Bits of a fingerprint.
+    /// What the index is over.
+    pub over: Over,
+    /// Bits of a fingerprint, or symbols of a signature.
     pub bits: u16,
     /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
     pub words: u8,
     /// Words of the key that hold a scope, in front of the fingerprint's: 0 or 1.
     pub scope_words: u8,
-    /// The guaranteed radius.
+    /// The guaranteed radius over bits; over symbols it follows from the tables, and this is 0.
     pub distance: u8,
-    /// The blocks a fingerprint is cut into.
+    /// The blocks a fingerprint is cut into, or the symbols of each band (0: shared out evenly).
     pub blocks: u8,
     /// Tables, without that of the rows that have no fingerprint.
     pub tables: u16,
@@ -57,7 +69,8 @@ const BLOCKS: usize = HEADER + 11;
 const TABLES: usize = HEADER + 12;
 const ROOT_LEVEL: usize = HEADER + 14;
 const ROOT: usize = HEADER + 16;
-const FREE: usize = HEADER + 20;
+const OVER: usize = HEADER + 20;
+const FREE: usize = HEADER + 24;
 const END: usize = FREE + FREE_LISTS * FREE_LIST;
 /// Bytes of a list of free pages: the first of them, and how many there are.
 const FREE_LIST: usize = 8;
@@ -84,6 +97,7 @@ pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
     page::put_u16(page, BITS, meta.bits);
     page[WORDS] = meta.words;
     page[SCOPE_WORDS] = meta.scope_words;
+    page[OVER] = meta.over as u8;
     page[DISTANCE] = meta.distance;
     page[BLOCKS] = meta.blocks;
     page::put_u16(page, TABLES, meta.tables);
@@ -127,7 +141,13 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
     if version != VERSION {
         return Err(MetaError::Version(version));
     }
+    let over = match page[OVER] {
+        0 => Over::Bits,
+        1 => Over::Symbols,
+        _ => return wrong("meta page of an index over something unknown"),
+    };
     let meta = Meta {
+        over,
         bits: page::u16_at(page, BITS),
         words: page[WORDS],
         scope_words: page[SCOPE_WORDS],
@@ -139,7 +159,11 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
             level: page::u16_at(page, ROOT_LEVEL),
         },
     };
-    let words = u32::from(meta.bits).div_ceil(64) + u32::from(meta.scope_words);
+    let own = match over {
+        Over::Bits => u32::from(meta.bits).div_ceil(64),
+        Over::Symbols => crate::bands::WORDS as u32,
+    };
+    let words = own + u32::from(meta.scope_words);
     if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {
         return wrong("meta page with impossible values");
     }

@@ -447,6 +447,12 @@ impl<const N: usize> AllRows<N> {
         }
     }
 
+    /// The same without the rows that have no fingerprint.
+    pub fn without_nulls(mut self) -> Self {
+        self.null_table = None;
+        self
+    }
+
     fn walk(table: u16, scope: Option<u64>) -> Walk<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);

@@ -1,6 +1,7 @@
 //! Text to features to fingerprints, and the distances between them.
 //!
-//! Nothing here knows PostgreSQL. The way of a text:
+//! Nothing here knows PostgreSQL. The way of a text, with what [`options`] choose unless told
+//! otherwise:
 //!
 //! | step | module | default |
 //! |---|---|---|
@@ -21,10 +22,22 @@
 //! `tests/golden.rs` holds the values.
 #![deny(unsafe_code)]
 
+mod compare;
+mod containment;
 mod counts;
+pub mod exact;
+mod extract;
 pub mod hamming;
 pub mod hash;
+pub mod html;
+pub mod lexeme;
+pub mod minhash;
 pub mod normalize;
+pub mod onebit;
+pub mod options;
+pub mod scheme;
+pub mod sentences;
+mod sha1;
 pub mod shingle;
 pub mod simhash;
 mod sums;
@@ -32,7 +45,13 @@ mod text;
 pub mod tokens;
 pub mod weight;
 
+pub use compare::{Comparison, jaccard_similarity};
+pub use containment::containment;
+pub use extract::{Feature, each_feature64, each_feature128, features};
 pub use hamming::hamming64;
+pub use onebit::{minhash64_text, minhash128_text};
+pub use options::TextOptions;
+pub use sentences::longest_sentences_hash;
 pub use simhash::{
     simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
     simhash128_hashes,

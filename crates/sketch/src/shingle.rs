@@ -1,14 +1,24 @@
 //! Features of consecutive tokens.
 
-/// What stands between the tokens of a feature. No token contains it (see [`crate::tokens`]), so
+/// What stands between the words of a feature. No word contains it (see [`crate::tokens`]), so
 /// different shingles are different features, and users can write the features of a text themselves:
 /// those of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
+
+/// What stands between the lines of a feature.
+pub const LINE_SEPARATOR: u8 = b'\n';
 
 /// Takes features, one for each occurrence, in no particular order.
 pub(crate) trait FeatureSink {
     /// Takes some features.
     fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>);
+
+    /// Takes every stretch of `bytes` from one of `starts` to the one `width` later, at least one.
+    /// `bytes` go on for [`crate::hash::windows::PAD`] bytes after the last.
+    fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
+        let each = starts.iter().zip(&starts[width..]);
+        self.add_all(each.map(|(&start, &end)| &bytes[start as usize..end as usize]));
+    }
 }
 
 /// Bytes of tokens after which the features are handed on.
@@ -38,6 +48,7 @@ const fn class(len: usize) -> usize {
 /// and work is done in batches: first many tokens, then all their shingles.
 pub(crate) struct Shingles {
     width: usize,
+    separator: u8,
     /// Tokens up to `len`; what is beyond is room to write into.
     bytes: Vec<u8>,
     len: usize,
@@ -51,11 +62,11 @@ pub(crate) struct Shingles {
     any: bool,
 }
 
-impl Shingles {
-    pub fn new(width: usize) -> Self {
-        assert!(width > 0, "a shingle has at least one token");
+impl Default for Shingles {
+    fn default() -> Self {
         Self {
-            width,
+            width: 1,
+            separator: SEPARATOR,
             bytes: Vec::new(),
             len: 0,
             starts: Vec::new(),
@@ -64,9 +75,14 @@ impl Shingles {
             any: false,
         }
     }
+}
 
-    /// Forgets everything, for the next text.
-    pub fn reset(&mut self) {
+impl Shingles {
+    /// Forgets everything, for the next text, whose features have `width` tokens with `separator`
+    /// between them. No token contains it.
+    pub fn reset(&mut self, width: usize, separator: u8) {
+        assert!(width > 0, "a shingle has at least one token");
+        (self.width, self.separator) = (width, separator);
         self.bytes.truncate(KEPT_BYTES);
         self.bytes.shrink_to(KEPT_BYTES);
         (self.len, self.open, self.any) = (0, 0, false);
@@ -105,7 +121,7 @@ impl Shingles {
     #[inline(always)]
     fn close_token(&mut self) {
         debug_assert!(self.len > self.open, "an empty token");
-        self.bytes[self.len] = SEPARATOR;
+        self.bytes[self.len] = self.separator;
         self.len += 1;
         self.starts.push(self.open);
         self.open = self.len;
@@ -136,6 +152,23 @@ impl Shingles {
         self.bytes[self.len..][..4].copy_from_slice(&utf8);
         self.len += len;
         self.end_token(sink);
+    }
+
+    /// Adds each character of `chars` as a token, each of three bytes.
+    #[inline]
+    pub fn push_chars_of_three(&mut self, chars: &[[u8; 3]], sink: &mut impl FeatureSink) {
+        let needed = self.len + 4 * chars.len();
+        if self.bytes.len() < needed {
+            self.make_room(needed);
+        }
+        debug_assert!(self.len == self.open, "an open token");
+        let (fours, _) = self.bytes[self.len..needed].as_chunks_mut::<4>();
+        for (four, &[a, b, c]) in fours.iter_mut().zip(chars) {
+            *four = [a, b, c, self.separator];
+        }
+        self.starts.extend((self.len..needed).step_by(4));
+        (self.len, self.open) = (needed, needed);
+        self.flush_batch(sink);
     }
 
     /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if one
@@ -280,10 +313,10 @@ mod tests {
     }
 
     fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
-        let (mut all, mut shingles) = (All(Vec::new()), Shingles::new(width));
+        let (mut all, mut shingles) = (All(Vec::new()), Shingles::default());
         // A text before, so that what it leaves behind would be seen.
         shingles.push(b"before", &mut All(Vec::new()));
-        shingles.reset();
+        shingles.reset(width, SEPARATOR);
         for token in tokens {
             let half = token.len() / 2;
             shingles.push_part(&token.as_bytes()[..half]);

@@ -8,24 +8,22 @@
 //! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
 //! not matter, and giving a feature twice is the same as giving it once with both weights added.
 
+use crate::exact::ExactSums;
 use crate::hash::{FeatureHash, join, split};
-use crate::sums::ExactSums;
-use crate::weight::{ExactWeight, FeatureError};
+use crate::weight::FeatureError;
 
 fn of_hashes<const W: usize>(
-    hashes: impl Iterator<Item = ([u64; W], f32)>,
+    hashes: impl Iterator<Item = ([u64; W], impl Into<f64>)>,
 ) -> Result<Option<[u64; W]>, FeatureError> {
-    let mut sums = ExactSums::default();
+    let mut sums = ExactSums::<W>::default();
     for (index, (hash, weight)) in hashes.enumerate() {
-        if let Some(weight) = ExactWeight::new(index, weight)? {
-            sums.add(hash, weight);
-        }
+        sums.add(index, hash, weight.into())?;
     }
     Ok(sums.simhash())
 }
 
 fn of_features<const W: usize>(
-    features: impl IntoIterator<Item = (impl AsRef<[u8]>, f32)>,
+    features: impl IntoIterator<Item = (impl AsRef<[u8]>, impl Into<f64>)>,
 ) -> Result<Option<[u64; W]>, FeatureError>
 where
     [u64; W]: FeatureHash,
@@ -39,9 +37,10 @@ where
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash64_hashes<I>(hashes: I) -> Result<Option<u64>, FeatureError>
+pub fn simhash64_hashes<I, W>(hashes: I) -> Result<Option<u64>, FeatureError>
 where
-    I: IntoIterator<Item = (u64, f32)>,
+    I: IntoIterator<Item = (u64, W)>,
+    W: Into<f64>,
 {
     let hashes = hashes.into_iter().map(|(hash, weight)| ([hash], weight));
     Ok(of_hashes(hashes)?.map(|[word]| word))
@@ -52,9 +51,10 @@ where
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash128_hashes<I>(hashes: I) -> Result<Option<u128>, FeatureError>
+pub fn simhash128_hashes<I, W>(hashes: I) -> Result<Option<u128>, FeatureError>
 where
-    I: IntoIterator<Item = (u128, f32)>,
+    I: IntoIterator<Item = (u128, W)>,
+    W: Into<f64>,
 {
     let hashes = hashes.into_iter();
     Ok(of_hashes(hashes.map(|(hash, weight)| (split(hash), weight)))?.map(join))
@@ -66,10 +66,11 @@ where
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash64_features<I, F>(features: I) -> Result<Option<u64>, FeatureError>
+pub fn simhash64_features<I, F, W>(features: I) -> Result<Option<u64>, FeatureError>
 where
-    I: IntoIterator<Item = (F, f32)>,
+    I: IntoIterator<Item = (F, W)>,
     F: AsRef<[u8]>,
+    W: Into<f64>,
 {
     Ok(of_features(features)?.map(|[word]| word))
 }
@@ -80,10 +81,11 @@ where
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash128_features<I, F>(features: I) -> Result<Option<u128>, FeatureError>
+pub fn simhash128_features<I, F, W>(features: I) -> Result<Option<u128>, FeatureError>
 where
-    I: IntoIterator<Item = (F, f32)>,
+    I: IntoIterator<Item = (F, W)>,
     F: AsRef<[u8]>,
+    W: Into<f64>,
 {
     Ok(of_features(features)?.map(join))
 }
@@ -95,7 +97,7 @@ where
 /// For a weight that is NaN, infinite or negative, and if the lengths differ.
 pub fn simhash64_feature_slices<F: AsRef<[u8]>>(
     features: &[F],
-    weights: Option<&[f32]>,
+    weights: Option<&[f64]>,
 ) -> Result<Option<u64>, FeatureError> {
     let Some(weights) = weights else {
         return simhash64_features(features.iter().map(|f| (f, 1.0)));
@@ -160,7 +162,7 @@ mod tests {
     fn no_weight_no_fingerprint() {
         assert_eq!(simhash64_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
         assert_eq!(simhash128_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
-        assert_eq!(simhash128_features::<_, &str>([]), Ok(None));
+        assert_eq!(simhash128_features::<_, &str, f64>([]), Ok(None));
         assert_eq!(simhash64_feature_slices::<&str>(&[], None), Ok(None));
         assert_eq!(simhash64_feature_slices::<&str>(&[], Some(&[])), Ok(None));
         assert_eq!(simhash64_feature_slices(&["a"], Some(&[0.0])), Ok(None));
@@ -169,8 +171,8 @@ mod tests {
     #[test]
     fn bad_weights_are_errors_at_their_place() {
         let bad = |w| simhash64_feature_slices(&["a", "b"], Some(&[1.0, w]));
-        assert_eq!(bad(f32::NAN), Err(FeatureError::NotANumber { index: 1 }));
-        assert_eq!(bad(f32::INFINITY), Err(FeatureError::Infinite { index: 1 }));
+        assert_eq!(bad(f64::NAN), Err(FeatureError::NotANumber { index: 1 }));
+        assert_eq!(bad(f64::INFINITY), Err(FeatureError::Infinite { index: 1 }));
         assert_eq!(
             bad(-0.5),
             Err(FeatureError::Negative {
@@ -211,15 +213,12 @@ mod tests {
     /// What floating-point sums get wrong: a tiny weight still decides between two huge equal ones.
     #[test]
     fn sums_are_exact_over_the_whole_range_of_floats() {
-        let (max, tiny) = (f32::MAX, f32::from_bits(1));
-        assert_eq!(
-            simhash64_hashes([(1, max), (0, max), (1, tiny)]),
-            Ok(Some(1))
-        );
-        assert_eq!(
-            simhash64_hashes([(1, max), (0, max), (0, tiny)]),
-            Ok(Some(0))
-        );
+        let single = (f64::from(f32::MAX), f64::from(f32::from_bits(1)));
+        for (max, tiny) in [single, (f64::MAX, f64::from_bits(1))] {
+            let of = |hashes: [(u64, f64); 3]| simhash64_hashes(hashes);
+            assert_eq!(of([(1, max), (0, max), (1, tiny)]), Ok(Some(1)));
+            assert_eq!(of([(1, max), (0, max), (0, tiny)]), Ok(Some(0)));
+        }
         assert_eq!(
             simhash64_hashes([(1, 1e30), (0, 1e30), (1, 1e-30), (0, 1e-30)]),
             Ok(Some(0))
@@ -228,15 +227,24 @@ mod tests {
             simhash64_hashes([(1, 1e30), (0, 2e30), (1, 1e30), (1, 1e-30)]),
             Ok(Some(1))
         );
+        // 0.1 and 0.2 are each above what they stand for, 0.3 is below.
+        assert_eq!(
+            simhash64_hashes([(1, 0.1), (1, 0.2), (0, 0.3)]),
+            Ok(Some(1))
+        );
+        assert_eq!(
+            simhash64_hashes([(0, 0.1), (0, 0.2), (1, 0.3)]),
+            Ok(Some(0))
+        );
     }
 
     proptest! {
         #[test]
         fn order_does_not_matter(
-            features in prop::collection::vec((any::<u64>(), 0_u32..0x7F80_0000), 1..40),
+            features in prop::collection::vec((any::<u64>(), 0_u64..0x7FF0_0000_0000_0000), 1..40),
             by in any::<prop::sample::Index>(),
         ) {
-            let features: Vec<_> = features.iter().map(|&(h, w)| (h, f32::from_bits(w))).collect();
+            let features: Vec<_> = features.iter().map(|&(h, w)| (h, f64::from_bits(w))).collect();
             let expected = simhash64_hashes(features.iter().copied()).unwrap();
             let mut moved = features.clone();
             moved.rotate_left(by.index(features.len()));

@@ -3,7 +3,7 @@
 //! With S the weight of all features and `set[i]` the weight of those whose hash has bit i, the sum
 //! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
-use crate::weight::ExactWeight;
+use crate::counts::Counted;
 
 /// Weight per bit position of `W` words, and in all.
 #[derive(Clone)]
@@ -21,15 +21,61 @@ impl<const W: usize> Default for BitSums<W> {
     }
 }
 
+/// Adds a weight to the sums of those bits that the hash has set.
+#[inline(always)]
+pub(crate) fn add_where_set<const W: usize>(
+    sums: &mut [[u64; 64]; W],
+    hash: [u64; W],
+    weight: u64,
+) {
+    for (set, word) in sums.iter_mut().zip(hash) {
+        // No branch: the compiler turns this into vector code.
+        for (bit, set) in set.iter_mut().enumerate() {
+            *set += weight & ((word >> bit) & 1).wrapping_neg();
+        }
+    }
+}
+
+/// The words whose bits are what `is_set(word, bit)` says.
+pub(crate) fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
+    std::array::from_fn(|word| {
+        (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
+    })
+}
+
 impl<const W: usize> BitSums<W> {
     /// Adds one feature.
+    #[inline(always)]
     pub fn add(&mut self, hash: [u64; W], weight: u64) {
         self.total += weight;
-        for (set, word) in self.set.iter_mut().zip(hash) {
-            // No branch: the compiler turns this into vector code.
-            for (bit, set) in set.iter_mut().enumerate() {
-                *set += weight & ((word >> bit) & 1).wrapping_neg();
+        add_where_set(&mut self.set, hash, weight);
+    }
+
+    /// Adds features with their weights.
+    pub fn add_all(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 is there, as just seen.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.add_all_avx2(features);
             }
+            return;
+        }
+        self.add_all_portable(features);
+    }
+
+    /// The same code, compiled for vectors of 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn add_all_avx2(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        self.add_all_portable(features);
+    }
+
+    #[inline(always)]
+    fn add_all_portable(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        for (hash, weight) in features {
+            self.add(hash, weight);
         }
     }
 
@@ -47,62 +93,6 @@ impl<const W: usize> BitSums<W> {
     pub fn simhash(&self) -> Option<[u64; W]> {
         (self.total > 0).then(|| words(|word, bit| 2 * self.set[word][bit] > self.total))
     }
-
-    /// Sum of +w and -w at a bit position of a word.
-    fn signed(&self, word: usize, bit: usize) -> i128 {
-        2 * i128::from(self.set[word][bit]) - i128::from(self.total)
-    }
-}
-
-/// The words whose bits are what `is_set(word, bit)` says.
-fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
-    std::array::from_fn(|word| {
-        (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
-    })
-}
-
-/// Sums of floating-point weights: one set of integer sums for each binary exponent that occurs, so
-/// that nothing is ever rounded and the order of the features cannot matter.
-#[derive(Default)]
-pub(crate) struct ExactSums<const W: usize> {
-    by_exponent: std::collections::BTreeMap<u8, Box<BitSums<W>>>,
-}
-
-impl<const W: usize> ExactSums<W> {
-    /// Adds one feature. Mantissas are below 2^24, so 2^39 features fit.
-    pub fn add(&mut self, hash: [u64; W], weight: ExactWeight) {
-        self.by_exponent
-            .entry(weight.exponent)
-            .or_default()
-            .add(hash, u64::from(weight.mantissa));
-    }
-
-    /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(&self) -> Option<[u64; W]> {
-        (!self.by_exponent.is_empty()).then(|| words(|word, bit| self.is_positive(word, bit)))
-    }
-
-    /// Whether the exact sum at a bit position is above zero.
-    fn is_positive(&self, word: usize, bit: usize) -> bool {
-        // The sum so far, in units of 2^above.
-        let mut sum = 0_i128;
-        let mut above = 0_u32;
-        for (&exponent, sums) in self.by_exponent.iter().rev() {
-            let exponent = u32::from(exponent);
-            if sum != 0 {
-                let gap = above - exponent;
-                // Each signed sum is below 2^63 in size, so all that is still to come is below
-                // 2^64 units of 2^exponent. What has grown to that size keeps its sign.
-                if sum.unsigned_abs().ilog2() + gap >= 64 {
-                    return sum > 0;
-                }
-                sum <<= gap;
-            }
-            above = exponent;
-            sum += sums.signed(word, bit);
-        }
-        sum > 0
-    }
 }
 
 /// How many of a number of 64-bit words have each bit set.
@@ -113,8 +103,6 @@ impl<const W: usize> ExactSums<W> {
 /// on any platform, some three cycles a word, so that no vector instructions need to be chosen.
 #[derive(Clone)]
 pub(crate) struct PositionalCount {
-    pending: [u64; 16],
-    pending_len: usize,
     ones: u64,
     twos: u64,
     fours: u64,
@@ -153,8 +141,6 @@ const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
 impl PositionalCount {
     /// No words.
     const EMPTY: Self = Self {
-        pending: [0; 16],
-        pending_len: 0,
         ones: 0,
         twos: 0,
         fours: 0,
@@ -165,18 +151,21 @@ impl PositionalCount {
         len: 0,
     };
 
-    /// Adds one word.
-    #[inline]
-    pub fn add(&mut self, word: u64) {
-        self.pending[self.pending_len] = word;
-        self.pending_len += 1;
-        if self.pending_len == 16 {
-            self.add_pending();
+    /// Adds one word of each hash; costs least if there are a multiple of 16.
+    fn add<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
+        self.len += hashes.len() as u64;
+        let (sixteens, rest) = hashes.as_chunks::<16>();
+        for sixteen in sixteens {
+            self.add_sixteen(&sixteen.map(|hash| hash[word]));
+        }
+        if !rest.is_empty() {
+            let word_of = |n| rest.get(n).map_or(0, |hash: &[u64; W]| hash[word]);
+            self.add_sixteen(&std::array::from_fn(word_of));
         }
     }
 
-    fn add_pending(&mut self) {
-        let w = &self.pending;
+    #[inline(always)]
+    fn add_sixteen(&mut self, w: &[u64; 16]) {
         let quarter = |ones, twos, at: usize| {
             let (ones, a) = add3(ones, w[at], w[at + 1]);
             let (ones, b) = add3(ones, w[at + 2], w[at + 3]);
@@ -198,8 +187,6 @@ impl PositionalCount {
         if self.sixteens_added == 255 {
             self.widen();
         }
-        self.len += self.pending_len as u64;
-        self.pending_len = 0;
     }
 
     fn widen(&mut self) {
@@ -212,12 +199,8 @@ impl PositionalCount {
         self.sixteens_added = 0;
     }
 
-    /// Takes in the words that still wait; call it before [`BitSums::add_group`].
-    pub fn finish(&mut self) {
-        if self.pending_len > 0 {
-            self.pending[self.pending_len..].fill(0);
-            self.add_pending();
-        }
+    /// Takes in the counts that still wait; call it before [`BitSums::add_group`].
+    fn finish(&mut self) {
         if self.sixteens_added > 0 {
             self.widen();
         }
@@ -225,7 +208,7 @@ impl PositionalCount {
 
     /// Number of words with each bit set, after [`PositionalCount::finish`].
     fn ones(&self) -> impl Iterator<Item = u64> {
-        debug_assert!(self.pending_len == 0 && self.sixteens_added == 0);
+        debug_assert!(self.sixteens_added == 0);
         (0..64).map(|bit| {
             let at = |plane: u64| (plane >> bit) & 1;
             16 * self.wide[bit]
@@ -237,47 +220,182 @@ impl PositionalCount {
     }
 }
 
-/// Sums of features whose weights come from small integer counts, as most do: groups of equal weight
-/// are counted bit-sliced, the rest is added one by one.
+/// Sums of features whose weights come from small integer counts, as most do. Reusable.
+///
+/// Every feature counts with the weight of a single occurrence, bit-sliced; those that occur more
+/// often, the fewest, then with what they weigh more: groups of equal weight bit-sliced again, the
+/// rest one by one.
 pub(crate) struct GroupedSums<const W: usize> {
-    /// `groups[i]` holds the features that occur i + 1 times, word for word.
-    groups: [[PositionalCount; W]; GROUPS],
+    all: Group<W>,
+    /// `groups[i]` holds the features that occur i + 2 times.
+    groups: [Group<W>; GROUPS],
     rest: BitSums<W>,
+    waiting_rest: Waiting<Counted<W>>,
     weight: fn(u64) -> u64,
 }
 
-const GROUPS: usize = 4;
+/// Features of one weight.
+struct Group<const W: usize> {
+    /// Word for word.
+    counted: [PositionalCount; W],
+    waiting: Waiting<[u64; W]>,
+}
 
-impl<const W: usize> GroupedSums<W> {
-    /// `weight`: from a number of occurrences, at least 1.
-    pub fn new(weight: fn(u64) -> u64) -> Self {
+const GROUPS: usize = 3;
+/// Features that are sorted in one go.
+const BATCH: usize = 64;
+/// Features that make no group at the end.
+const HANDFUL: usize = 8;
+
+/// Features that are sorted or counted later, many at once.
+struct Waiting<T> {
+    features: [T; BATCH],
+    len: usize,
+}
+
+impl<T: Copy> Waiting<T> {
+    const fn new(none: T) -> Self {
         Self {
-            groups: [const { [PositionalCount::EMPTY; W] }; GROUPS],
-            rest: BitSums::default(),
-            weight,
+            features: [none; BATCH],
+            len: 0,
         }
     }
 
-    /// Adds one distinct feature.
-    #[inline]
-    pub fn add(&mut self, hash: [u64; W], count: u64) {
-        match self.groups.get_mut(count as usize - 1) {
-            Some(group) => {
-                for (counted, word) in group.iter_mut().zip(hash) {
-                    counted.add(word);
+    /// Adds one; returns whether there is no room for another.
+    #[inline(always)]
+    fn push(&mut self, feature: T) -> bool {
+        self.features[self.len] = feature;
+        self.len += 1;
+        self.len == BATCH
+    }
+
+    fn take(&mut self) -> &[T] {
+        &self.features[..std::mem::take(&mut self.len)]
+    }
+}
+
+impl<const W: usize> Group<W> {
+    const EMPTY: Self = Self {
+        counted: [PositionalCount::EMPTY; W],
+        waiting: Waiting::new([0; W]),
+    };
+
+    fn begin(&mut self) {
+        self.waiting.len = 0;
+        if self.counted[0].len > 0 {
+            self.counted = [PositionalCount::EMPTY; W];
+        }
+    }
+
+    fn add(&mut self, hashes: &[[u64; W]]) {
+        for (word, counted) in self.counted.iter_mut().enumerate() {
+            counted.add(hashes, word);
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, hash: [u64; W]) {
+        if self.waiting.push(hash) {
+            self.take_in();
+        }
+    }
+
+    fn take_in(&mut self) {
+        for (word, counted) in self.counted.iter_mut().enumerate() {
+            counted.add(&self.waiting.features[..self.waiting.len], word);
+        }
+        self.waiting.len = 0;
+    }
+
+    /// Adds all features with their weight to `sums`.
+    fn finish(&mut self, weight: u64, sums: &mut BitSums<W>) {
+        // A handful is sooner added than counted.
+        if self.waiting.len <= HANDFUL {
+            let hashes = self.waiting.take().iter();
+            sums.add_all(hashes.map(|&hash| (hash, weight)));
+        } else {
+            self.take_in();
+        }
+        if self.counted[0].len > 0 {
+            self.counted.iter_mut().for_each(PositionalCount::finish);
+            sums.add_group(&self.counted, weight);
+        }
+    }
+}
+
+impl<const W: usize> Default for GroupedSums<W> {
+    fn default() -> Self {
+        Self {
+            all: Group::EMPTY,
+            groups: [const { Group::EMPTY }; GROUPS],
+            rest: BitSums::default(),
+            waiting_rest: Waiting::new(Counted::NONE),
+            weight: |count| count,
+        }
+    }
+}
+
+impl<const W: usize> GroupedSums<W> {
+    /// Begins anew. `weight`: from a number of occurrences, at least 1; never less for more.
+    pub fn begin(&mut self, weight: fn(u64) -> u64) {
+        self.weight = weight;
+        self.rest = BitSums::default();
+        self.waiting_rest.len = 0;
+        self.all.begin();
+        self.groups.iter_mut().for_each(Group::begin);
+    }
+
+    /// Adds distinct features.
+    pub fn add(&mut self, features: &[Counted<W>]) {
+        let (batches, last) = features.as_chunks::<BATCH>();
+        for batch in batches {
+            self.all.add(&batch.map(|feature| feature.hash));
+            // Which ones occur more often is hard to predict, so that it must not be a branch.
+            let mut more = [Counted::NONE; BATCH];
+            let mut len = 0;
+            for feature in batch {
+                more[len % BATCH] = *feature;
+                len += usize::from(feature.count > 1);
+            }
+            more[..len]
+                .iter()
+                .for_each(|feature| self.add_more(feature));
+        }
+        for feature in last {
+            self.all.push(feature.hash);
+            if feature.count > 1 {
+                self.add_more(feature);
+            }
+        }
+    }
+
+    /// Adds what a feature weighs more because it occurs more than once.
+    #[inline(always)]
+    fn add_more(&mut self, feature: &Counted<W>) {
+        match self.groups.get_mut(feature.count as usize - 2) {
+            Some(group) => group.push(feature.hash),
+            None => {
+                if self.waiting_rest.push(*feature) {
+                    self.take_in_rest();
                 }
             }
-            None => self.rest.add(hash, (self.weight)(count)),
         }
+    }
+
+    fn take_in_rest(&mut self) {
+        let features = self.waiting_rest.take().iter();
+        let once = (self.weight)(1);
+        self.rest
+            .add_all(features.map(|feature| (feature.hash, (self.weight)(feature.count) - once)));
     }
 
     /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(mut self) -> Option<[u64; W]> {
-        for (count, group) in (1..).zip(&mut self.groups) {
-            group.iter_mut().for_each(PositionalCount::finish);
-            if group[0].len > 0 {
-                self.rest.add_group(group, (self.weight)(count));
-            }
+    pub fn simhash(&mut self) -> Option<[u64; W]> {
+        self.take_in_rest();
+        let once = (self.weight)(1);
+        self.all.finish(once, &mut self.rest);
+        for (count, group) in (2..).zip(&mut self.groups) {
+            group.finish((self.weight)(count) - once, &mut self.rest);
         }
         self.rest.simhash()
     }
@@ -289,16 +407,22 @@ mod tests {
     use crate::weight::sqrt_weight;
     use proptest::prelude::*;
 
+    fn counted<const W: usize>(hash: [u64; W], count: u64) -> Counted<W> {
+        Counted { hash, count }
+    }
+
     proptest! {
         #[test]
         fn positional_count_is_a_count_per_bit(
-            words in prop::collection::vec(any::<u64>(), 0..600),
+            words in prop::collection::vec(any::<[u64; 1]>(), 0..600),
             repeat in 1_usize..12,
         ) {
             let mut counted = PositionalCount::EMPTY;
             let mut expected = [0_u64; 64];
-            for &word in words.iter().cycle().take(words.len() * repeat) {
-                counted.add(word);
+            for _ in 0..repeat {
+                counted.add(&words, 0);
+            }
+            for &[word] in words.iter().cycle().take(words.len() * repeat) {
                 for (bit, n) in expected.iter_mut().enumerate() {
                     *n += (word >> bit) & 1;
                 }
@@ -310,16 +434,25 @@ mod tests {
 
         #[test]
         fn grouped_sums_equal_plain_sums(
-            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..200),
+            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..1000),
+            before in 0_u64..500,
+            piece in 1_usize..1000,
         ) {
-            let mut grouped = GroupedSums::new(sqrt_weight);
-            let mut plain = BitSums::default();
-            let mut narrow = GroupedSums::new(sqrt_weight);
-            for &(hash, count) in &features {
-                grouped.add(hash, count);
-                plain.add(hash, sqrt_weight(count));
-                narrow.add([hash[1]], count);
+            let (mut grouped, mut narrow) = (GroupedSums::default(), GroupedSums::default());
+            // What came before does not matter.
+            grouped.begin(|_| 1);
+            for n in 0..before {
+                grouped.add(&[counted([n, n], n % 6 + 1)]);
             }
+            grouped.begin(sqrt_weight);
+            narrow.begin(sqrt_weight);
+            let mut plain = BitSums::default();
+            for &(hash, count) in &features {
+                plain.add(hash, sqrt_weight(count));
+                narrow.add(&[counted([hash[1]], count)]);
+            }
+            let features: Vec<_> = features.iter().map(|f| counted(f.0, f.1)).collect();
+            features.chunks(piece).for_each(|piece| grouped.add(piece));
             let grouped = grouped.simhash();
             prop_assert_eq!(grouped, plain.simhash());
             // Each word for itself.
@@ -327,12 +460,23 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn ways_to_add_agree(
+            features in prop::collection::vec((any::<[u64; 2]>(), 0_u64..1 << 40), 0..100),
+        ) {
+            let (mut chosen, mut portable) = (BitSums::default(), BitSums::default());
+            chosen.add_all(features.iter().copied());
+            portable.add_all_portable(features.iter().copied());
+            prop_assert_eq!(chosen.set, portable.set);
+            prop_assert_eq!(chosen.total, portable.total);
+        }
+    }
+
     #[test]
     fn byte_counters_do_not_overflow() {
         let mut counted = PositionalCount::EMPTY;
-        for _ in 0..100_000 {
-            counted.add(u64::MAX);
-        }
+        counted.add(&[[u64::MAX]; 100_000], 0);
         counted.finish();
         assert!(counted.ones().all(|n| n == 100_000));
     }

@@ -3,108 +3,103 @@
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-use crate::counts::FeatureCounts;
-use crate::hash::{FeatureHash, join};
-use crate::shingle::Shingles;
-use crate::sums::GroupedSums;
-use crate::tokens::word::Words;
-use crate::weight::sqrt_weight;
+use crate::extract::Extracted;
+use crate::hash::join;
+use crate::options::{TextOptions, Tokens};
+use crate::sums::{BitSums, GroupedSums};
 
-/// Words in a feature.
-const SHINGLE: usize = 2;
-
-/// The memory that one text needs, kept for the next.
-struct Scratch<const W: usize> {
-    words: Words,
-    shingles: Shingles,
-    counts: FeatureCounts<W>,
-}
-
-impl<const W: usize> Default for Scratch<W> {
-    fn default() -> Self {
-        Scratch {
-            words: Words::default(),
-            shingles: Shingles::new(SHINGLE),
-            counts: FeatureCounts::default(),
-        }
-    }
-}
-
-/// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
-type Place<const W: usize> = Cell<Option<Box<Scratch<W>>>>;
-
-thread_local! {
-    static SCRATCH_64: Place<1> = const { Cell::new(None) };
-    static SCRATCH_128: Place<2> = const { Cell::new(None) };
-}
-
-/// 64-bit simhash of a text; `None` if it has no word.
+/// 64-bit simhash of a text; `None` if it has no feature.
 ///
-/// Features are pairs of consecutive words ([`crate::tokens`], joined by one space), or the
-/// text's one word if it has no second. A feature weighs the square root of its number of
-/// occurrences ([`sqrt_weight`]); its hash is [`crate::hash::feature_hash`].
+/// The text is cut into tokens ([`crate::tokens`]) and these into features ([`crate::shingle`]), as
+/// `options` say. The hash of a feature is [`crate::hash::feature_hash`], its weight one of
+/// [`crate::weight`].
 ///
 /// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
 ///
 /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB for
-/// the counts of up to a million distinct features; beyond that many, 8 bytes for each word (for
-/// Chinese text that is 2.7 times the text, for English 1.4 times); and room for the two longest
-/// words (normalised, at worst six times as long) twice. A single word that is not ASCII is found in
-/// one go: if it is hundreds of megabytes long, seconds pass without a call of `check`.
-pub fn simhash64_text(text: &str, check: &mut dyn FnMut()) -> Option<u64> {
-    simhash_text(&SCRATCH_64, text, check).map(|[word]| word)
+/// the counts of up to a million distinct features; beyond that many, 8 bytes for each token (for
+/// Chinese words that is 2.7 times the text, for English ones 1.4 times, for characters 8 times); and
+/// room for the two longest tokens (normalised, at worst six times as long) twice. A single word that
+/// is not ASCII is found in one go: if it is hundreds of megabytes long, seconds pass without a call
+/// of `check`.
+pub fn simhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
+    simhash_text(text, options, check).map(|[word]| word)
 }
 
-/// 128-bit simhash of a text; `None` if it has no word.
+/// 128-bit simhash of a text; `None` if it has no feature.
 ///
 /// As [`simhash64_text`], with the same features and weights; the hash of a feature is
 /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16 bytes
-/// for each word beyond a million distinct features.
-pub fn simhash128_text(text: &str, check: &mut dyn FnMut()) -> Option<u128> {
-    simhash_text(&SCRATCH_128, text, check).map(join)
+/// for each token beyond a million distinct features.
+pub fn simhash128_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u128> {
+    simhash_text(text, options, check).map(join)
 }
 
 fn simhash_text<const W: usize>(
-    place: &'static LocalKey<Place<W>>,
     text: &str,
+    options: &TextOptions,
     check: &mut dyn FnMut(),
 ) -> Option<[u64; W]>
 where
-    [u64; W]: FeatureHash,
+    [u64; W]: Extracted<W> + Summed<W>,
 {
-    let mut scratch = place.take().unwrap_or_default();
-    let Scratch {
-        words,
-        shingles,
-        counts,
-    } = &mut *scratch;
-    shingles.reset();
-    // English has a word in six bytes, Chinese one in three.
-    let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
-    counts.reset(text.len() / if spaced { 6 } else { 3 });
-    words.tokenize(text, shingles, counts, check);
-    shingles.finish(counts);
-    let mut sums = GroupedSums::new(sqrt_weight);
-    counts.drain(|hash, count| sums.add(hash, count), check);
-    place.set(Some(scratch));
-    sums.simhash()
+    if options.tokens == Tokens::JiebaTfidf {
+        let mut sums = BitSums::default();
+        <[u64; W]>::each_keyword(text, options, |hash, weight| sums.add(hash, weight), check);
+        return sums.simhash();
+    }
+    let mut sums = <[u64; W]>::place().take().unwrap_or_default();
+    sums.begin(options.weight.function());
+    <[u64; W]>::each(text, options, |counted| sums.add(counted), check);
+    let simhash = sums.simhash();
+    <[u64; W]>::place().set(Some(sums));
+    simhash
 }
+
+/// Memory for sums, kept from one text to the next.
+type Place<const W: usize> = LocalKey<Cell<Option<Box<GroupedSums<W>>>>>;
+
+/// A hash that memory for sums is kept for.
+trait Summed<const W: usize> {
+    fn place() -> &'static Place<W>;
+}
+
+macro_rules! place {
+    ($words:literal) => {
+        impl Summed<$words> for [u64; $words] {
+            fn place() -> &'static Place<$words> {
+                thread_local! {
+                    static SUMS: Cell<Option<Box<GroupedSums<$words>>>> = const { Cell::new(None) };
+                }
+                &SUMS
+            }
+        }
+    };
+}
+
+place!(1);
+place!(2);
 
 #[cfg(test)]
 #[path = "../tests/reference/mod.rs"]
 mod reference;
+#[cfg(test)]
+use crate::options;
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::options::{Accents, Digits, Normalize, Weight};
     use proptest::prelude::*;
 
+    const DEFAULT: &TextOptions = &TextOptions::SIMHASH;
+
     fn simhash64(text: &str) -> Option<u64> {
-        simhash64_text(text, &mut || ())
+        simhash64_text(text, DEFAULT, &mut || ())
     }
 
     fn simhash128(text: &str) -> Option<u128> {
-        simhash128_text(text, &mut || ())
+        simhash128_text(text, DEFAULT, &mut || ())
     }
 
     /// Characters that the rules treat differently, more often than any others.
@@ -129,18 +124,61 @@ pub(crate) mod tests {
         prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
     }
 
+    /// All that can be chosen, but for jieba and HTML, which have tests of their own.
+    fn any_options() -> impl Strategy<Value = TextOptions> {
+        let tokens = [Tokens::Word, Tokens::Char, Tokens::Line];
+        let weights = [Weight::Tf, Weight::Sqrt, Weight::Log, Weight::Set];
+        let accents = [Accents::Keep, Accents::Remove];
+        let digits = [Digits::Keep, Digits::Zero];
+        (
+            prop::sample::select(tokens.to_vec()),
+            prop_oneof![8 => 1_usize..7, 1 => 1_usize..100],
+            prop::sample::select(weights.to_vec()),
+            prop::sample::select(accents.to_vec()),
+            prop::sample::select(digits.to_vec()),
+        )
+            .prop_map(|(tokens, shingle, weight, accents, digits)| TextOptions {
+                tokens,
+                shingle,
+                weight,
+                normalize: Normalize { accents, digits },
+                ..TextOptions::SIMHASH
+            })
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
+        fn every_option_equals_the_definition(
+            text in any_text(),
+            options in any_options(),
+            repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..200],
+        ) {
+            let text = text.repeat(repeat);
+            let expected = reference::simhash64(&text, &options);
+            prop_assert_eq!(simhash64_text(&text, &options, &mut || ()), expected);
+            let expected = reference::simhash128(&text, &options);
+            prop_assert_eq!(simhash128_text(&text, &options, &mut || ()), expected);
+        }
+
+        /// Without the characters of which a capital is the capital of another, and what marks do.
+        #[test]
+        fn blind_to_case(text in "[a-zA-ZÀ-ÖØ-öø-įĴ-ňŊ-žß ẞΑ-Ωα-ωςА-яЁё'.,\n]{0,60}") {
+            let expected = simhash64(&text);
+            prop_assert_eq!(simhash64(&text.to_uppercase()), expected);
+            prop_assert_eq!(simhash64(&text.to_lowercase()), expected);
+        }
+
+        #[test]
         fn equals_the_definition(text in any_text()) {
-            prop_assert_eq!(simhash64(&text), reference::simhash64(&text));
-            prop_assert_eq!(simhash128(&text), reference::simhash128(&text));
+            prop_assert_eq!(simhash64(&text), reference::simhash64(&text, DEFAULT));
+            prop_assert_eq!(simhash128(&text), reference::simhash128(&text, DEFAULT));
         }
 
         #[test]
         fn ascii_equals_the_definition(text in "[a-dA-D0-3_'.:,; \\-\"\\n\\x00-\\x7F]{0,300}") {
-            prop_assert_eq!(simhash64(&text), reference::simhash64(&text));
+            prop_assert_eq!(simhash64(&text), reference::simhash64(&text, DEFAULT));
         }
 
         #[test]
@@ -159,7 +197,11 @@ pub(crate) mod tests {
         let kinds = ['a', 'Z', '7', '_', '\'', '.', ':', ',', ' '];
         for code in 0..9_usize.pow(5) {
             let text: String = (0..5).map(|i| kinds[code / 9_usize.pow(i) % 9]).collect();
-            assert_eq!(simhash64(&text), reference::simhash64(&text), "{text:?}");
+            assert_eq!(
+                simhash64(&text),
+                reference::simhash64(&text, DEFAULT),
+                "{text:?}"
+            );
         }
     }
 
@@ -173,7 +215,11 @@ pub(crate) mod tests {
                 for after in [0, 1, 70] {
                     for filler in [" ", "a", "1", "_", ". "] {
                         let text = filler.repeat(before) + pattern + &filler.repeat(after);
-                        assert_eq!(simhash64(&text), reference::simhash64(&text), "{text:?}");
+                        assert_eq!(
+                            simhash64(&text),
+                            reference::simhash64(&text, DEFAULT),
+                            "{text:?}"
+                        );
                     }
                 }
             }
@@ -199,13 +245,13 @@ pub(crate) mod tests {
         ] {
             assert_eq!(
                 simhash64(&text),
-                reference::simhash64(&text),
+                reference::simhash64(&text, DEFAULT),
                 "{:.40}",
                 text
             );
             assert_eq!(
                 simhash128(&text),
-                reference::simhash128(&text),
+                reference::simhash128(&text, DEFAULT),
                 "{:.40}",
                 text
             );
@@ -223,7 +269,7 @@ pub(crate) mod tests {
             "___",
             "。，、",
             "😀👍🏽",
-            " \u{345}",
+            "\u{200B}\u{AD} \u{FEFF}",
             "\u{301}",
         ] {
             assert_eq!(simhash64(text), None, "{text:?}");
@@ -273,10 +319,12 @@ pub(crate) mod tests {
         ] {
             let text = unit.repeat(4_000_000 / unit.len());
             let mut calls = 0;
-            let expected = simhash64_text(&text, &mut || calls += 1);
+            let expected = simhash64_text(&text, DEFAULT, &mut || calls += 1);
             assert!(calls >= 3, "{unit:?}: {calls}");
             let cancelled = std::panic::catch_unwind(|| {
-                simhash64_text(&text, &mut || std::panic::resume_unwind(Box::new(())))
+                simhash64_text(&text, DEFAULT, &mut || {
+                    std::panic::resume_unwind(Box::new(()))
+                })
             });
             assert!(cancelled.is_err());
             assert_eq!(simhash64(&text), expected);

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::options::Weight;
+
 /// Fraction bits of the fixed-point weights that are made from frequencies.
 pub const FRACTION_BITS: u32 = 16;
 
@@ -23,6 +25,77 @@ pub const fn sqrt_weight(count: u64) -> u64 {
     assert!(count >> 32 == 0, "a feature count of 2^32 or more");
     (count << (2 * FRACTION_BITS)).isqrt()
 }
+
+/// `floor(2^16 * (1 + ln(count)))`: the weight of a feature that occurs `count` times, damped more
+/// than by the square root (Manning, Raghavan, Schutze, "Introduction to Information Retrieval",
+/// section 6.4.1).
+///
+/// The integer that the steps below give *is* the definition of the weight; for counts up to a
+/// million, at least, it is that floor.
+///
+/// # Panics
+///
+/// For a count of 0.
+#[must_use]
+pub const fn log_weight(count: u64) -> u64 {
+    /// ln(2) in units of 2^-64.
+    const LN_2: u128 = 0xB172_17F7_D1CF_79AB;
+    /// Binary places of the logarithm to base 2.
+    const PLACES: u32 = 40;
+    let whole = count.ilog2();
+    // count / 2^whole, from 1 to 2, in units of 2^-63. Squared, it tells the next binary place.
+    let mut x = count << (63 - whole);
+    let mut log2 = whole as u128;
+    let mut place = 0;
+    while place < PLACES {
+        let square = (x as u128) * (x as u128);
+        let carry = square >> 127;
+        log2 = log2 << 1 | carry;
+        x = (square >> (63 + carry as u32)) as u64;
+        place += 1;
+    }
+    (1 << FRACTION_BITS) + ((log2 * LN_2) >> (PLACES + 64 - FRACTION_BITS)) as u64
+}
+
+impl Weight {
+    /// From a number of occurrences, from 1 to 2^32 - 1, to the weight of a feature in units of
+    /// 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add up to less than 2^46.
+    #[must_use]
+    pub fn function(self) -> fn(u64) -> u64 {
+        match self {
+            Self::Tf => |count| count << FRACTION_BITS,
+            Self::Sqrt => |count| match SQRT.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => sqrt_weight(count),
+            },
+            Self::Log => |count| match LOG.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => log_weight(count),
+            },
+            Self::Set => |_| 1 << FRACTION_BITS,
+        }
+    }
+}
+
+/// Weights of small counts; those of 0 are not used.
+static SQRT: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < table.len() {
+        table[count] = sqrt_weight(count as u64) as u32;
+        count += 1;
+    }
+    table
+};
+static LOG: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < table.len() {
+        table[count] = log_weight(count as u64) as u32;
+        count += 1;
+    }
+    table
+};
 
 /// What is wrong with given features and weights. The caller's SQLSTATE is 22023
 /// (`invalid_parameter_value`) for all of them.
@@ -43,7 +116,7 @@ pub enum FeatureError {
         /// Position of the weight, from 0.
         index: usize,
         /// The weight.
-        weight: f32,
+        weight: f64,
     },
     /// There are not as many weights as features.
     LengthMismatch {
@@ -87,44 +160,49 @@ impl fmt::Display for FeatureError {
 
 impl std::error::Error for FeatureError {}
 
-/// A finite weight above zero, exactly: `mantissa * 2^(exponent - 150)`.
+/// A part of a weight, exactly: `mantissa * 2^(exponent - 1074)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
-    /// Below 2^24.
+    /// Below 2^27.
     pub mantissa: u32,
-    /// 1 to 254.
-    pub exponent: u8,
+    /// 0 to 2072.
+    pub exponent: u16,
+}
+
+/// Checks that the weight at position `index` is a finite number of zero or more.
+pub(crate) fn check(index: usize, weight: f64) -> Result<(), FeatureError> {
+    if weight.is_nan() {
+        Err(FeatureError::NotANumber { index })
+    } else if weight.is_infinite() {
+        Err(FeatureError::Infinite { index })
+    } else if weight < 0.0 {
+        Err(FeatureError::Negative { index, weight })
+    } else {
+        Ok(())
+    }
 }
 
 impl ExactWeight {
-    /// Takes the weight at position `index` apart; `None` for zero (of either sign).
-    pub fn new(index: usize, weight: f32) -> Result<Option<Self>, FeatureError> {
-        if weight.is_nan() {
-            return Err(FeatureError::NotANumber { index });
-        }
-        if weight.is_infinite() {
-            return Err(FeatureError::Infinite { index });
-        }
-        if weight == 0.0 {
-            return Ok(None);
-        }
-        if weight < 0.0 {
-            return Err(FeatureError::Negative { index, weight });
-        }
+    /// Takes the weight at position `index` apart: a double has 53 significant digits. What is zero is
+    /// left out, so that zero (of either sign) has no part and a number of single precision has one.
+    pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, FeatureError> {
+        /// Binary digits of the lower part.
+        const LOW: u32 = 27;
+        check(index, weight)?;
         let bits = weight.to_bits();
-        let fraction = bits & 0x7F_FFFF;
-        let weight = match (bits >> 23) as u8 {
+        let fraction = bits & ((1 << 52) - 1);
+        let (mantissa, exponent) = match (bits >> 52) as u16 & 0x7FF {
             // A subnormal number lacks the leading 1 and has the scale of exponent 1.
-            0 => Self {
-                mantissa: fraction,
-                exponent: 1,
-            },
-            exponent => Self {
-                mantissa: fraction | 0x80_0000,
-                exponent,
-            },
+            0 => (fraction, 1),
+            exponent => (fraction | 1 << 52, exponent),
         };
-        Ok(Some(weight))
+        let part = |mantissa: u64, exponent| Self {
+            mantissa: mantissa as u32,
+            exponent,
+        };
+        let high = part(mantissa >> LOW, exponent - 1 + LOW as u16);
+        let low = part(mantissa & ((1 << LOW) - 1), exponent - 1);
+        Ok([high, low].into_iter().filter(|part| part.mantissa > 0))
     }
 }
 
@@ -155,38 +233,72 @@ mod tests {
     }
 
     #[test]
-    fn exact_weights_give_the_float_back() {
-        let tiny = f32::from_bits(1);
-        for w in [
-            1.0,
-            0.1,
-            3.5,
-            f32::MAX,
-            f32::MIN_POSITIVE,
-            tiny,
-            f32::from_bits(0x7F_FFFF),
-        ] {
-            let exact = ExactWeight::new(0, w).unwrap().unwrap();
-            let value = f64::from(exact.mantissa) * 2f64.powi(i32::from(exact.exponent) - 150);
-            assert_eq!(value, f64::from(w));
+    fn log_weight_is_the_floor() {
+        assert_eq!(log_weight(1), 65_536);
+        assert_eq!(log_weight(2), 110_962);
+        assert_eq!(log_weight(3), 137_534);
+        assert_eq!(
+            log_weight(1 << 31),
+            65_536 + (31.0 * 65_536.0 * 2f64.ln()) as u64
+        );
+        for count in 1..=1_000_000_u32 {
+            // Right to some 50 binary places, and no count comes that near to an integer.
+            let exact = 65_536.0 * (1.0 + f64::from(count).ln());
+            assert!((exact - exact.round()).abs() > 1e-9 || count == 1);
+            assert_eq!(
+                log_weight(count.into()),
+                exact.floor() as u64,
+                "count {count}"
+            );
         }
-        assert_eq!(ExactWeight::new(0, 0.0), Ok(None));
-        assert_eq!(ExactWeight::new(0, -0.0), Ok(None));
+    }
+
+    #[test]
+    fn weights_by_name() {
+        let weigh = |weight: Weight| [1, 2, 9].map(weight.function());
+        assert_eq!(weigh(Weight::Tf), [1 << 16, 2 << 16, 9 << 16]);
+        assert_eq!(weigh(Weight::Sqrt), [1 << 16, 92_681, 3 << 16]);
+        assert_eq!(weigh(Weight::Log), [1 << 16, 110_962, 209_533]);
+        assert_eq!(weigh(Weight::Set), [1 << 16; 3]);
+        for count in 1..600 {
+            assert_eq!(Weight::Sqrt.function()(count), sqrt_weight(count));
+            assert_eq!(Weight::Log.function()(count), log_weight(count));
+        }
+    }
+
+    #[test]
+    fn exact_weights_give_the_number_back() {
+        let parts = |w: f64| ExactWeight::parts(0, w).unwrap();
+        // In two steps, because some powers of two are no doubles.
+        let value = |part: ExactWeight| {
+            let scale = i32::from(part.exponent) - 1074;
+            f64::from(part.mantissa) * 2f64.powi(scale / 2) * 2f64.powi(scale - scale / 2)
+        };
+        let (tiny, small) = (f64::from_bits(1), f64::from_bits((1 << 52) - 1));
+        for w in [1.0, 0.1, 3.5, 1e300, f64::MIN_POSITIVE, tiny, small, 1e-310] {
+            assert_eq!(parts(w).map(value).sum::<f64>(), w);
+            assert!(parts(w).all(|part| part.mantissa < 1 << 27));
+        }
+        for w in [1.0, 0.1_f32, f32::MAX, f32::MIN_POSITIVE, f32::from_bits(1)] {
+            assert_eq!(parts(w.into()).count(), 1);
+        }
+        assert_eq!(parts(f64::MAX).map(|part| part.exponent).max(), Some(2072));
+        assert_eq!(parts(0.0).count() + parts(-0.0).count(), 0);
     }
 
     #[test]
     fn messages_say_what_is_expected() {
-        let text = |w| ExactWeight::new(2, w).unwrap_err().to_string();
+        let text = |w| check(2, w).unwrap_err().to_string();
         assert_eq!(
-            text(f32::NAN),
+            text(f64::NAN),
             "weight 3 is NaN; weights must be finite and not negative"
         );
         assert_eq!(
-            text(f32::INFINITY),
+            text(f64::INFINITY),
             "weight 3 is infinite; weights must be finite and not negative"
         );
         assert_eq!(
-            text(f32::NEG_INFINITY),
+            text(f64::NEG_INFINITY),
             "weight 3 is infinite; weights must be finite and not negative"
         );
         assert_eq!(

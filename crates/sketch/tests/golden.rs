@@ -1,15 +1,19 @@
 //! Fingerprints that must never change.
 //!
 //! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` (64
-//! bits) or `golden128.tsv` (128 bits) is a breaking change: every fingerprint that anyone has stored would have to be computed again. If this
-//! test fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not the
-//! file. Adding lines is fine.
+//! bits), `golden128.tsv` (128 bits) or `golden_options.tsv` (both, for everything that can be chosen)
+//! is a breaking change: every fingerprint that anyone has stored would have to be computed again. If
+//! this test fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not
+//! the file. Adding lines is fine.
 //!
-//! A line is: fingerprint in hex or `none`; how often the text is repeated; the text,
-//! with `\u{HEX}` for characters that are hard to see and `\\` for a backslash.
+//! A line of the first two is: fingerprint in hex or `none`; how often the text is repeated; the text,
+//! with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the third, a line
+//! that begins with `=` holds the repetitions and the text, and below it stand, for each choice, its
+//! names, the fingerprint of 64 bits and that of 128.
 
 mod reference;
 
+use neardup_sketch::options::{self, Choice, Normalize, TextOptions};
 use neardup_sketch::{simhash64_text, simhash128_text};
 
 fn unescape(text: &str) -> String {
@@ -35,6 +39,14 @@ fn hex64(fingerprint: Option<u64>) -> String {
 
 fn hex128(fingerprint: Option<u128>) -> String {
     fingerprint.map_or("none".to_owned(), |fp| format!("{fp:032x}"))
+}
+
+fn today64(text: &str, options: &TextOptions) -> String {
+    hex64(simhash64_text(text, options, &mut || ()))
+}
+
+fn today128(text: &str, options: &TextOptions) -> String {
+    hex128(simhash128_text(text, options, &mut || ()))
 }
 
 /// Compares the fingerprints of a file with those of today, and those with the definition's.
@@ -67,8 +79,8 @@ fn check(golden: &str, today: fn(&str) -> String, definition: fn(&str) -> String
 fn fingerprints_never_change() {
     check(
         include_str!("golden.tsv"),
-        |text| hex64(simhash64_text(text, &mut || ())),
-        |text| hex64(reference::simhash64(text)),
+        |text| today64(text, &TextOptions::SIMHASH),
+        |text| hex64(reference::simhash64(text, &TextOptions::SIMHASH)),
     );
 }
 
@@ -76,9 +88,54 @@ fn fingerprints_never_change() {
 fn wide_fingerprints_never_change() {
     check(
         include_str!("golden128.tsv"),
-        |text| hex128(simhash128_text(text, &mut || ())),
-        |text| hex128(reference::simhash128(text)),
+        |text| today128(text, &TextOptions::SIMHASH),
+        |text| hex128(reference::simhash128(text, &TextOptions::SIMHASH)),
     );
+}
+
+/// The options that five names stand for: tokens, shingle, weight, accents, digits.
+fn named(names: &str) -> TextOptions {
+    let [tokens, shingle, weight, accents, digits] = names.split(' ').collect::<Vec<_>>()[..]
+    else {
+        panic!("not five names: {names:?}");
+    };
+    TextOptions {
+        tokens: Choice::named(tokens.as_bytes()).unwrap(),
+        shingle: shingle.parse().unwrap(),
+        weight: Choice::named(weight.as_bytes()).unwrap(),
+        normalize: Normalize {
+            accents: Choice::named(accents.as_bytes()).unwrap(),
+            digits: Choice::named(digits.as_bytes()).unwrap(),
+        },
+        ..TextOptions::SIMHASH
+    }
+}
+
+#[test]
+fn fingerprints_of_all_options_never_change() {
+    let golden = include_str!("golden_options.tsv");
+    let (mut now, mut text, mut checked) = (String::new(), String::new(), 0);
+    for line in golden.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        if let ["=", repeat, escaped] = columns[..] {
+            text = unescape(escaped).repeat(repeat.parse().unwrap());
+            now += &format!("{line}\n");
+            continue;
+        }
+        let options = named(columns[0]);
+        let (narrow, wide) = (today64(&text, &options), today128(&text, &options));
+        let definition = hex64(reference::simhash64(&text, &options));
+        assert_eq!(narrow, definition, "differs from the definition: {line:?}");
+        let definition = hex128(reference::simhash128(&text, &options));
+        assert_eq!(wide, definition, "differs from the definition: {line:?}");
+        now += &format!("{}\t{narrow}\t{wide}\n", columns[0]);
+        checked += 1;
+    }
+    assert!(
+        now == golden,
+        "changed fingerprints, the file as it were now:\n{now}"
+    );
+    assert!(checked >= 400, "{checked}");
 }
 
 /// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves to

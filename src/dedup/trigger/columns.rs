@@ -264,7 +264,12 @@ unsafe fn fits(
         let (last, front) = columns.split_last()?;
         let same_scope =
             front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
-        if *last != fingerprint || layout.balls || !same_scope || !covers(index, mark) {
+        if *last != fingerprint
+            || layout.balls
+            || layout.signatures
+            || !same_scope
+            || !covers(index, mark)
+        {
             return None;
         }
         let scope = (front.iter().enumerate())

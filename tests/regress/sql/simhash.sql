@@ -13,32 +13,37 @@ SELECT simhash('word') <> simhash('other') AS different;
 
 -- Nothing to hash: NULL, never one value that all empty documents share.
 SELECT simhash('') IS NULL AS empty, simhash(E' \t\n') IS NULL AS blank, simhash('!?...') IS NULL AS no_word, simhash(NULL::text) IS NULL AS unknown,
-       simhash('{}'::text[]) IS NULL AS no_features, simhash(NULL::text[]) IS NULL AS unknown_features, simhash('{a}', '{0}') IS NULL AS no_weight;
+       simhash('{}'::text[]) IS NULL AS no_features, simhash(NULL::text[]) IS NULL AS unknown_features, simhash('{a}'::text[], '{0}') IS NULL AS no_weight;
 -- NULL is ambiguous to nobody: text is preferred.
 SELECT simhash(NULL) IS NULL AS unknown;
+-- So are two literals: the second one then names tokens.
+SELECT simhash('{a,b}', '{1,2}');
+\echo :SQLSTATE
+SELECT simhash('english', 'The body of a text');
+\echo :SQLSTATE
 
 -- Features and weights
-SELECT simhash('{a,b,c}'::text[]) = simhash('{a,b,c}', '{1,1,1}') AS weight_one, simhash('{a,b,c}', NULL) = simhash('{c,b,a}'::text[]) AS order_is_nothing,
-       simhash('{a,b,c}', '{2,1,1}') = simhash('{a,a,b,c}'::text[]) AS weight_is_repetition, simhash('{a,b}', '{1,0}') = simhash('{a}'::text[]) AS weight_zero,
+SELECT simhash('{a,b,c}'::text[]) = simhash('{a,b,c}'::text[], '{1,1,1}') AS weight_one, simhash('{a,b,c}'::text[], NULL) = simhash('{c,b,a}'::text[]) AS order_is_nothing,
+       simhash('{a,b,c}'::text[], '{2,1,1}') = simhash('{a,a,b,c}'::text[]) AS weight_is_repetition, simhash('{a,b}'::text[], '{1,0}') = simhash('{a}'::text[]) AS weight_zero,
        simhash('{{a,b},{c,d}}'::text[]) = simhash('{a,b,c,d}'::text[]) AS dimensions_are_nothing,
-       simhash(features => '{a}', weights => '{1}') = simhash(ARRAY['a']) AS named, simhash('{a,b}', '{1e38,1e-38}') = simhash('{a}'::text[]) AS far_apart;
+       simhash(features => '{a}', weights => '{1}') = simhash(ARRAY['a']) AS named, simhash('{a,b}'::text[], '{1e38,1e-38}') = simhash('{a}'::text[]) AS far_apart;
 SELECT simhash('{a,NULL}'::text[]);
 \echo :SQLSTATE
-SELECT simhash('{a,b}', '{1,NULL}');
+SELECT simhash('{a,b}'::text[], '{1,NULL}');
 \echo :SQLSTATE
-SELECT simhash('{a,b}', '{1}');
+SELECT simhash('{a,b}'::text[], '{1}');
 \echo :SQLSTATE
-SELECT simhash('{a}', '{1,2}');
+SELECT simhash('{a}'::text[], '{1,2}');
 \echo :SQLSTATE
-SELECT simhash('{}', '{1}');
+SELECT simhash('{}'::text[], '{1}');
 \echo :SQLSTATE
-SELECT simhash('{a,b}', '{1,NaN}');
+SELECT simhash('{a,b}'::text[], '{1,NaN}');
 \echo :SQLSTATE
-SELECT simhash('{a,b}', '{Infinity,1}');
+SELECT simhash('{a,b}'::text[], '{Infinity,1}');
 \echo :SQLSTATE
-SELECT simhash('{a,b}', '{1,-0.5}');
+SELECT simhash('{a,b}'::text[], '{1,-0.5}');
 \echo :SQLSTATE
-SELECT simhash('{a,b}', '{1,-0}') = simhash('{a}'::text[]) AS negative_zero;
+SELECT simhash('{a,b}'::text[], '{1,-0}') = simhash('{a}'::text[]) AS negative_zero;
 
 -- A generated column, an expression index, toasted and long texts
 CREATE TABLE docs (id int, body text, fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED);

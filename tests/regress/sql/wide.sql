@@ -136,14 +136,14 @@ SELECT simhash128('The quick brown fox jumps over the lazy dog');
 SELECT pg_typeof(simhash128('abc')), simhash128('abc') = simhash128(body => 'abc') AS named, simhash128('{a,b}') = simhash128('{a,b}'::text[]) AS literal_is_no_array,
        simhash128('GRÜßE welt') = simhash128('grüße, WELT!') AS case_and_punctuation, simhash128('Hello, World!') = simhash128('hello world') AS ascii;
 SELECT simhash128('') IS NULL AS empty, simhash128('!?') IS NULL AS no_word, simhash128(NULL) IS NULL AS unknown, simhash128('{}'::text[]) IS NULL AS no_features,
-       simhash128(NULL::text[]) IS NULL AS unknown_features, simhash128('{a}', '{0}') IS NULL AS no_weight;
-SELECT simhash128(ARRAY['']) AS published_xxh3, simhash128('{a,b,c}', '{2,1,1}') = simhash128('{a,a,b,c}'::text[]) AS weight_is_repetition,
+       simhash128(NULL::text[]) IS NULL AS unknown_features, simhash128('{a}'::text[], '{0}') IS NULL AS no_weight;
+SELECT simhash128(ARRAY['']) AS published_xxh3, simhash128('{a,b,c}'::text[], '{2,1,1}') = simhash128('{a,a,b,c}'::text[]) AS weight_is_repetition,
        simhash128('The quick brown fox') = simhash128('{the quick,quick brown,brown fox}'::text[]) AS own_features;
 SELECT simhash128('{a,NULL}'::text[]);
 \echo :SQLSTATE
-SELECT simhash128('{a,b}', '{1}');
+SELECT simhash128('{a,b}'::text[], '{1}');
 \echo :SQLSTATE
-SELECT simhash128('{a,b}', '{1,-0.5}');
+SELECT simhash128('{a,b}'::text[], '{1,-0.5}');
 \echo :SQLSTATE
 CREATE TABLE docs (body text, fp fingerprint128 GENERATED ALWAYS AS (simhash128(body)) STORED);
 INSERT INTO docs SELECT string_agg(md5(i::text), ' ') FROM generate_series(1, 2000) i;

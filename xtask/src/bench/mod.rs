@@ -6,6 +6,7 @@ mod measure;
 mod report;
 mod session;
 mod sides;
+mod text;
 
 use crate::{cargo, extension, private, ui};
 use anyhow::{Context, Result, bail};
@@ -26,13 +27,16 @@ pub struct Options {
     /// One million rows and then ten million; takes 15 minutes and 4 GB of disk
     #[arg(long, conflicts_with = "rows")]
     full: bool,
+    /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
+    #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
+    text: bool,
     /// How often builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json in the target folder]
+    /// Where to write the results as JSON [default: bench/ROWS.json or bench/text.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -50,6 +54,15 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
         bail!("another cargo xtask bench is running");
     };
     stop_leftovers(dir, PURPOSE)?;
+    if options.text {
+        let server = ui::step("Starting a server for the benchmark", || {
+            let settings = settings(SMALL, None);
+            let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
+            Server::temporary(&private.instance, PURPOSE, &pairs.collect::<Vec<_>>())
+        })?;
+        let result = bench_text(&server, options.rounds)?;
+        return write(&result, "text", options.json.as_deref());
+    }
     let sizes = if options.full {
         vec![SMALL, LARGE]
     } else {
@@ -75,17 +88,47 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
         .map(u64::to_string)
         .collect::<Vec<_>>()
         .join("-");
-    let path = match &options.json {
-        Some(path) => path.clone(),
-        None => cargo::target_dir()?.join("bench").join(name + ".json"),
+    write(&json!({ "runs": results }), &name, options.json.as_deref())
+}
+
+/// Writes results to a file.
+fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => cargo::target_dir()?
+            .join("bench")
+            .join(format!("{name}.json")),
     };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     }
-    let text = serde_json::to_string_pretty(&json!({ "runs": results }))? + "\n";
+    let text = serde_json::to_string_pretty(results)? + "\n";
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     ui::note(format!("written to {}", path.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures the functions over texts on a server.
+fn bench_text(server: &Server, rounds: u32) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut result = text::bench(&mut session, rounds)?;
+    let load = [before, machine::load()];
+    println!("{}", machine.line());
+    println!(
+        "One thread, warm cache; the least of all repetitions in {rounds} rounds. Ratio: theirs to \
+         neardup's time, above 1 neardup is better."
+    );
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
 }
 
 /// Measures on one server, prints the table and returns the same and more as JSON.

@@ -6,6 +6,9 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod prefix;
+
+pub use prefix::with_prefix;
 
 use crate::key::{Key, word_at};
 

@@ -1,5 +1,6 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
+mod bands;
 mod info;
 mod mem_store;
 mod model;

@@ -3,8 +3,8 @@
 //!
 //! The classes are facts about the Unicode tables in use; the tests check each member, by trying it.
 
-/// Classes of the first characters.
-const LOW: [Class; 0x590] = {
+/// Classes of the characters of the Basic Multilingual Plane.
+static BASIC: [Class; 0x1_0000] = {
     let mut table = [Class::Other; _];
     let mut c = 0;
     while c < table.len() {
@@ -32,7 +32,7 @@ pub(crate) enum Class {
     /// Punctuation that joins some words; after a cut it joins nothing.
     Mid,
     /// A letter that the word-break rules treat as an ASCII letter (ALetter) and that normalisation
-    /// leaves alone whatever stands before it, but for lower case, which is as long in UTF-8.
+    /// leaves alone whatever stands before it, but for case folding, which is as long in UTF-8.
     Letter,
     /// A letter of another kind that normalisation leaves alone likewise: Hebrew, Katakana.
     OtherLetter,
@@ -44,9 +44,10 @@ impl Class {
     /// Class of a character.
     #[inline]
     pub fn of(c: char) -> Self {
-        LOW.get(c as usize)
-            .copied()
-            .unwrap_or_else(|| Self::by_range(c))
+        match BASIC.get(c as usize) {
+            Some(&class) => class,
+            None => Self::by_range(c),
+        }
     }
 
     const fn by_range(c: char) -> Self {
@@ -126,7 +127,7 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{lower, normalized};
+    use super::super::{folded, normalized};
     use super::*;
     use unicode_normalization::char::canonical_combining_class;
     use unicode_normalization::{IsNormalized, is_nfkc_quick};
@@ -231,7 +232,7 @@ mod tests {
                     assert_eq!(words(&text), [text]);
                 }
                 Class::Letter => {
-                    assert_eq!(normal, lower(c).0.to_string());
+                    assert_eq!(normal, folded(c).collect::<String>());
                     assert_eq!(normal.len(), text.len(), "{c:?}");
                     // Wherever an ASCII letter may stand.
                     for around in [

@@ -1,24 +1,26 @@
 //! Characters before they are cut into tokens.
 //!
-//! The normal form of a text is NFKC(lower(NFKC(text))), with [NFKC] by UAX 15 and the lower-case
-//! mapping of Unicode, final sigma as sigma. In this order because
-//! - NFKC first: `℻` or the Kelvin sign turn into capitals only by it, which are then lowered;
-//! - NFKC last: lower case can make compositions possible that were not, as in H̱ (two characters,
-//!   no composed form) and ẖ (one).
+//! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13, R5):
+//! compatibility characters become what they stand for, upper case becomes lower case by full case
+//! folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and characters without a
+//! look of their own go (soft hyphens, joiners, variation selectors). NFKD comes first because the
+//! standard's own mapping looks at single characters and so would tell apart some texts that differ
+//! only in the order of marks.
 //!
 //! The result is stable: normalising it again changes nothing, and neither does normalising the
 //! text to NFC, NFD, NFKC or NFKD beforehand.
-//!
-//! [NFKC]: https://www.unicode.org/reports/tr15/
 
 pub(crate) mod class;
-mod lower;
-mod lower_table;
+mod fold;
+mod fold_table;
+pub(crate) mod options;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-pub(crate) use lower::lower;
+use class::Class;
+pub(crate) use fold::fold;
+use fold::{by_itself, is_ignorable};
 
 /// The normal form of a text, for tests and for showing users what happened.
 #[must_use]
@@ -28,24 +30,170 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
+/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. Calls
+/// `check` between them.
+pub(crate) fn each_piece(
+    text: &str,
+    buffer: &mut String,
+    check: &mut dyn FnMut(),
+    mut each: impl FnMut(&str),
+) {
+    each_piece_to_fold(text, buffer, check, |piece| match piece {
+        Piece::Ascii(ascii) => each(&ascii.to_ascii_lowercase()),
+        Piece::Other(other) => {
+            other.make_ascii_lowercase();
+            each(other);
+        }
+    });
+}
+
+/// A piece of text in its normal form but for ASCII letters, which may be in upper case.
+pub(crate) enum Piece<'a> {
+    Ascii(&'a str),
+    Other(&'a mut String),
+}
+
+/// [`each_piece`] for those who fold ASCII themselves.
+pub(crate) fn each_piece_to_fold(
+    mut text: &str,
+    buffer: &mut String,
+    check: &mut dyn FnMut(),
+    mut each: impl FnMut(Piece),
+) {
+    while !text.is_empty() {
+        let (piece, rest) = text.split_at(piece_len(text));
+        if piece.is_ascii() {
+            each(Piece::Ascii(piece));
+        } else {
+            buffer.clear();
+            push_pieces(piece, buffer);
+            each(Piece::Other(buffer));
+        }
+        text = rest;
+        check();
+    }
+    buffer.clear();
+    buffer.shrink_to(MAX_PIECE);
+}
+
+/// Appends the normal form of `text`, as [`push_normalized`] does but for ASCII letters, which it leaves
+/// as they are, by short ways where there are any.
+fn push_pieces(mut text: &str, out: &mut String) {
+    while !text.is_empty() {
+        let ascii = leading_ascii(text.as_bytes());
+        let next = text[ascii..].chars().next();
+        // The last character may get a mark.
+        let marked = next.is_some_and(|next| !Class::of(next).is_no_mark());
+        let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
+        out.push_str(ascii);
+        let (len, next) = push_alone(rest, out);
+        text = &rest[len..];
+        // What cannot be normalised character by character, up to where that may begin again.
+        let end = next.map_or(0, |_| {
+            let mut chars = text.char_indices().skip(1);
+            let end = chars.find(|&(_, c)| alone(c).is_some());
+            end.map_or(text.len(), |(at, _)| at)
+        });
+        push_normalized(&text[..end], out);
+        text = &text[end..];
+    }
+}
+
+/// Appends the normal form of the characters at the start of `text` that have one by themselves and
+/// that no mark follows; not of ASCII after others. Returns their length, and what follows if it has
+/// none.
+fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
+    let mut chars = text.char_indices();
+    let Some((_, mut c)) = chars.next() else {
+        return (0, None);
+    };
+    let mut at = 0;
+    loop {
+        let Some((first, second)) = alone(c) else {
+            return (at, Some(c));
+        };
+        let next = chars.next();
+        if next.is_some_and(|(_, next)| !Class::of(next).is_no_mark()) {
+            return (at, Some(c));
+        }
+        out.push(first);
+        out.extend(second);
+        if next.is_some_and(|(_, next)| next.is_ascii()) {
+            // There may be much of it.
+            return (at + c.len_utf8(), None);
+        }
+        match next {
+            None => return (text.len(), None),
+            Some(next) => (at, c) = next,
+        }
+    }
+}
+
+/// The normal form of a character that has one by itself: what stands before it does not change it,
+/// nor does what stands after it if that is no mark ([`Class::is_no_mark`]).
+#[inline]
+fn alone(c: char) -> Option<(char, Option<char>)> {
+    match Class::of(c) {
+        Class::Solo | Class::OtherLetter => Some((c, None)),
+        Class::AsciiWord | Class::AsciiBreak | Class::Letter => Some(fold(c)),
+        Class::Separator | Class::Mid => match c {
+            // The full-width forms of ASCII characters.
+            '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).map(fold),
+            '\u{A0}' | '\u{3000}' => Some((' ', None)),
+            '…' | '￥' => None,
+            _ => Some((c, None)),
+        },
+        Class::Other => None,
+    }
+}
+
 /// Appends the normal form of `text`.
 ///
 /// To what `out` already holds there must be a normalisation boundary.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
-    if is_nfkc_quick(text.chars()) == IsNormalized::Yes && !text.contains('İ') {
-        push_lower(text, out);
+    if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
+        out.extend(text.chars().filter(|&c| !is_ignorable(c)).flat_map(folded));
     } else {
-        out.extend(text.nfkc().flat_map(lowered).nfkc());
+        let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
+        out.extend(folded.nfc());
     }
 }
 
-/// Appends `text`, which is in NFKC and whose lower case is too, in lower case.
-pub(crate) fn push_lower(text: &str, out: &mut String) {
-    out.extend(text.chars().map(|c| lower(c).0));
+/// Whether `text`, which is in NFKC, can be folded character by character.
+fn folds_in_place(text: &str) -> bool {
+    let mut ignored = false;
+    text.chars().all(|c| {
+        let after_ignored = std::mem::replace(&mut ignored, is_ignorable(c));
+        // Without what is ignored, a mark may meet another letter or stand in the wrong order.
+        by_itself(c) && (!after_ignored || ignored || canonical_combining_class(c) == 0)
+    })
 }
 
-fn lowered(c: char) -> impl Iterator<Item = char> {
-    let (first, second) = lower(c);
+/// Number of ASCII bytes at the start.
+pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk::<64>() {
+        // Without a branch for each byte, for vector code.
+        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
+            break;
+        }
+        at += 64;
+    }
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            return at + (high.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + bytes[at..]
+        .iter()
+        .take_while(|byte| byte.is_ascii())
+        .count()
+}
+
+fn folded(c: char) -> impl Iterator<Item = char> {
+    let (first, second) = fold(c);
     std::iter::once(first).chain(second)
 }
 
@@ -76,7 +224,8 @@ pub(crate) fn piece_len(text: &str) -> usize {
 fn starts_anew(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes
-        && c != 'İ'
+        && by_itself(c)
+        && !is_ignorable(c)
 }
 
 #[cfg(test)]
@@ -84,32 +233,46 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The definition, straight on.
+    fn defined(text: &str) -> String {
+        let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
+        folded.nfc().collect()
+    }
+
     #[test]
-    fn order_of_steps() {
+    fn some_normal_forms() {
         assert_eq!(normalized("℻ K Ａ"), "fax k a");
         assert_eq!(normalized("H\u{331}"), "ẖ");
         assert_eq!(normalized("ΟΔΟΣ οδος"), "οδοσ οδοσ");
-        assert_eq!(normalized("Straße STRAẞE"), "straße straße");
+        assert_eq!(
+            normalized("Straße STRAẞE STRASSE"),
+            "strasse strasse strasse"
+        );
         assert_eq!(normalized("İ"), "i\u{307}");
         assert_eq!(normalized("İ\u{323}"), normalized("I\u{323}\u{307}"));
+        assert_eq!(normalized("ᾠδή ΩΙΔΗ\u{301} ᾨΔΉ"), "ὠιδή ωιδή ὠιδή");
+        assert_eq!(
+            normalized("co\u{AD}op ❤\u{FE0F} می\u{200C}خواهم"),
+            "coop ❤ میخواهم"
+        );
+        assert_eq!(normalized("e\u{34F}\u{301}"), "é");
+        assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// What [`push_lower`] relies on: the lower case of a character that is in NFKC by itself is too,
-    /// and lower case neither makes nor unmakes a combining mark.
+    /// What [`folds_in_place`] relies on.
     #[test]
-    fn lower_case_keeps_single_characters_normal() {
-        for c in ('\0'..=char::MAX).filter(|&c| c != 'İ') {
-            let l = lower(c).0;
-            if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes {
-                assert_eq!(
-                    is_nfkc_quick(std::iter::once(l)),
-                    IsNormalized::Yes,
-                    "{c:?}"
-                );
-            }
-            if l != c {
-                assert_eq!(canonical_combining_class(l), 0, "{c:?}");
-                assert_eq!(canonical_combining_class(c), 0, "{c:?}");
+    fn every_character_folds_as_its_decomposition() {
+        for c in '\0'..=char::MAX {
+            let text = c.to_string();
+            assert_eq!(normalized(&text), defined(&text), "{c:?}");
+            let (first, _) = fold(c);
+            if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes && by_itself(c) {
+                let quick = is_nfkc_quick(std::iter::once(first));
+                assert_eq!(quick, IsNormalized::Yes, "{c:?}");
+                if first != c {
+                    assert_eq!(canonical_combining_class(first), 0, "{c:?}");
+                    assert_eq!(canonical_combining_class(c), 0, "{c:?}");
+                }
             }
         }
     }
@@ -119,14 +282,36 @@ mod tests {
         for c in '\0'..=char::MAX {
             let once = normalized(c.encode_utf8(&mut [0; 4]));
             assert_eq!(normalized(&once), once, "{c:?}");
-            assert!(once.chars().all(|c| lower(c) == (c, None)), "{c:?}");
+            assert!(!once.contains(is_ignorable), "{c:?}");
+            assert!(once.chars().all(|c| fold(c) == (c, None)), "{c:?}");
         }
+    }
+
+    #[test]
+    fn what_stands_alone() {
+        for c in '\0'..=char::MAX {
+            if let Some((first, second)) = alone(c) {
+                let expected: String = std::iter::once(first).chain(second).collect();
+                assert_eq!(normalized(&c.to_string()), expected, "{c:?}");
+            }
+        }
+        let most =
+            ('\0'..=char::MAX).filter(|&c| Class::of(c) != Class::Other && alone(c).is_none());
+        assert_eq!(most.collect::<String>(), "…￥");
     }
 
     proptest! {
         #[test]
+        fn short_ways_lead_to_the_same(text in crate::text::tests::any_text()) {
+            let mut out = String::new();
+            push_pieces(&text, &mut out);
+            prop_assert_eq!(out.to_ascii_lowercase(), normalized(&text));
+        }
+
+        #[test]
         fn stable_and_blind_to_the_form_of_the_input(text in crate::text::tests::any_text()) {
             let once = normalized(&text);
+            prop_assert_eq!(&once, &defined(&text));
             prop_assert_eq!(&normalized(&once), &once);
             prop_assert_eq!(&once.nfkc().collect::<String>(), &once);
             for form in [

@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::ascii;
 use crate::normalize::class::Class;
-use crate::normalize::{lower, piece_len, push_normalized};
+use crate::normalize::{fold, leading_ascii, piece_len, push_normalized};
 use crate::shingle::{FeatureSink, Shingles};
 
 /// Bytes after which a stretch of the general kind ends at the next cut.
@@ -128,22 +128,44 @@ impl Words {
 /// them that are no words. Returns how far it came, at most some kilobytes.
 fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl FeatureSink) -> usize {
     let mut at = 0;
-    let mut chars = text.chars();
-    let mut this = chars.next().map(|c| (c, Class::of(c)));
-    while let Some((c, class @ (Class::Solo | Class::Separator | Class::Mid))) = this
-        && at < STRETCH
-    {
-        let next = chars.next().map(|c| (c, Class::of(c)));
-        if next.is_some_and(|(_, class)| !class.is_no_mark()) {
+    while at < STRETCH {
+        // All but the last, which a mark may follow.
+        let han = leading_han(&text.as_bytes()[at..]);
+        if han.len() > 1 {
+            let most = &han[..han.len() - 1];
+            shingles.push_chars_of_three(most, sink);
+            at += 3 * most.len();
+        }
+        let mut chars = text[at..].chars();
+        let Some(c) = chars.next() else {
+            break;
+        };
+        let class = Class::of(c);
+        if !matches!(class, Class::Solo | Class::Separator | Class::Mid)
+            || chars.next().is_some_and(|c| !Class::of(c).is_no_mark())
+        {
             break;
         }
         if class == Class::Solo {
             shingles.push_char(c, sink);
         }
         at += c.len_utf8();
-        this = next;
     }
     at
+}
+
+/// The characters U+4E00 to U+9FFF at the start of UTF-8 text, at most some hundreds.
+#[inline]
+fn leading_han(text: &[u8]) -> &[[u8; 3]] {
+    const MOST: usize = 256;
+    let (threes, _) = text.as_chunks::<3>();
+    let han = |&[a, b, _]: &[u8; 3]| (0xE4B8..=0xE9BF).contains(&u16::from_be_bytes([a, b]));
+    let len = threes
+        .iter()
+        .take(MOST)
+        .take_while(|&three| han(three))
+        .count();
+    &threes[..len]
 }
 
 /// Length of the ASCII at the start of `text`, up to the last place where it can be cut.
@@ -180,8 +202,8 @@ fn last_break(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Writes the start of `text` to `out` in a form that [`ascii::tokenize`] takes: non-ASCII letters in
-/// lower case, separators as spaces. Stops at other characters, goes back to the last place where
+/// Writes the start of `text` to `out` in a form that [`ascii::tokenize`] takes: non-ASCII letters
+/// folded, separators as spaces. Stops at other characters, goes back to the last place where
 /// the text can be cut, and returns how long that is; as long in `out` as in `text`.
 fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
     out.clear();
@@ -203,7 +225,11 @@ fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
         let len = c.len_utf8();
         match Class::of(c) {
             Class::AsciiWord | Class::AsciiBreak => out.push(c as u8),
-            Class::Letter => out.extend_from_slice(lower(c).0.encode_utf8(&mut [0; 4]).as_bytes()),
+            Class::Letter => match fold(c) {
+                (first, None) => out.extend_from_slice(first.encode_utf8(&mut [0; 4]).as_bytes()),
+                // ß, which takes as many bytes.
+                (first, Some(second)) => out.extend([first as u8, second as u8]),
+            },
             Class::Separator => out.extend_from_slice(&[b' '; 4][..len]),
             Class::Mid => match joins(out, c, rest[len..].chars().next()) {
                 // Then it may count as a letter itself.
@@ -249,29 +275,6 @@ fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
         _ if letters || digits => None,
         _ => Some(false),
     }
-}
-
-/// Number of ASCII bytes at the start.
-fn leading_ascii(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(block) = bytes[at..].first_chunk::<64>() {
-        // Without a branch for each byte, for vector code.
-        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
-            break;
-        }
-        at += 64;
-    }
-    while let Some(eight) = bytes[at..].first_chunk::<8>() {
-        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
-        if high != 0 {
-            return at + (high.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    at + bytes[at..]
-        .iter()
-        .take_while(|byte| byte.is_ascii())
-        .count()
 }
 
 /// Length of the stretch at the start of `text` that has to take the general way.

@@ -1,5 +1,7 @@
 //! Feature hashes.
 
+pub(crate) mod windows;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// Hash of a feature: XXH3, 64 bits, seed 0, over the feature's bytes (UTF-8 for text).
@@ -17,15 +19,26 @@ pub fn feature_hash128(feature: &[u8]) -> u128 {
 }
 
 /// As many words of 64 bits as a fingerprint has, the most significant first.
-pub(crate) trait FeatureHash: Copy {
+pub trait FeatureHash: Copy {
     /// The hash of a feature that has this width.
     fn of(feature: &[u8]) -> Self;
+
+    /// Appends the hash of every window of `width` consecutive starts, as [`windows`] say.
+    fn of_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
+        let ends = &starts[width..];
+        let each = starts.iter().zip(ends);
+        out.extend(each.map(|(&start, &end)| Self::of(&bytes[start as usize..end as usize])));
+    }
 }
 
 impl FeatureHash for [u64; 1] {
     #[inline]
     fn of(feature: &[u8]) -> Self {
         [feature_hash(feature)]
+    }
+
+    fn of_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
+        windows::hash_windows(bytes, starts, width, out);
     }
 }
 

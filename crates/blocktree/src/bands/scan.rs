@@ -1,0 +1,233 @@
+//! Finding the rows whose signatures may be near a query's.
+//!
+//! All tables are looked into before the first row is given: in how many of them a row stands
+//! decides, with its sketch, whether it is given, and gives each row once. What has been found is
+//! kept as one number an entry. When there are more than memory allows, the rows further down the
+//! table are put off: another pass over the index finds them.
+
+use std::rc::Rc;
+
+use super::{Bands, HASH_BITS, Sketch, WORDS};
+use crate::filter;
+use crate::key::{Block, Key, Position, Tid};
+use crate::leaf;
+use crate::page::{self, Corruption, Page, Result};
+use crate::store::{Held, PageStore};
+use crate::tree::Tree;
+
+/// Bits below a row's address in a number that stands for an entry.
+const BELOW: u32 = 16;
+
+/// The fewest entries that are kept, whatever the memory.
+const MIN_KEPT: usize = 1024;
+
+/// What the rows are that are looked for.
+#[derive(Clone, Debug)]
+pub struct BandQuery<const N: usize> {
+    keys: Vec<Key<N>>,
+    sketch: Sketch,
+    mismatches: u32,
+}
+
+impl<const N: usize> BandQuery<N> {
+    /// Rows that may have `mismatches` or fewer with a signature, within a scope where keys have
+    /// one.
+    pub fn new(
+        bands: &Bands,
+        signature: &[u32],
+        kind: u64,
+        scope: Option<u64>,
+        mismatches: usize,
+    ) -> Self {
+        let sketch = bands.sketch(signature);
+        BandQuery {
+            keys: (0..bands.count())
+                .map(|band| bands.key(band, signature, kind, scope, &[0; WORDS]))
+                .collect(),
+            sketch,
+            mismatches: mismatches as u32,
+        }
+    }
+
+    /// Whether a row with that sketch may have few enough mismatches, in whatever bands it agrees.
+    pub fn admits(&self, key: &Key<N>) -> bool {
+        let low = u64::MAX >> HASH_BITS;
+        let bits = ((key[N - WORDS] ^ self.sketch[0]) & low).count_ones()
+            + (key[N - WORDS + 1] ^ self.sketch[1]).count_ones();
+        bits <= self.mismatches
+    }
+}
+
+/// Where to look next.
+#[derive(Clone, Copy, Debug)]
+enum Next<const N: usize> {
+    /// From the root, for the leaf where the current band's hash begins.
+    Descend,
+    /// In this leaf, or wherever the position belongs by now.
+    At(Block, Position<N>),
+}
+
+/// A search under way. It stands on no page between its steps.
+#[derive(Debug)]
+pub struct BandScan<const N: usize> {
+    bands: Rc<Bands>,
+    query: BandQuery<N>,
+    band: usize,
+    next: Next<N>,
+    /// Entries: the row's address, and below it a number of mismatches that it has at least, were
+    /// it in no table.
+    found: Vec<u64>,
+    /// Places of entries on a leaf.
+    places: Vec<u16>,
+    kept: usize,
+    /// The addresses of this pass: from the first, and below the second if there is one.
+    from: u64,
+    to: Option<u64>,
+    done: bool,
+}
+
+impl<const N: usize> BandScan<N> {
+    /// A search that keeps as many entries as fit into so many bytes.
+    pub fn new(bands: Rc<Bands>, query: BandQuery<N>, memory: usize) -> Self {
+        BandScan {
+            bands,
+            query,
+            band: 0,
+            next: Next::Descend,
+            found: Vec::new(),
+            places: Vec::new(),
+            kept: (memory / size_of::<u64>()).max(MIN_KEPT),
+            from: 0,
+            to: None,
+            done: false,
+        }
+    }
+
+    /// Begins anew with another query, with the memory that it has.
+    pub fn restart(&mut self, query: BandQuery<N>) {
+        self.query = query;
+        self.found.clear();
+        (self.band, self.next) = (0, Next::Descend);
+        (self.from, self.to, self.done) = (0, None, false);
+    }
+
+    /// Looks at one more leaf or, when all have been seen, appends the rows that were found. False:
+    /// there was nothing left to do. Each row is given once, in the order of addresses. A row that
+    /// is given need not be near the query; one that is not given is not.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        rows: &mut Vec<Tid>,
+    ) -> Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
+        if self.band < self.bands.count() {
+            self.look(tree)?;
+            return Ok(true);
+        }
+        self.give(rows);
+        self.found.clear();
+        (self.band, self.next) = (0, Next::Descend);
+        match self.to.take() {
+            Some(to) => self.from = to,
+            None => self.done = true,
+        }
+        Ok(true)
+    }
+
+    /// Appends the rows that were found in this pass.
+    fn give(&mut self, rows: &mut Vec<Tid>) {
+        self.found.sort_unstable();
+        for entries in self.found.chunk_by(|a, b| a >> BELOW == b >> BELOW) {
+            // Entries of one row have one sketch, unless another row has taken its place
+            // meanwhile; then the one with the fewest mismatches counts.
+            let least = (entries[0] & 0xffff) as usize;
+            if least <= self.query.mismatches as usize + entries.len() {
+                rows.push(Tid::from_packed(entries[0] >> BELOW));
+            }
+        }
+    }
+
+    fn look<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+        let table = self.band as u16;
+        let (position, hint) = match self.next {
+            Next::Descend => (
+                Position::before_key(table, self.query.keys[self.band]),
+                None,
+            ),
+            Next::At(block, position) => (position, Some(block)),
+        };
+        let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
+        if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
+            tree.store.out_of_memory();
+        }
+        self.collect(&leaf, &position);
+        // The way on is read in the same look as the entries: what a later split moves right of
+        // this page has been seen, and lies before the high key read here.
+        let high = page::high::<N>(&leaf).zip(page::right(&leaf));
+        let block = leaf.block();
+        tree.store.leave(leaf);
+        if self.found.len() > self.kept {
+            self.put_off();
+        }
+        match high {
+            Some((high, right)) if high.table == table && !self.is_beyond(&high.key) => {
+                if high <= position {
+                    let what = "high key not above what led here";
+                    return Err(Corruption { block, what });
+                }
+                self.next = Next::At(right, high);
+            }
+            _ => {
+                self.band += 1;
+                self.next = Next::Descend;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a key lies behind all those with the hash that is looked for.
+    fn is_beyond(&self, key: &Key<N>) -> bool {
+        let mut last = self.query.keys[self.band];
+        last[N - WORDS] |= u64::MAX >> HASH_BITS;
+        last[N - 1] = u64::MAX;
+        *key > last
+    }
+
+    /// Takes in what lies on a leaf from a position on. What lies before it has been seen, on a leaf
+    /// that has been merged into this one since.
+    fn collect(&mut self, leaf: &Page, from: &Position<N>) {
+        let wanted = self.query.keys[self.band];
+        let word = N - WORDS;
+        self.places.clear();
+        let keys = leaf::keys::<N>(leaf);
+        filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
+        for &i in &self.places {
+            let position = leaf::position::<N>(leaf, usize::from(i));
+            let key = position.key;
+            if key[..word] != wanted[..word] || position < *from {
+                continue;
+            }
+            let sketch = [key[word], key[word + 1]];
+            let (bits, alike) = self.bands.difference(&sketch, &self.query.sketch);
+            if bits > self.query.mismatches {
+                continue;
+            }
+            let packed = position.tid.packed();
+            if packed >= self.from && self.to.is_none_or(|to| packed < to) {
+                self.found.push(packed << BELOW | u64::from(bits + alike));
+            }
+        }
+    }
+
+    /// Leaves half of the rows found to another pass. Entries of one row stay together, however
+    /// many.
+    fn put_off(&mut self) {
+        let middle = self.found.len() / 2;
+        let (_, median, _) = self.found.select_nth_unstable(middle);
+        let to = (*median >> BELOW).max(self.from + 1);
+        self.found.retain(|entry| entry >> BELOW < to);
+        self.to = Some(to);
+    }
+}

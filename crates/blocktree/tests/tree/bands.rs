@@ -1,0 +1,187 @@
+//! Bands over the store in memory: all rows near a query are found, each once, after builds,
+//! inserts and vacuums, and however little memory a search has.
+use crate::mem_store::MemStore;
+use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
+use neardup_blocktree::build::{Fill, build_bands};
+use neardup_blocktree::key::{Position, Tid};
+use neardup_blocktree::meta::Meta;
+use neardup_blocktree::sort::Rows;
+use neardup_blocktree::tree::Tree;
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+type Model = BTreeMap<Tid, Option<Vec<u32>>>;
+
+const KIND: u64 = 3;
+
+struct Index {
+    store: MemStore,
+    bands: Rc<Bands>,
+    meta: Meta,
+}
+
+impl Index {
+    fn build(bands: Bands, model: &Model, memory: usize) -> Self {
+        let store = MemStore::new();
+        let mut host = &store;
+        let mut rows: Vec<Rows<&MemStore, 2>> =
+            (0..bands.count()).map(|_| Rows::new(memory)).collect();
+        let mut nulls = Rows::new(memory);
+        for (&tid, signature) in model {
+            let Some(signature) = signature else {
+                nulls.push(&mut host, [0; 2], tid);
+                continue;
+            };
+            let sketch = bands.sketch(signature);
+            for (band, rows) in rows.iter_mut().enumerate() {
+                rows.push(
+                    &mut host,
+                    bands.key(band, signature, KIND, None, &sketch),
+                    tid,
+                );
+            }
+        }
+        let meta = build_bands(&mut host, &bands, &mut rows, &mut nulls, Fill::default());
+        let bands = Rc::new(bands);
+        Index { store, bands, meta }
+    }
+
+    fn tree(&self) -> Tree<'_, MemStore, 2> {
+        Tree::new(&self.store, self.meta.root)
+    }
+
+    fn insert(&self, tree: &Tree<'_, MemStore, 2>, tid: Tid, signature: Option<&[u32]>) {
+        let Some(signature) = signature else {
+            let table = self.bands.count() as u16;
+            let position = Position {
+                table,
+                key: [0; 2],
+                tid,
+            };
+            return tree.insert(&position).unwrap();
+        };
+        let sketch = self.bands.sketch(signature);
+        for band in 0..self.bands.count() {
+            let key = self.bands.key(band, signature, KIND, None, &sketch);
+            let table = band as u16;
+            tree.insert(&Position { table, key, tid }).unwrap();
+        }
+    }
+
+    fn search(&self, signature: &[u32], mismatches: usize, memory: usize) -> Vec<Tid> {
+        let query = BandQuery::new(&self.bands, signature, KIND, None, mismatches);
+        let mut scan = BandScan::new(self.bands.clone(), query, memory);
+        let mut found = Vec::new();
+        let tree = self.tree();
+        while scan.step(&tree, &mut found).unwrap() {}
+        found
+    }
+
+    fn assert_finds(&self, model: &Model, rng: &mut StdRng) {
+        let design = self.bands.design::<2>(false);
+        let stats = self.tree().check(&design, |_, _, _| ()).unwrap();
+        assert!(stats.tables_agree);
+        assert_eq!(stats.rows, model.values().flatten().count() as u64);
+        let known: Vec<&Vec<u32>> = model.values().flatten().collect();
+        for _ in 0..5 {
+            let query = match known.len() {
+                0 => vec![7; self.bands.hashes()],
+                n => known[rng.random_range(0..n)].clone(),
+            };
+            let mismatches = rng.random_range(0..=self.bands.guaranteed());
+            let found = self.search(&query, mismatches, 1 << 24);
+            assert!(found.is_sorted_by(|a, b| a < b), "a row twice");
+            // With room for few entries only, in several passes.
+            assert_eq!(self.search(&query, mismatches, 0), found);
+            for (tid, signature) in model {
+                let near = signature.as_ref().is_some_and(|signature| {
+                    signature.iter().zip(&query).filter(|(a, b)| a != b).count() <= mismatches
+                });
+                assert!(
+                    !near || found.binary_search(tid).is_ok(),
+                    "{tid:?} is missing"
+                );
+            }
+            assert!(
+                found
+                    .iter()
+                    .all(|tid| matches!(model.get(tid), Some(Some(_))))
+            );
+        }
+    }
+}
+
+/// A signature that is unlike all others, or near a known one, or equal to it.
+fn some_signature(rng: &mut StdRng, model: &Model, hashes: usize) -> Option<Vec<u32>> {
+    if rng.random_bool(0.02) {
+        return None;
+    }
+    let known = model
+        .values()
+        .flatten()
+        .nth(rng.random_range(0..model.len().max(1)));
+    let mut signature: Vec<u32> = match known {
+        Some(known) if rng.random_bool(0.7) => known.clone(),
+        _ => (0..hashes).map(|_| rng.random()).collect(),
+    };
+    for _ in 0..rng.random_range(0..=hashes / 4) {
+        let at = rng.random_range(0..hashes);
+        signature[at] = rng.random();
+    }
+    Some(signature)
+}
+
+fn tid(n: u32) -> Tid {
+    Tid {
+        block: n / 50,
+        offset: (n % 50 + 1) as u16,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn random_operations(seed: u64, hashes in 16_usize..200, share in 2_usize..9, start in 0_u32..400) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let bands = Bands::new(hashes, (hashes / share).max(1), 0).unwrap();
+        let mut model = Model::new();
+        for n in 0..start {
+            let signature = some_signature(&mut rng, &model, hashes);
+            model.insert(tid(n), signature);
+        }
+        let index = Index::build(bands, &model, if seed.is_multiple_of(2) { 0 } else { 1 << 22 });
+        index.assert_finds(&model, &mut rng);
+        let tree = index.tree();
+        let mut next = start;
+        for _ in 0..3 {
+            // Many equal ones, so that a band's hash fills several leaves.
+            let same = some_signature(&mut rng, &model, hashes);
+            for i in 0..500 {
+                let signature = match i % 2 {
+                    0 => same.clone(),
+                    _ => some_signature(&mut rng, &model, hashes),
+                };
+                index.insert(&tree, tid(next), signature.as_deref());
+                model.insert(tid(next), signature);
+                next += 1;
+            }
+            index.assert_finds(&model, &mut rng);
+            let share = [0.05, 0.9][rng.random_range(0..2)];
+            let mut dead = Vec::new();
+            model.retain(|tid, _| {
+                let stays = !rng.random_bool(share);
+                if !stays {
+                    dead.push(*tid);
+                }
+                stays
+            });
+            let null_table = index.bands.count() as u16;
+            tree.vacuum(null_table, Fill::default(), |tid| dead.binary_search(&tid).is_ok()).unwrap();
+            index.assert_finds(&model, &mut rng);
+        }
+    }
+}

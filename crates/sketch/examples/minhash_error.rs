@@ -1,0 +1,107 @@
+//! How far estimates from MinHash signatures are off, construction by construction:
+//!
+//! ```sh
+//! cargo run --release -p neardup-sketch --example minhash_error
+//! ```
+//!
+//! Pairs of sets of random features with a known Jaccard similarity J. For each construction the
+//! root of the mean squared error over sqrt(J(1-J)/K), which would be that of K independent draws,
+//! and the mean absolute error over that of K independent draws.
+
+#[path = "../benches/minhash/constructions.rs"]
+mod constructions;
+
+use constructions::all;
+use neardup_sketch::minhash::matches;
+
+const HASHES: usize = 128;
+
+/// splitmix64, so that every run measures the same sets.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// The mean absolute deviation of a binomial share: sum over k of P(k) |k/n - p|.
+fn binomial_deviation(n: usize, p: f64) -> f64 {
+    let mut log_choose = 0.0_f64;
+    let mut sum = 0.0;
+    for k in 0..=n {
+        let log = log_choose + k as f64 * p.ln() + (n - k) as f64 * (1.0 - p).ln();
+        sum += log.exp() * (k as f64 / n as f64 - p).abs();
+        log_choose += ((n - k) as f64 / (k + 1) as f64).ln();
+    }
+    sum
+}
+
+fn main() {
+    println!(
+        "K = {HASHES}; root mean square error / sqrt(J(1-J)/K), mean absolute error / binomial, bias\n"
+    );
+    print!("{:>9} {:>5}", "features", "J");
+    for construction in all(HASHES) {
+        print!("  {:>24.24}", construction.name());
+    }
+    println!();
+    let mut random = Random(2022);
+    for (set, trials) in [
+        (5, 40_000),
+        (10, 40_000),
+        (20, 40_000),
+        (50, 20_000),
+        (200, 10_000),
+        (2_000, 2_000),
+    ] {
+        for target in [0.3, 0.5, 0.8, 0.95] {
+            // Two sets of one size with so many in common.
+            let common = (2.0 * set as f64 * target / (1.0 + target)).round() as usize;
+            if common == 0 || common == set {
+                continue;
+            }
+            let similarity = common as f64 / (2 * set - common) as f64;
+            print!("{set:>9} {similarity:>5.3}");
+            let pairs: Vec<[Vec<u64>; 2]> = (0..trials)
+                .map(|_| {
+                    let shared: Vec<u64> = (0..common).map(|_| random.next()).collect();
+                    [(); 2].map(|()| {
+                        let own = (common..set).map(|_| random.next());
+                        shared.iter().copied().chain(own).collect()
+                    })
+                })
+                .collect();
+            for mut construction in all(HASHES) {
+                let trials = if construction.name().contains("independent") {
+                    trials / 8
+                } else {
+                    trials
+                };
+                let (mut a, mut b) = (Vec::new(), Vec::new());
+                let (mut squares, mut absolute, mut sum) = (0.0, 0.0, 0.0);
+                for [left, right] in &pairs[..trials] {
+                    construction.signature(left, &mut a);
+                    construction.signature(right, &mut b);
+                    let error = matches(&a, &b) as f64 / HASHES as f64 - similarity;
+                    squares += error * error;
+                    absolute += error.abs();
+                    sum += error;
+                }
+                let n = trials as f64;
+                let theory = (similarity * (1.0 - similarity) / HASHES as f64).sqrt();
+                print!(
+                    "  {:>7.3} {:>7.3} {:>8.4}",
+                    (squares / n).sqrt() / theory,
+                    absolute / n / binomial_deviation(HASHES, similarity),
+                    sum / n
+                );
+            }
+            println!();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! How often each feature occurs, keyed by its hash of `W` words of 64 bits.
+//!
+//! Up to a million distinct features live in one table. Beyond that the hashes are
+//! only appended to partitions, which are counted one after the other at the end: sequential memory
+//! of `8 * W` bytes an occurrence instead of a table that grows with every distinct feature.
+
+mod table;
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::hash::FeatureHash;
+use crate::shingle::FeatureSink;
+pub(crate) use table::Counted;
+use table::Table;
+
+/// Features that the smallest table takes.
+const MIN_FEATURES: usize = 1 << 7;
+/// Features (32 bytes each, or 40) of the largest table that is kept from one text to the next.
+const KEPT_FEATURES: usize = 1 << 15;
+/// Features of the table when the partitions take over.
+const MAX_FEATURES: usize = 1 << 20;
+/// log2 of the number of partitions.
+const PARTITION_BITS: u32 = 10;
+/// Hashes in a chunk of a partition.
+const CHUNK: usize = 1024;
+
+#[derive(Default)]
+struct Partition<const W: usize> {
+    /// What the table held when the partitions took over.
+    counted: Vec<Counted<W>>,
+    /// One occurrence each; chunks, so that growing copies nothing.
+    single: Vec<Vec<[u64; W]>>,
+}
+
+/// Counts of the features of one text; reusable.
+pub(crate) struct FeatureCounts<const W: usize> {
+    table: Table<W>,
+    /// Empty until the table is full.
+    partitions: Vec<Partition<W>>,
+    max_features: usize,
+    /// Of the features of one batch.
+    hashes: Vec<[u64; W]>,
+}
+
+impl<const W: usize> FeatureSink for FeatureCounts<W>
+where
+    [u64; W]: FeatureHash,
+{
+    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
+        // First all hashes, then all look-ups: each is a loop that the processor does well.
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        hashes.extend(features.map(<[u64; W]>::of));
+        self.add_hashes(&hashes);
+        self.hashes = hashes;
+    }
+
+    fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
+        let mut hashes = std::mem::take(&mut self.hashes);
+        let last = starts.len() - width;
+        for first in (0..last).step_by(WINDOWS) {
+            let starts = &starts[first..last.min(first + WINDOWS) + width];
+            hashes.clear();
+            FeatureHash::of_windows(bytes, starts, width, &mut hashes);
+            self.add_hashes(&hashes);
+        }
+        self.hashes = hashes;
+    }
+}
+
+/// Windows that are hashed before they are counted.
+const WINDOWS: usize = 512;
+
+impl<const W: usize> Default for FeatureCounts<W> {
+    fn default() -> Self {
+        Self::with_max_features(MAX_FEATURES)
+    }
+}
+
+impl<const W: usize> FeatureCounts<W> {
+    fn with_max_features(max_features: usize) -> Self {
+        let random = RandomState::new();
+        let key = std::array::from_fn(|word| random.hash_one(word));
+        Self {
+            table: Table::new(MIN_FEATURES, key),
+            partitions: Vec::new(),
+            max_features,
+            hashes: Vec::new(),
+        }
+    }
+
+    /// Forgets everything; `expected` is a guess at the number of distinct features to come.
+    pub fn reset(&mut self, expected: usize) {
+        self.partitions.clear();
+        let features = expected
+            .next_power_of_two()
+            .clamp(MIN_FEATURES, KEPT_FEATURES);
+        self.table
+            .reset(features.min(self.max_features), KEPT_FEATURES);
+    }
+
+    /// Counts one occurrence of each of the features.
+    fn add_hashes(&mut self, mut hashes: &[[u64; W]]) {
+        while self.partitions.is_empty() && !hashes.is_empty() {
+            let (now, later) = hashes.split_at(hashes.len().min(self.table.room()));
+            self.table.add(now.iter().map(|&hash| (hash, 1)));
+            hashes = later;
+            if self.table.room() == 0 {
+                if self.table.capacity() < self.max_features {
+                    self.table.grow();
+                } else {
+                    self.partition();
+                }
+            }
+        }
+        for &hash in hashes {
+            let at = self.table.mix(hash) >> (64 - PARTITION_BITS);
+            let chunks = &mut self.partitions[at as usize].single;
+            match chunks.last_mut() {
+                Some(chunk) if chunk.len() < CHUNK => chunk.push(hash),
+                _ => {
+                    let mut chunk = Vec::with_capacity(CHUNK);
+                    chunk.push(hash);
+                    chunks.push(chunk);
+                }
+            }
+        }
+    }
+
+    fn partition(&mut self) {
+        self.partitions
+            .resize_with(1 << PARTITION_BITS, Partition::default);
+        for &feature in self.table.counted() {
+            let at = self.table.mix(feature.hash) >> (64 - PARTITION_BITS);
+            self.partitions[at as usize].counted.push(feature);
+        }
+        self.table
+            .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
+    }
+
+    /// Hands over every distinct feature with its count, many at a time and in no particular order, and
+    /// forgets them.
+    /// `check` is called between pieces of the work.
+    pub fn drain(&mut self, mut each: impl FnMut(&[Counted<W>]), check: &mut dyn FnMut()) {
+        each(self.table.counted());
+        self.table.reset(MIN_FEATURES, KEPT_FEATURES);
+        for partition in std::mem::take(&mut self.partitions) {
+            // Room for all at once if they are distinct, as most are when there are so many; but not
+            // for what may be one feature many millions of times.
+            let most = partition.counted.len() + CHUNK * partition.single.len();
+            self.table.reset(
+                most.next_power_of_two()
+                    .clamp(MIN_FEATURES, MAX_FEATURES / 2),
+                KEPT_FEATURES,
+            );
+            for feature in partition.counted {
+                self.add_growing(feature.hash, feature.count);
+            }
+            for chunk in partition.single {
+                check();
+                for hash in chunk {
+                    self.add_growing(hash, 1);
+                }
+            }
+            each(self.table.counted());
+        }
+        self.table.reset(MIN_FEATURES, KEPT_FEATURES);
+    }
+
+    fn add_growing(&mut self, hash: [u64; W], count: u64) {
+        self.table.add(std::iter::once((hash, count)));
+        if self.table.room() == 0 {
+            self.table.grow();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn drained<const W: usize>(counts: &mut FeatureCounts<W>) -> BTreeMap<[u64; W], u64> {
+        let mut all = BTreeMap::new();
+        counts.drain(
+            |features| {
+                for feature in features {
+                    let before = all.insert(feature.hash, feature.count);
+                    assert_eq!(before, None, "{:?} handed over twice", feature.hash);
+                }
+            },
+            &mut || (),
+        );
+        all
+    }
+
+    proptest! {
+        /// A tiny table, so that growing and the partitions are reached.
+        #[test]
+        fn counts_are_right(
+            hashes in prop::collection::vec(0_u64..3000, 0..6000),
+            piece in 1_usize..500,
+            spread in prop::bool::ANY,
+        ) {
+            // The two words differ in which features they tell apart.
+            let hashes: Vec<[u64; 2]> = (hashes.iter())
+                .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
+                .collect();
+            let mut counts = FeatureCounts::with_max_features(512);
+            counts.reset(0);
+            let mut expected = BTreeMap::new();
+            for &hash in &hashes {
+                *expected.entry(hash).or_insert(0) += 1;
+            }
+            for _ in 0..2 {
+                hashes.chunks(piece).for_each(|part| counts.add_hashes(part));
+                prop_assert_eq!(&drained(&mut counts), &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn partitions_are_checked_and_counted() {
+        let mut counts = FeatureCounts::with_max_features(1 << 11);
+        counts.reset(0);
+        let hashes: Vec<[u64; 1]> = (0..400_000).map(|hash| [hash]).collect();
+        counts.add_hashes(&hashes);
+        counts.add_hashes(&hashes[..100_000]);
+        let mut checks = 0;
+        let mut sum = (0, 0);
+        counts.drain(
+            |features| {
+                sum.0 += features.len();
+                sum.1 += features.iter().map(|feature| feature.count).sum::<u64>();
+            },
+            &mut || checks += 1,
+        );
+        assert_eq!(sum, (400_000, 500_000));
+        assert!(checks >= 256, "{checks}");
+    }
+}

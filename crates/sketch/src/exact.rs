@@ -1,0 +1,223 @@
+//! The sums of floating-point weights behind the bits of a simhash, exact.
+//!
+//! There is one set of integer sums for each binary exponent that occurs, so nothing is ever rounded:
+//! neither the order of the features matters, nor which of them were summed apart and merged. Where the
+//! sums stand is the caller's choice ([`Words`]): in an aggregate, the server's memory.
+
+use crate::hash::FeatureHash;
+use crate::sums::{add_where_set, words};
+use crate::weight::{ExactWeight, FeatureError};
+
+/// Room for 64-bit words.
+pub trait Words {
+    /// All of them.
+    fn words(&self) -> &[u64];
+    /// All of them, to be changed.
+    fn words_mut(&mut self) -> &mut [u64];
+    /// Puts `count` zeroes in front of the word at `at`, or behind the last.
+    fn insert_zeroes(&mut self, at: usize, count: usize);
+}
+
+impl Words for Vec<u64> {
+    fn words(&self) -> &[u64] {
+        self
+    }
+    fn words_mut(&mut self) -> &mut [u64] {
+        self
+    }
+    fn insert_zeroes(&mut self, at: usize, count: usize) {
+        self.splice(at..at, std::iter::repeat_n(0, count));
+    }
+}
+
+/// The sums of a simhash of `64 * W` bits.
+///
+/// The words are blocks in the order of their exponents; a block has the exponent, the weight of all
+/// its features, and for each bit the weight of those whose hash has it set, all in units of
+/// 2^(exponent - 1074).
+#[derive(Clone, Debug, Default)]
+pub struct ExactSums<const W: usize, S = Vec<u64>>(S);
+
+impl<const W: usize, S: Words> ExactSums<W, S> {
+    /// Words in a block.
+    const BLOCK: usize = 2 + 64 * W;
+
+    /// Sums that stand in these words: none at all, or what [`ExactSums::words`] gave.
+    ///
+    /// # Panics
+    ///
+    /// If these are not whole blocks.
+    pub fn new(words: S) -> Self {
+        assert!(words.words().len().is_multiple_of(Self::BLOCK));
+        Self(words)
+    }
+
+    /// The sums as words.
+    pub fn words(&self) -> &[u64] {
+        self.0.words()
+    }
+
+    /// The block of an exponent, with room made for it if need be.
+    fn block(&mut self, exponent: u64) -> &mut [u64] {
+        let (mut before, mut behind) = (0, self.words().len() / Self::BLOCK);
+        while before < behind {
+            let middle = (before + behind) / 2;
+            if self.words()[middle * Self::BLOCK] < exponent {
+                before = middle + 1;
+            } else {
+                behind = middle;
+            }
+        }
+        let start = before * Self::BLOCK;
+        if self.words().get(start) != Some(&exponent) {
+            self.0.insert_zeroes(start, Self::BLOCK);
+            self.0.words_mut()[start] = exponent;
+        }
+        &mut self.0.words_mut()[start..start + Self::BLOCK]
+    }
+
+    /// Adds a feature.
+    ///
+    /// # Errors
+    ///
+    /// For a weight that is NaN, infinite or negative; the error has `index` as its position.
+    pub fn add_feature(
+        &mut self,
+        index: usize,
+        feature: &[u8],
+        weight: f64,
+    ) -> Result<(), FeatureError>
+    where
+        [u64; W]: FeatureHash,
+    {
+        self.add(index, FeatureHash::of(feature), weight)
+    }
+
+    /// Adds a feature by its hash.
+    pub(crate) fn add(
+        &mut self,
+        index: usize,
+        hash: [u64; W],
+        weight: f64,
+    ) -> Result<(), FeatureError> {
+        for part in ExactWeight::parts(index, weight)? {
+            let block = self.block(part.exponent.into());
+            let mantissa = u64::from(part.mantissa);
+            // Mantissas are below 2^27, so 2^36 features fit.
+            block[1] = fitting(block[1] + mantissa);
+            let (sums, _) = block[2..].as_chunks_mut::<64>();
+            if let Ok(sums) = sums.try_into() {
+                add_where_set::<W>(sums, hash, mantissa);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all that other sums hold.
+    pub fn merge(&mut self, other: &[u64]) {
+        for theirs in other.chunks_exact(Self::BLOCK) {
+            let ours = self.block(theirs[0]);
+            for (ours, theirs) in ours[1..].iter_mut().zip(&theirs[1..]) {
+                *ours += theirs;
+            }
+            fitting(ours[1]);
+        }
+    }
+
+    /// The simhash, ties to 0, the most significant word first; `None` if nothing of a weight above
+    /// zero was added.
+    pub fn simhash(&self) -> Option<[u64; W]> {
+        (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
+    }
+
+    /// Whether the exact sum at a bit position is above zero.
+    fn is_positive(&self, bit: usize) -> bool {
+        // The sum so far, in units of 2^above.
+        let mut sum = 0_i128;
+        let mut above = 0;
+        for block in self.words().rchunks_exact(Self::BLOCK) {
+            let exponent = block[0];
+            if sum != 0 {
+                let gap = above - exponent;
+                // Each signed sum is below 2^63 in size, so all that is still to come is below
+                // 2^64 units of 2^exponent. What has grown to that size keeps its sign.
+                if u64::from(sum.unsigned_abs().ilog2()) + gap >= 64 {
+                    return sum > 0;
+                }
+                sum <<= gap;
+            }
+            above = exponent;
+            // Sum of +w and -w: what has the bit, less what has it not.
+            sum += 2 * i128::from(block[2 + bit]) - i128::from(block[1]);
+        }
+        sum > 0
+    }
+}
+
+/// The weight of all features, as long as no sum can have overflowed.
+fn fitting(total: u64) -> u64 {
+    assert!(total >> 63 == 0, "more than 2^36 features in one simhash");
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sums<const W: usize>(features: &[([u64; W], f64)]) -> ExactSums<W> {
+        let mut sums = ExactSums::default();
+        for &(hash, weight) in features {
+            sums.add(0, hash, weight).unwrap();
+        }
+        sums
+    }
+
+    proptest! {
+        /// The words themselves are the same, so nothing that is made of them can differ.
+        #[test]
+        fn parts_may_be_merged_in_any_way(
+            features in prop::collection::vec((any::<[u64; 2]>(), 0_u64..0x7FF0_0000_0000_0000), 0..60),
+            parts in prop::collection::vec(0_usize..4, 60),
+        ) {
+            let features: Vec<_> = features.iter().map(|&(h, w)| (h, f64::from_bits(w))).collect();
+            let whole = sums(&features);
+            let mut merged = ExactSums::<2>::default();
+            for part in 0..4 {
+                let of_part = features.iter().zip(&parts).filter(|(_, p)| **p == part);
+                let part: Vec<_> = of_part.map(|(feature, _)| *feature).collect();
+                merged.merge(sums(&part).words());
+            }
+            prop_assert_eq!(merged.words(), whole.words());
+            let copied = ExactSums::<2>::new(whole.words().to_vec());
+            prop_assert_eq!(copied.simhash(), whole.simhash());
+        }
+    }
+
+    #[test]
+    fn blocks_stand_in_the_order_of_exponents() {
+        let sums = sums(&[([1], 1.0), ([1], 1.25e9), ([1], 2f64.powi(-99)), ([1], 1.5)]);
+        let exponents: Vec<u64> = sums.words().iter().step_by(66).copied().collect();
+        assert_eq!(exponents.len(), 3);
+        assert!(exponents.is_sorted(), "{exponents:?}");
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        assert_eq!(sums::<1>(&[]).simhash(), None);
+        assert_eq!(sums(&[([1], 0.0), ([1], -0.0)]).simhash(), None);
+        let mut some = sums(&[([5], 1.0)]);
+        some.merge(&[]);
+        assert_eq!(some.simhash(), Some([5]));
+    }
+
+    #[test]
+    #[should_panic(expected = "2^36")]
+    fn sums_do_not_overflow() {
+        let mut sums = sums(&[([1], 1.0)]);
+        for _ in 0..40 {
+            let double = sums.words().to_vec();
+            sums.merge(&double);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What the elements of HTML mean for the text of a page.
+//!
+//! Facts of the [HTML standard]: which elements the rendering section gives `display: block` or
+//! `none`, which have no end tag, which are "special" when end tags are matched, and in which the
+//! tokenizer reads no markup.
+//!
+//! [HTML standard]: https://html.spec.whatwg.org/multipage/rendering.html
+
+use html5gum::State;
+
+/// A tag or attribute name in lower case: its first 16 bytes. No known name is longer; longer names
+/// that agree so far are taken for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Name {
+    bytes: [u8; 16],
+    len: u8,
+}
+
+impl Name {
+    /// The name of these bytes.
+    pub const fn of(name: &str) -> Self {
+        let name = name.as_bytes();
+        let mut bytes = [0; 16];
+        let mut len = 0;
+        while len < name.len() {
+            bytes[len] = name[len];
+            len += 1;
+        }
+        Self {
+            bytes,
+            len: len as u8,
+        }
+    }
+
+    /// Adds a part.
+    pub fn push(&mut self, part: &[u8]) {
+        let at = usize::from(self.len);
+        let fits = part.len().min(self.bytes.len() - at);
+        self.bytes[at..at + fits].copy_from_slice(&part[..fits]);
+        self.len += fits as u8;
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// How the tags of an element part the words before and after them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// Not at all: inline elements, and all that are unknown.
+    #[default]
+    Nothing,
+    /// As a space does: images, buttons and other boxes in a line.
+    Space,
+    /// As a tab does: table cells.
+    Cell,
+    /// As a line break does: blocks.
+    Line,
+}
+
+/// What an element means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Element {
+    /// How its tags part words.
+    pub part: Part,
+    /// It has no content and no end tag.
+    pub void: bool,
+    /// Its content is not part of the text.
+    pub skipped: bool,
+    /// Line breaks in its content are line breaks of the text.
+    pub lines: bool,
+    /// Its end tag is only looked for within the nearest such element: "scope" in the standard.
+    pub scope: bool,
+    /// End tags of ordinary inline elements do not reach beyond it: "special" in the standard.
+    pub special: bool,
+    /// Its end tag closes it even across special elements: "formatting" in the standard.
+    pub formatting: bool,
+    /// Its start tag ends an open paragraph.
+    pub ends_paragraph: bool,
+}
+
+const INLINE: Element = Element {
+    part: Part::Nothing,
+    void: false,
+    skipped: false,
+    lines: false,
+    scope: false,
+    special: false,
+    formatting: false,
+    ends_paragraph: false,
+};
+const BLOCK: Element = Element {
+    part: Part::Line,
+    special: true,
+    ends_paragraph: true,
+    ..INLINE
+};
+/// A block that does not end a paragraph: parts of tables and lists that the standard treats apart.
+const TABLE_PART: Element = Element {
+    ends_paragraph: false,
+    ..BLOCK
+};
+const BOX: Element = Element {
+    part: Part::Space,
+    ..INLINE
+};
+const SKIPPED: Element = Element {
+    skipped: true,
+    ..INLINE
+};
+const FORMATTING: Element = Element {
+    formatting: true,
+    ..INLINE
+};
+
+/// What the element of this name means, outside of SVG and MathML.
+pub(super) fn element(name: Name) -> Element {
+    match name.as_bytes() {
+        b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"center" | b"dd"
+        | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset"
+        | b"figcaption" | b"figure" | b"footer" | b"form" | b"h1" | b"h2" | b"h3" | b"h4"
+        | b"h5" | b"h6" | b"header" | b"hgroup" | b"li" | b"main" | b"menu" | b"nav" | b"ol"
+        | b"p" | b"search" | b"section" | b"summary" | b"ul" => BLOCK,
+        b"table" => Element {
+            scope: true,
+            ..BLOCK
+        },
+        b"pre" | b"listing" | b"xmp" | b"plaintext" => Element {
+            lines: true,
+            ..BLOCK
+        },
+        b"caption" => Element {
+            scope: true,
+            ..TABLE_PART
+        },
+        b"tr" | b"tbody" | b"thead" | b"tfoot" | b"colgroup" | b"legend" | b"optgroup"
+        | b"option" | b"html" | b"frameset" => TABLE_PART,
+        b"td" | b"th" => Element {
+            part: Part::Cell,
+            scope: true,
+            ..TABLE_PART
+        },
+        b"br" => Element {
+            void: true,
+            ..TABLE_PART
+        },
+        b"hr" => Element {
+            void: true,
+            ..BLOCK
+        },
+        b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"frame" | b"keygen" | b"link"
+        | b"meta" | b"param" | b"source" | b"track" | b"wbr" => Element {
+            void: true,
+            ..INLINE
+        },
+        b"embed" | b"img" | b"input" => Element { void: true, ..BOX },
+        b"button" | b"meter" | b"progress" | b"svg" => BOX,
+        b"marquee" | b"object" | b"applet" => Element {
+            scope: true,
+            special: true,
+            ..BOX
+        },
+        // Special, though only `select` is by the standard: an unclosed paragraph within must not
+        // keep what follows from being seen.
+        b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => Element {
+            skipped: true,
+            special: true,
+            ..BOX
+        },
+        b"datalist" | b"noembed" | b"noframes" | b"noscript" | b"rp" | b"rt" | b"rtc"
+        | b"script" | b"style" | b"title" => SKIPPED,
+        b"template" => Element {
+            scope: true,
+            special: true,
+            ..SKIPPED
+        },
+        b"a" | b"b" | b"big" | b"code" | b"em" | b"font" | b"i" | b"nobr" | b"s" | b"small"
+        | b"strike" | b"strong" | b"tt" | b"u" => FORMATTING,
+        _ => INLINE,
+    }
+}
+
+/// How the tokenizer reads on after this start tag, if not as markup.
+///
+/// As a browser that runs scripts: `noscript` holds no markup.
+pub(super) fn raw_state(name: Name) -> Option<State> {
+    match name.as_bytes() {
+        b"textarea" | b"title" => Some(State::RcData),
+        b"script" => Some(State::ScriptData),
+        b"iframe" | b"noembed" | b"noframes" | b"noscript" | b"style" | b"xmp" => {
+            Some(State::RawText)
+        }
+        b"plaintext" => Some(State::PlainText),
+        _ => None,
+    }
+}
+
+/// Whether a start tag of this name ends SVG and MathML around it.
+pub(super) fn breaks_out(name: Name) -> bool {
+    matches!(
+        name.as_bytes(),
+        b"b" | b"big"
+            | b"blockquote"
+            | b"body"
+            | b"br"
+            | b"center"
+            | b"code"
+            | b"dd"
+            | b"div"
+            | b"dl"
+            | b"dt"
+            | b"em"
+            | b"embed"
+            | b"h1"
+            | b"h2"
+            | b"h3"
+            | b"h4"
+            | b"h5"
+            | b"h6"
+            | b"head"
+            | b"hr"
+            | b"i"
+            | b"img"
+            | b"li"
+            | b"listing"
+            | b"menu"
+            | b"meta"
+            | b"nobr"
+            | b"ol"
+            | b"p"
+            | b"pre"
+            | b"ruby"
+            | b"s"
+            | b"small"
+            | b"span"
+            | b"strong"
+            | b"strike"
+            | b"sub"
+            | b"sup"
+            | b"table"
+            | b"tt"
+            | b"u"
+            | b"ul"
+            | b"var"
+    )
+}
+
+/// Whether the content of this element of SVG or MathML is HTML again.
+pub(super) fn holds_html(name: Name) -> bool {
+    matches!(
+        name.as_bytes(),
+        b"foreignobject"
+            | b"desc"
+            | b"title"
+            | b"annotation-xml"
+            | b"mi"
+            | b"mn"
+            | b"mo"
+            | b"ms"
+            | b"mtext"
+    )
+}
+
+/// What an element of SVG or MathML means.
+pub(super) fn foreign_element(name: Name) -> Element {
+    match name.as_bytes() {
+        b"text" => BOX,
+        b"foreignobject" => Element {
+            scope: true,
+            special: true,
+            ..BOX
+        },
+        b"annotation" | b"annotation-xml" | b"defs" | b"desc" | b"metadata" | b"script"
+        | b"style" | b"title" => SKIPPED,
+        _ => INLINE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_in_parts_and_are_cut() {
+        let mut name = Name::default();
+        name.push(b"annot");
+        name.push(b"ation-xml");
+        assert_eq!(name, Name::of("annotation-xml"));
+        assert!(foreign_element(name).skipped);
+        name.push(b"abcdef");
+        name.push(b"gh");
+        assert_eq!(name.as_bytes(), b"annotation-xmlab");
+        assert_eq!(element(name), INLINE);
+    }
+
+    #[test]
+    fn raw_text_is_skipped_unless_it_is_shown() {
+        for name in [
+            "textarea", "title", "script", "iframe", "noembed", "noframes", "noscript", "style",
+        ] {
+            let name = Name::of(name);
+            assert!(raw_state(name).is_some() && element(name).skipped);
+        }
+        for name in ["xmp", "plaintext"] {
+            let name = Name::of(name);
+            assert!(raw_state(name).is_some() && !element(name).skipped);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The page as the tokenizer reads it, with a look at the clock now and then.
+
+use std::convert::Infallible;
+
+use html5gum::{Readable, Reader};
+
+/// Most bytes handed out at once.
+const WINDOW: usize = 1 << 16;
+/// Bytes read between two calls of `check`, roughly.
+const CHECK_BYTES: usize = 1 << 18;
+
+/// Hands out a page and calls `check` on the way.
+pub(super) struct Source<'a> {
+    rest: &'a [u8],
+    unchecked: usize,
+    check: &'a mut dyn FnMut(),
+}
+
+impl<'a> Source<'a> {
+    pub fn new(page: &'a str, check: &'a mut dyn FnMut()) -> Self {
+        Self {
+            rest: page.as_bytes(),
+            unchecked: 0,
+            check,
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        self.unchecked += len;
+        if self.unchecked >= CHECK_BYTES {
+            self.check();
+        }
+        taken
+    }
+
+    #[cold]
+    fn check(&mut self) {
+        self.unchecked = 0;
+        (self.check)();
+    }
+}
+
+impl Reader for Source<'_> {
+    type Error = Infallible;
+
+    #[inline(always)]
+    fn read_byte(&mut self) -> Result<Option<u8>, Infallible> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.take(1)[0]))
+    }
+
+    #[inline(always)]
+    fn try_read_string(
+        &mut self,
+        expected: &[u8],
+        case_sensitive: bool,
+    ) -> Result<bool, Infallible> {
+        let found = self
+            .rest
+            .to_reader()
+            .try_read_string(expected, case_sensitive)?;
+        if found {
+            self.take(expected.len());
+        }
+        Ok(found)
+    }
+
+    #[inline(always)]
+    fn read_until<'b>(
+        &'b mut self,
+        needle: &[u8],
+        _: &'b mut [u8; 4],
+    ) -> Result<Option<&'b [u8]>, Infallible> {
+        let window = &self.rest[..self.rest.len().min(WINDOW)];
+        let chunk = window
+            .to_reader()
+            .read_until(needle, &mut [0; 4])?
+            .map(<[u8]>::len);
+        Ok(chunk.map(|len| self.take(len)))
+    }
+}

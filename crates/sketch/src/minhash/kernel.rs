@@ -1,0 +1,154 @@
+//! The kernels: least values of many features under many functions, and counting equal positions.
+//!
+//! All give the same result; the fastest that the machine has is chosen at run time.
+#![allow(unsafe_code, reason = "vector instructions need it")]
+
+/// Positions that are worked on at a time; slices of least values are a multiple of it long.
+pub(super) const LANES: usize = 64;
+
+/// Takes features into the least values: `least[i] = min(least[i], a[i] * low(x) + high(x))`.
+pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
+    assert!(least.len() == multipliers.len() && least.len().is_multiple_of(LANES));
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the feature it needs was just seen.
+            return unsafe { x86::fold_avx512(least, multipliers, features) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { x86::fold_avx2(least, multipliers, features) };
+        }
+    }
+    fold_portable(least, multipliers, features);
+}
+
+/// For any machine. On 64-bit ARM the compiler makes NEON instructions of it.
+fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
+    let (least, _) = least.as_chunks_mut::<LANES>();
+    let (multipliers, _) = multipliers.as_chunks::<LANES>();
+    for (least, multipliers) in least.iter_mut().zip(multipliers) {
+        for &feature in features {
+            let (low, high) = (feature as u32, (feature >> 32) as u32);
+            for (least, multiplier) in least.iter_mut().zip(multipliers) {
+                *least = (*least).min(multiplier.wrapping_mul(low).wrapping_add(high));
+            }
+        }
+    }
+}
+
+/// The number of equal positions of two slices of one length.
+pub(super) fn matches(a: &[u32], b: &[u32]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the feature it needs was just seen.
+        return unsafe { x86::matches_avx2(a, b) };
+    }
+    matches_portable(a, b)
+}
+
+#[inline(always)]
+fn matches_portable(a: &[u32], b: &[u32]) -> usize {
+    let mut count = 0_u32;
+    for (a, b) in a.iter().zip(b) {
+        count += u32::from(a == b);
+    }
+    count as usize
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{LANES, matches_portable};
+    use std::arch::x86_64::*;
+
+    /// 64 positions in four registers.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn fold_avx512(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
+        let (least, _) = least.as_chunks_mut::<LANES>();
+        let (multipliers, _) = multipliers.as_chunks::<LANES>();
+        for (least, multipliers) in least.iter_mut().zip(multipliers) {
+            // SAFETY: each load lies within an array of 64 numbers, and needs no alignment.
+            let load = |from: &[u32; LANES]| unsafe {
+                let at = |i: usize| _mm512_loadu_si512(from.as_ptr().add(16 * i).cast());
+                [at(0), at(1), at(2), at(3)]
+            };
+            let a = load(multipliers);
+            let mut m = load(least);
+            for &feature in features {
+                let low = _mm512_set1_epi32(feature as i32);
+                let high = _mm512_set1_epi32((feature >> 32) as i32);
+                for i in 0..4 {
+                    let value = _mm512_add_epi32(_mm512_mullo_epi32(a[i], low), high);
+                    m[i] = _mm512_min_epu32(m[i], value);
+                }
+            }
+            for (i, m) in m.into_iter().enumerate() {
+                // SAFETY: as for the loads.
+                unsafe { _mm512_storeu_si512(least.as_mut_ptr().add(16 * i).cast(), m) };
+            }
+        }
+    }
+
+    /// 32 positions in four registers.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn fold_avx2(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
+        let (least, _) = least.as_chunks_mut::<{ LANES / 2 }>();
+        let (multipliers, _) = multipliers.as_chunks::<{ LANES / 2 }>();
+        for (least, multipliers) in least.iter_mut().zip(multipliers) {
+            // SAFETY: each load lies within an array of 32 numbers, and needs no alignment.
+            let load = |from: &[u32; LANES / 2]| unsafe {
+                let at = |i: usize| _mm256_loadu_si256(from.as_ptr().add(8 * i).cast());
+                [at(0), at(1), at(2), at(3)]
+            };
+            let a = load(multipliers);
+            let mut m = load(least);
+            for &feature in features {
+                let low = _mm256_set1_epi32(feature as i32);
+                let high = _mm256_set1_epi32((feature >> 32) as i32);
+                for i in 0..4 {
+                    let value = _mm256_add_epi32(_mm256_mullo_epi32(a[i], low), high);
+                    m[i] = _mm256_min_epu32(m[i], value);
+                }
+            }
+            for (i, m) in m.into_iter().enumerate() {
+                // SAFETY: as for the loads.
+                unsafe { _mm256_storeu_si256(least.as_mut_ptr().add(8 * i).cast(), m) };
+            }
+        }
+    }
+
+    /// [`matches_portable`], of which the compiler makes vector instructions.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn matches_avx2(a: &[u32], b: &[u32]) -> usize {
+        matches_portable(a, b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn all_kernels_give_the_same(
+            chunks in 1_usize..9,
+            multipliers in prop::collection::vec(any::<u32>(), 8 * LANES..=8 * LANES),
+            features in prop::collection::vec(any::<u64>(), 0..70),
+        ) {
+            let multipliers = &multipliers[..(chunks * LANES).min(8 * LANES)];
+            let mut expected = vec![u32::MAX; multipliers.len()];
+            fold_portable(&mut expected, multipliers, &features);
+            let mut got = vec![u32::MAX; multipliers.len()];
+            fold(&mut got, multipliers, &features);
+            prop_assert_eq!(&got, &expected);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                got.fill(u32::MAX);
+                // SAFETY: the feature it needs was just seen.
+                unsafe { x86::fold_avx2(&mut got, multipliers, &features) };
+                prop_assert_eq!(&got, &expected);
+            }
+        }
+    }
+}

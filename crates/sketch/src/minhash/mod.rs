@@ -1,0 +1,133 @@
+//! MinHash: signatures whose share of equal positions estimates the Jaccard similarity of two sets.
+//!
+//! Position i of a signature is the least value of the i-th hash function over all features of a
+//! set (Broder, "On the resemblance and containment of documents", SEQUENCES 1997). Two sets agree
+//! in a position with the probability |A ∩ B| / |A ∪ B|.
+//!
+//! | step | module |
+//! |---|---|
+//! | the hash functions | [`family`] |
+//! | signatures as the Python package datasketch makes them | [`datasketch`] |
+//! | either of them, over the bytes of features | [`functions`] |
+//! | least values of many features at once | `kernel` |
+//! | from a text | `text` |
+//! | a few hashes of many positions | [`supershingles`] |
+//!
+//! Signatures are stored, so like fingerprints they never change for equal input.
+
+use crate::options::Choice;
+
+pub mod datasketch;
+pub mod family;
+pub mod functions;
+mod kernel;
+pub mod supershingles;
+mod text;
+
+pub use family::{Family, Minima};
+pub use functions::{Functions, Making, SeedOutOfRange};
+pub use text::minhash_text;
+
+/// The fewest positions of a signature.
+pub const MIN_HASHES: usize = 16;
+/// The most positions of a signature.
+pub const MAX_HASHES: usize = 1024;
+
+/// How signatures are made; those of different schemes have nothing in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// That of this crate ([`family`]) over XXH3 hashes of features.
+    Neardup1,
+    /// That of datasketch before its version 2.0.0, called "legacy" since.
+    Datasketch1,
+    /// That of datasketch since its version 2.0.0, called "affine32".
+    Datasketch2,
+}
+
+impl Scheme {
+    /// All schemes.
+    pub const ALL: [Self; 3] = [Self::Neardup1, Self::Datasketch1, Self::Datasketch2];
+
+    /// The number that stands for the scheme wherever signatures are stored.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Neardup1 => 1,
+            Self::Datasketch1 => 2,
+            Self::Datasketch2 => 3,
+        }
+    }
+
+    /// The scheme of a code; `None` if there is none.
+    #[must_use]
+    pub fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|scheme| scheme.code() == code)
+    }
+}
+
+impl Choice for Scheme {
+    const PARAMETER: &str = "scheme";
+    const NAMES: &[(&str, Self)] = &[
+        ("neardup1", Self::Neardup1),
+        ("datasketch1", Self::Datasketch1),
+        ("datasketch2", Self::Datasketch2),
+    ];
+}
+
+/// The number of positions in which two signatures of one length agree.
+#[must_use]
+pub fn matches(a: &[u32], b: &[u32]) -> usize {
+    kernel::matches(a, b)
+}
+
+/// The signature of the union of two sets, into the first one's signature.
+pub fn merge(into: &mut [u32], other: &[u32]) {
+    for (least, &other) in into.iter_mut().zip(other) {
+        *least = other.min(*least);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn codes_and_names_are_those_of_stored_signatures() {
+        let all = Scheme::ALL.map(|scheme| (scheme.code(), scheme.name()));
+        assert_eq!(
+            all,
+            [(1, "neardup1"), (2, "datasketch1"), (3, "datasketch2")]
+        );
+        assert!(
+            Scheme::ALL
+                .iter()
+                .all(|&scheme| Scheme::of_code(scheme.code()) == Some(scheme))
+        );
+        assert_eq!(Scheme::of_code(0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn matches_are_counted(a in prop::collection::vec(0_u32..4, 0..300), by in any::<prop::sample::Index>()) {
+            let mut b = a.clone();
+            if !b.is_empty() {
+                b.rotate_left(by.index(a.len()));
+            }
+            let expected = a.iter().zip(&b).filter(|(a, b)| a == b).count();
+            prop_assert_eq!(matches(&a, &b), expected);
+            prop_assert_eq!(matches(&a, &a), a.len());
+        }
+
+        #[test]
+        fn a_union_has_the_least_of_both(
+            a in prop::collection::vec(any::<u64>(), 1..50),
+            b in prop::collection::vec(any::<u64>(), 1..50),
+        ) {
+            let family = Family::new(100, 7);
+            let mut merged = family.signature(&a).unwrap();
+            merge(&mut merged, &family.signature(&b).unwrap());
+            prop_assert_eq!(Some(merged), family.signature(&[a, b].concat()));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The longest sentences of a text, as a key for equality.
+//!
+//! A text and a copy that differs in what frames it (a title, a date, links, a short paragraph more or
+//! less) share their longest sentences, so a hash of these finds such copies by an ordinary index, and
+//! nothing else: one word changed in one of the sentences gives another hash.
+//!
+//! Sentences are those of [UAX 29], of the text in NFKC; its terminators are those of all scripts, so
+//! that `。`, `！` and `？` end a sentence as well as a full stop before a capital. Besides, a line ends a
+//! sentence, and so do 32 characters in a row that are neither letters nor digits. A sentence is
+//! compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do not count; its
+//! length is their number of characters.
+//!
+//! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::hash::feature_hash;
+use crate::normalize::class::Class;
+use crate::normalize::{normalized, piece_len};
+
+/// Most sentences that are hashed.
+pub const MAX_SENTENCES: usize = 1000;
+
+/// Characters in a row, other than letters and digits, that end a sentence. Where a sentence may end,
+/// each of them is a start to look for what follows, so this bounds the work for a character.
+const MAX_GAP: usize = 16;
+
+/// Bytes in which the ends of sentences are looked for at once. A sentence without an end in that many
+/// is cut.
+const WINDOW: usize = 1 << 16;
+
+/// A sentence: its number of characters, and its words. Longer ones are greater; of equal length,
+/// those that come first in the order of their bytes.
+type Sentence = (usize, Reverse<String>);
+
+/// Hash of the `number` longest sentences of a text, different ones, whatever their order; of all if
+/// there are fewer. `None` if the text has no word.
+///
+/// It is XXH3 (64 bits) of the sentences, the longest first, each with a line break behind it, their
+/// words parted by spaces. `check` is called every few 10 kB. Time is linear in the length of the text,
+/// and memory is that of the sentences that are hashed.
+pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()) -> Option<u64> {
+    let mut longest: BTreeSet<Sentence> = BTreeSet::new();
+    each_sentence(text, check, |sentence| {
+        if longest.len() == number
+            && (longest.first()).is_some_and(|(shortest, _)| most_characters(sentence) < *shortest)
+        {
+            return;
+        }
+        let words = words(sentence);
+        if words.is_empty() {
+            return;
+        }
+        longest.insert((words.chars().filter(|&c| c != ' ').count(), Reverse(words)));
+        if longest.len() > number {
+            longest.pop_first();
+        }
+    });
+    if longest.is_empty() {
+        return None;
+    }
+    let mut all = String::new();
+    for (_, Reverse(sentence)) in longest.iter().rev() {
+        all.push_str(sentence);
+        all.push('\n');
+    }
+    Some(feature_hash(all.as_bytes()))
+}
+
+/// Hands over each sentence, in NFKC.
+fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)) {
+    let mut rest = text;
+    let mut normal = String::new();
+    let mut open = Open::default();
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(piece_len(rest));
+        rest = after;
+        normal.clear();
+        normal.extend(piece.nfkc());
+        for c in normal.chars() {
+            open.push(c, &mut each);
+        }
+        check();
+    }
+    open.end(&mut each);
+}
+
+/// The text since the last certain end of a sentence.
+#[derive(Default)]
+struct Open {
+    text: String,
+    /// Characters since the last letter or digit.
+    gap: usize,
+}
+
+impl Open {
+    fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
+        if is_letter_or_digit(c) {
+            self.gap = 0;
+        } else {
+            self.gap += 1;
+            if self.gap >= MAX_GAP {
+                if self.gap == MAX_GAP {
+                    self.end(each);
+                }
+                return;
+            }
+        }
+        self.text.push(c);
+        if self.text.len() >= WINDOW {
+            self.end_but_last(each);
+        }
+    }
+
+    /// Hands over all sentences.
+    fn end(&mut self, each: &mut impl FnMut(&str)) {
+        self.text.split_sentence_bounds().for_each(&mut *each);
+        self.text.clear();
+    }
+
+    /// Hands over all sentences but the last, which may go on, unless it is the only one.
+    fn end_but_last(&mut self, each: &mut impl FnMut(&str)) {
+        let mut last = None;
+        for sentence in self.text.split_sentence_bounds() {
+            if let Some(sentence) = last.replace(sentence) {
+                each(sentence);
+            }
+        }
+        let kept = last.map_or(0, str::len);
+        if kept == self.text.len() {
+            self.end(each);
+        } else {
+            self.text.drain(..self.text.len() - kept);
+        }
+    }
+}
+
+/// The words of a sentence, parted by spaces.
+fn words(sentence: &str) -> String {
+    let normal = normalized(sentence);
+    let mut words = String::with_capacity(normal.len());
+    for word in normal.unicode_words() {
+        if word.starts_with([' ', '\u{1680}']) {
+            continue;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    words
+}
+
+/// At least as many as the characters of the words of a sentence, and soon known: case folding makes
+/// at most three characters of one.
+fn most_characters(sentence: &str) -> usize {
+    let characters = |c| match Class::of(c) {
+        Class::AsciiBreak | Class::Separator => 0,
+        Class::Other => 3,
+        _ => 1,
+    };
+    sentence.chars().map(characters).sum()
+}
+
+/// Whether a character makes what it stands in a word: Alphabetic, or of general category N.
+fn is_letter_or_digit(c: char) -> bool {
+    match Class::of(c) {
+        Class::AsciiWord => c.is_ascii_alphanumeric(),
+        Class::Letter | Class::OtherLetter | Class::Solo => true,
+        Class::AsciiBreak | Class::Separator | Class::Mid => false,
+        Class::Other => c.encode_utf8(&mut [0; 4]).unicode_words().next().is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sentences(text: &str) -> Vec<String> {
+        let mut sentences = Vec::new();
+        each_sentence(text, &mut || (), |sentence| sentences.push(words(sentence)));
+        sentences.retain(|words| !words.is_empty());
+        sentences
+    }
+
+    fn hash(text: &str, number: usize) -> Option<u64> {
+        longest_sentences_hash(text, number, &mut || ())
+    }
+
+    #[test]
+    fn sentences_of_several_scripts() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("... !? \n", vec![]),
+            (
+                "One two. Three! Four? \"Five.\" Six",
+                vec!["one two", "three", "four", "five", "six"],
+            ),
+            (
+                "It is 3.14, e.g. pi. Mr. Smith knows.",
+                vec!["it is 3.14 e.g pi", "mr", "smith knows"],
+            ),
+            (
+                "First line\nsecond line\r\nthird",
+                vec!["first line", "second line", "third"],
+            ),
+            (
+                "你好，世界。再见！真的？是的……好",
+                vec!["你 好 世 界", "再 见", "真 的", "是 的", "好"],
+            ),
+            (
+                "「行こう。」彼は言った。ﾊﾟﾝ",
+                vec!["行 こ う", "彼 は 言 っ た", "パン"],
+            ),
+            (
+                "यह एक वाक्य है। यह दूसरा है।",
+                vec!["यह एक वाक्य है", "यह दूसरा है"],
+            ),
+            ("هل هذا سؤال؟ نعم.", vec!["هل هذا سؤال", "نعم"]),
+            (
+                "Title ---------------- Text of it.",
+                vec!["title", "text of it"],
+            ),
+            ("a ------------- b", vec!["a b"]),
+        ] {
+            let expected: Vec<String> = expected.into_iter().map(normalized).collect();
+            assert_eq!(sentences(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_count() {
+        let of = |lines: &[&str]| Some(feature_hash((lines.join("\n") + "\n").as_bytes()));
+        let text = "A short one. This is the longest sentence. Middling, this one? One of eight. Two of four.";
+        assert_eq!(hash(text, 1), of(&["this is the longest sentence"]));
+        assert_eq!(
+            hash(text, 3),
+            of(&[
+                "this is the longest sentence",
+                "middling this one",
+                "one of eight"
+            ])
+        );
+        // Of equal length: the first in the order of bytes.
+        assert_eq!(hash("Bb cc. Bb aa. Bb bb.", 2), of(&["bb aa", "bb bb"]));
+        // The same sentence again is no other sentence.
+        assert_eq!(hash("Bb cc. Bb CC! Aa", 2), of(&["bb cc", "aa"]));
+        assert_eq!(hash("...", 3), None);
+        // What frames a text, and how it is written, does not matter.
+        let copy = "News!\n TWO OF FOUR.\nThis is the longest sentence! MIDDLING this one ? (One of eight.) End";
+        assert_eq!(hash(copy, 3), hash(text, 3));
+        assert_ne!(hash(&copy.replace("longest", "largest"), 3), hash(text, 3));
+    }
+
+    /// As with fingerprints, a change of these would make stored keys worthless.
+    #[test]
+    fn keys_never_change() {
+        for (text, expected) in [
+            (
+                "The quick brown fox jumps over the lazy dog. It sleeps! Why? Straße 12.",
+                0x497c_d04e_ebba_8ba9,
+            ),
+            (
+                "图书馆昨天宣布，新的阅览室将开放。读者很多！停车位不足？是的。",
+                0x9ad4_f25d_9a1b_d04e,
+            ),
+            ("これは文です。もう一つ。はい！", 0x1d17_362e_2965_b5fc),
+            (
+                "Первое предложение. Второе, подлиннее! Третье?",
+                0xffe6_d06e_3c87_a7f8,
+            ),
+            ("이것은 문장입니다. 둘째 문장. 셋", 0x6ee6_e492_9880_d638),
+            (
+                "one line\nanother line without an end\n\n1. item",
+                0x8043_539a_5675_9411,
+            ),
+        ] {
+            assert_eq!(
+                hash(text, 3),
+                Some(expected),
+                "{text:?}: {:#x}",
+                hash(text, 3).unwrap()
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn is_what_it_says(text in crate::text::tests::any_text(), number in 1_usize..6) {
+            let mut all = sentences(&text);
+            all.sort_by_key(|s| (Reverse(s.chars().filter(|&c| c != ' ').count()), s.clone()));
+            all.dedup();
+            all.truncate(number);
+            let joined: String = all.iter().map(|s| s.clone() + "\n").collect();
+            let expected = (!all.is_empty()).then(|| feature_hash(joined.as_bytes()));
+            prop_assert_eq!(hash(&text, number), expected);
+        }
+
+        /// Without gaps, sentences are those of the whole text by UAX 29.
+        #[test]
+        fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
+            let normal: String = text.nfkc().collect();
+            let mut expected = Vec::new();
+            expected.extend(normal.split_sentence_bounds().map(words));
+            expected.retain(|words: &String| !words.is_empty());
+            prop_assert_eq!(sentences(&text), expected);
+        }
+    }
+
+    /// What makes a search for the next letter long: linear, as the end of this test shows.
+    #[test]
+    fn hostile_texts_are_read_in_windows() {
+        for unit in [
+            "(",
+            ".(",
+            ". ",
+            "1",
+            ". (1",
+            "\u{301}",
+            "a.\u{AD}",
+            "a",
+            "é ",
+            "中",
+            "。",
+            "ໆ",
+            "a. b",
+            "A. ",
+            "\n",
+            "...............1",
+        ] {
+            let text = unit.repeat(1_000_000 / unit.len()) + "x";
+            let mut checks = 0;
+            let mut longest = 0;
+            each_sentence(&text, &mut || checks += 1, |sentence| {
+                longest = longest.max(sentence.len())
+            });
+            assert!(
+                checks >= 1 && longest <= 6 * WINDOW,
+                "{unit:?}: {checks}, {longest}"
+            );
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Features of consecutive characters.
+//!
+//! The characters are those of the text's normal form; white space, however much, counts as one space
+//! between others and as nothing at the ends (Leskovec, Rajaraman, Ullman, "Mining of Massive
+//! Datasets", section 3.2.2). A feature is the characters one after the other, nothing between them.
+
+use super::spaces::is_space;
+use crate::hash::windows::PAD;
+use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
+use crate::shingle::FeatureSink;
+
+/// Finds features of characters; reusable.
+#[derive(Default)]
+pub(crate) struct Chars {
+    window: Window,
+    /// A piece of the text in its normal form.
+    normal: String,
+}
+
+/// Characters of which the features are still to be found.
+#[derive(Default)]
+struct Window {
+    /// The characters, and room to write into.
+    bytes: Vec<u8>,
+    /// Where each begins, and where the last ends; and room.
+    starts: Vec<u32>,
+    /// Number of characters.
+    chars: usize,
+    /// Their length.
+    len: usize,
+    /// Whether the last is a space, or there is none yet, so that another space is not one more.
+    after_space: bool,
+}
+
+impl Chars {
+    /// Feeds the features of `width` characters of `text` to `sink`; one of fewer characters is a
+    /// single feature. Calls `check` every few 100 kB.
+    pub fn features(
+        &mut self,
+        text: &str,
+        width: usize,
+        sink: &mut impl FeatureSink,
+        check: &mut dyn FnMut(),
+    ) {
+        let Self { window, normal } = self;
+        window.begin();
+        let mut any = false;
+        each_piece_to_fold(text, normal, check, |piece| {
+            match piece {
+                Piece::Ascii(ascii) => window.push(ascii),
+                Piece::Other(other) => window.push(other),
+            }
+            any |= window.hand_on(width, sink);
+        });
+        let chars = window.finished();
+        if !any && chars > 0 {
+            window.hand_on(chars, sink);
+        }
+    }
+}
+
+/// Bytes of the buffer that are kept from one text to the next.
+const KEPT_BYTES: usize = 1 << 16;
+
+/// ASCII characters that are taken at once.
+const BLOCK: usize = 32;
+
+#[inline(always)]
+const fn is_ascii_space(byte: u8) -> bool {
+    (byte == b' ') | (byte.wrapping_sub(b'\t') < 5)
+}
+
+/// An ASCII character in lower case, white space as a space.
+#[inline(always)]
+const fn plain(byte: u8) -> u8 {
+    if is_ascii_space(byte) {
+        b' '
+    } else {
+        byte.to_ascii_lowercase()
+    }
+}
+
+impl Window {
+    fn begin(&mut self) {
+        self.bytes.truncate(KEPT_BYTES);
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.starts.truncate(KEPT_BYTES);
+        self.starts.shrink_to(KEPT_BYTES);
+        (self.chars, self.len, self.after_space) = (0, 0, true);
+    }
+
+    /// Adds a piece of normalised text, of which ASCII may be in upper case.
+    fn push(&mut self, piece: &str) {
+        // A character takes at least a byte; one start more than characters.
+        let room = self.len + piece.len() + PAD;
+        if self.bytes.len() < room {
+            self.bytes.resize(room, 0);
+        }
+        let room = self.chars + piece.len() + 1;
+        if self.starts.len() < room {
+            self.starts.resize(room, 0);
+        }
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (ascii, other) = rest.split_at(leading_ascii(rest.as_bytes()));
+            self.push_ascii(ascii.as_bytes());
+            let ascii = other.bytes().position(|byte| byte.is_ascii());
+            let (other, ascii) = other.split_at(ascii.unwrap_or(other.len()));
+            self.push_other(other);
+            rest = ascii;
+        }
+        self.starts[self.chars] = self.len as u32;
+    }
+
+    fn push_ascii(&mut self, ascii: &[u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if ascii.len() >= BLOCK && std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 is there, as just seen.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.push_ascii_avx2(ascii);
+            }
+            return;
+        }
+        self.push_ascii_portable(ascii);
+    }
+
+    /// The same code, compiled for vectors of 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn push_ascii_avx2(&mut self, ascii: &[u8]) {
+        self.push_ascii_portable(ascii);
+    }
+
+    #[inline(always)]
+    fn push_ascii_portable(&mut self, ascii: &[u8]) {
+        let (blocks, rest) = ascii.as_chunks::<BLOCK>();
+        for block in blocks {
+            self.push_block(block);
+        }
+        self.push_bytes(rest);
+    }
+
+    /// A block in which, as in most, no white space follows white space, at once; others byte by byte.
+    #[inline(always)]
+    fn push_block(&mut self, block: &[u8; BLOCK]) {
+        let spaces = block.map(|byte| u8::from(is_ascii_space(byte)));
+        let mut doubled = spaces[0] & u8::from(self.after_space);
+        for (this, next) in spaces.iter().zip(&spaces[1..]) {
+            doubled |= this & next;
+        }
+        if doubled != 0 {
+            return self.push_bytes(block);
+        }
+        let out = &mut self.bytes[self.len..][..BLOCK];
+        for (out, &byte) in out.iter_mut().zip(block) {
+            *out = plain(byte);
+        }
+        let starts = &mut self.starts[self.chars..][..BLOCK];
+        for (n, start) in starts.iter_mut().enumerate() {
+            *start = self.len as u32 + n as u32;
+        }
+        self.len += BLOCK;
+        self.chars += BLOCK;
+        self.after_space = spaces[BLOCK - 1] != 0;
+    }
+
+    fn push_bytes(&mut self, ascii: &[u8]) {
+        for &byte in ascii {
+            let space = is_ascii_space(byte);
+            // Written in any case; what is one space too many is written over.
+            self.bytes[self.len] = plain(byte);
+            self.starts[self.chars] = self.len as u32;
+            let counts = usize::from(!(space & self.after_space));
+            self.len += counts;
+            self.chars += counts;
+            self.after_space = space;
+        }
+    }
+
+    fn push_other(&mut self, other: &str) {
+        let mut rest = other;
+        while let Some(c) = rest.chars().next() {
+            let (char, after) = rest.split_at(c.len_utf8());
+            rest = after;
+            if is_space(c) {
+                self.push_ascii(b" ");
+                continue;
+            }
+            self.starts[self.chars] = self.len as u32;
+            self.bytes[self.len..][..char.len()].copy_from_slice(char.as_bytes());
+            self.len += char.len();
+            self.chars += 1;
+            self.after_space = false;
+        }
+    }
+
+    /// Drops a space at the end and returns the number of characters.
+    fn finished(&mut self) -> usize {
+        if self.chars > 0 && self.after_space {
+            self.chars -= 1;
+            self.len -= 1;
+            self.after_space = false;
+        }
+        self.chars
+    }
+
+    /// Hands on all features of so many characters, but for those that end with a space: the text may
+    /// end there. Keeps the characters that the next ones begin with. Returns whether there were any.
+    fn hand_on(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
+        let ready = self.chars - usize::from(self.chars > 0 && self.after_space);
+        let Some(more) = ready.checked_sub(width) else {
+            return false;
+        };
+        let starts = &self.starts[..=ready];
+        sink.add_windows(&self.bytes, starts, width);
+        let from = starts[more + 1];
+        self.bytes.copy_within(from as usize..self.len, 0);
+        self.len -= from as usize;
+        self.starts.copy_within(more + 1..=self.chars, 0);
+        self.chars -= more + 1;
+        for start in &mut self.starts[..=self.chars] {
+            *start -= from;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct All(Vec<String>);
+
+    impl FeatureSink for All {
+        fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
+            let text = |feature: &[u8]| str::from_utf8(feature).unwrap().to_owned();
+            self.0.extend(features.map(text));
+        }
+    }
+
+    fn found(chars: &mut Chars, text: &str, width: usize) -> Vec<String> {
+        let mut all = All(Vec::new());
+        chars.features(text, width, &mut all, &mut || ());
+        all.0
+    }
+
+    /// By the definition above, straight on.
+    fn defined(text: &str, width: usize) -> Vec<String> {
+        let normal = crate::normalize::normalized(text);
+        let words: Vec<&str> = normal.split(is_space).filter(|w| !w.is_empty()).collect();
+        let chars: Vec<char> = words.join(" ").chars().collect();
+        let string = |chars: &[char]| chars.iter().collect();
+        match chars.len() {
+            0 => Vec::new(),
+            len if len < width => vec![string(&chars)],
+            _ => chars.windows(width).map(string).collect(),
+        }
+    }
+
+    #[test]
+    fn published_bigrams() {
+        let mut all = found(&mut Chars::default(), "the cat sat on the mat", 2);
+        assert_eq!(all.len(), 21);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 15);
+    }
+
+    #[test]
+    fn white_space_is_one_space() {
+        let mut chars = Chars::default();
+        for text in ["A b", "  a \t\n\u{3000} B\u{2028}\r\n", "a\u{A0}\u{AD}b "] {
+            assert_eq!(found(&mut chars, text, 1), ["a", " ", "b"], "{text:?}");
+            assert_eq!(found(&mut chars, text, 9), ["a b"], "{text:?}");
+        }
+        assert_eq!(found(&mut chars, " \n\u{3000}", 1), [""; 0]);
+        assert_eq!(found(&mut chars, "", 3), [""; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn ways_agree(ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}", before in "[a ]{0,3}") {
+            let pushed = |how: fn(&mut Window, &[u8])| {
+                let mut window = Window {
+                    bytes: vec![0; 1000],
+                    starts: vec![0; 1000],
+                    after_space: true,
+                    ..Window::default()
+                };
+                window.push_bytes(before.as_bytes());
+                how(&mut window, ascii.as_bytes());
+                window.bytes.truncate(window.len);
+                window.starts.truncate(window.chars);
+                (window.bytes, window.starts, window.after_space)
+            };
+            let plain = pushed(Window::push_bytes);
+            prop_assert_eq!(&pushed(Window::push_ascii), &plain);
+            prop_assert_eq!(&pushed(|window, ascii| window.push_ascii_portable(ascii)), &plain);
+        }
+
+        #[test]
+        fn equals_the_definition(
+            texts in prop::collection::vec(crate::text::tests::any_text(), 1..4),
+            width in 1_usize..8,
+            repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..3000],
+        ) {
+            let mut chars = Chars::default();
+            for text in texts {
+                let text = if text.len() * repeat < 100_000 { text.repeat(repeat) } else { text };
+                prop_assert_eq!(found(&mut chars, &text, width), defined(&text, width));
+            }
+        }
+    }
+}

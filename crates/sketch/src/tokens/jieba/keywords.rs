@@ -1,0 +1,168 @@
+//! The words that tell most about a text: those of the largest TF-IDF.
+//!
+//! As jieba's `extract_tags`: words of at least two characters that are no stop words, weighted by
+//! their frequency in the text times their inverse document frequency ([`super::idf`]). All of it is
+//! integer arithmetic. Of words of equal weight, those of the smaller hash come first.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::idf::{IDF_BITS, idf};
+use super::{Dictionary, TokenizeMode, tokenize};
+use crate::counts::{Counted, FeatureCounts};
+use crate::hash::feature_hash;
+use crate::shingle::FeatureSink;
+
+/// Words that are no keywords: those of jieba, all English, in the order of their bytes.
+const STOP_WORDS: [&str; 31] = [
+    "all", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "has", "have", "if",
+    "in", "is", "it", "not", "of", "on", "one", "or", "that", "the", "then", "this", "to", "we",
+    "which", "with", "you",
+];
+
+/// Characters of the shortest keyword.
+const MIN_CHARS: usize = 2;
+
+/// Keywords of a text of so many bytes, unless their number is given: one for 120 bytes (of
+/// Chinese, 40 characters), from 5 to 200.
+pub(crate) fn default_number(bytes: usize) -> usize {
+    (bytes / 120).clamp(5, 200)
+}
+
+/// A keyword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Keyword {
+    /// What `weigh` makes of the number of occurrences, times the inverse document frequency.
+    pub weight: u64,
+    /// Its [`feature_hash`], reversed so that the smaller one is the greater keyword.
+    hash: Reverse<u64>,
+    /// Number of occurrences.
+    pub count: u64,
+}
+
+impl Keyword {
+    /// Its [`feature_hash`].
+    pub fn hash(&self) -> u64 {
+        self.hash.0
+    }
+}
+
+fn is_keyword(word: &str) -> bool {
+    word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
+}
+
+/// What a word of this [`feature_hash`] weighs as a keyword, given what its number of occurrences does.
+pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
+    ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
+}
+
+/// The `number` keywords of a text, the heaviest first. `weigh` says what a number of occurrences
+/// weighs.
+///
+/// Memory is that of [`FeatureCounts`]; calls `check` every few 10 kB.
+pub(crate) fn keywords(
+    dictionary: &Dictionary,
+    text: &str,
+    number: usize,
+    weigh: fn(u64) -> u64,
+    check: &mut dyn FnMut(),
+) -> Vec<Keyword> {
+    let mut counts = FeatureCounts::<1>::default();
+    counts.reset(text.len() / 8);
+    let mut buffer = String::new();
+    let each = &mut |word: &str| {
+        if is_keyword(word) {
+            counts.add_all(std::iter::once(word.as_bytes()));
+        }
+    };
+    tokenize(
+        dictionary,
+        TokenizeMode::Default,
+        text,
+        &mut buffer,
+        each,
+        check,
+    );
+    let mut heaviest = BinaryHeap::new();
+    let consider = |counted: &[Counted<1>]| {
+        for &Counted {
+            hash: [hash],
+            count,
+        } in counted
+        {
+            let weight = keyword_weight(hash, weigh(count));
+            let keyword = Keyword {
+                weight,
+                hash: Reverse(hash),
+                count,
+            };
+            if heaviest.len() < number {
+                heaviest.push(Reverse(keyword));
+            } else if let Some(mut lightest) = heaviest.peek_mut()
+                && keyword > lightest.0
+            {
+                *lightest = Reverse(keyword);
+            }
+        }
+    };
+    counts.drain(consider, check);
+    heaviest
+        .into_sorted_vec()
+        .into_iter()
+        .map(|keyword| keyword.0)
+        .collect()
+}
+
+/// The same with the words themselves, in the order in which they are first seen in the text. Reads
+/// the text a second time, up to the last word to be found.
+pub(crate) fn keyword_words(
+    dictionary: &Dictionary,
+    text: &str,
+    number: usize,
+    weigh: fn(u64) -> u64,
+    check: &mut dyn FnMut(),
+) -> Vec<(String, Keyword)> {
+    let found = keywords(dictionary, text, number, weigh, check);
+    let mut wanted: HashMap<u64, Keyword> = found.into_iter().map(|k| (k.hash(), k)).collect();
+    let mut words = Vec::with_capacity(wanted.len());
+    let mut buffer = String::new();
+    let each = &mut |word: &str| {
+        if !wanted.is_empty()
+            && is_keyword(word)
+            && let Some(keyword) = wanted.remove(&feature_hash(word.as_bytes()))
+        {
+            words.push((word.to_owned(), keyword));
+        }
+    };
+    tokenize(
+        dictionary,
+        TokenizeMode::Default,
+        text,
+        &mut buffer,
+        each,
+        check,
+    );
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_words_are_found() {
+        assert!(STOP_WORDS.is_sorted());
+        for word in ["the", "all", "you", "好", "x", ""] {
+            assert!(!is_keyword(word), "{word}");
+        }
+        assert!(is_keyword("他们") && is_keyword("ok"));
+    }
+
+    #[test]
+    fn number_of_keywords() {
+        assert_eq!(
+            [0, 600, 719, 720, 7800, 24_000, 1 << 30].map(default_number),
+            [5, 5, 5, 6, 65, 200, 200]
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! Words that users add to the dictionary.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{is_han, is_jieba};
+use crate::normalize::normalized;
+
+/// Most characters of a word. Each character of a text is tried as the start of every word, so this
+/// bounds the work for it.
+pub const MAX_WORD_CHARS: usize = 32;
+/// Largest frequency. The most frequent word of the dictionary has some 300,000.
+pub const MAX_FREQUENCY: u32 = 100_000_000;
+/// Longest list, in bytes.
+pub const MAX_LIST: usize = 4 << 20;
+
+/// Words with the frequencies given for them, in their normal form ([`crate::normalize`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserWords {
+    words: BTreeMap<String, Option<u32>>,
+}
+
+impl UserWords {
+    /// Reads a list: words parted by commas, each with its frequency behind it if that is given. Of
+    /// two mentions of a word the last counts.
+    ///
+    /// # Errors
+    ///
+    /// If an entry is no word that jieba could find, or its frequency is out of range.
+    pub fn parse(list: &str) -> Result<Self, UserWordError> {
+        if list.len() > MAX_LIST {
+            return Err(UserWordError::TooLong);
+        }
+        let mut words = BTreeMap::new();
+        for entry in list
+            .split(',')
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty())
+        {
+            let wrong = |what| UserWordError::Entry {
+                entry: entry.to_owned(),
+                what,
+            };
+            let mut parts = entry.split_whitespace();
+            let word = normalized(parts.next().unwrap_or_default());
+            let frequency = match parts.next() {
+                None => None,
+                Some(number) => match number.parse() {
+                    Ok(frequency @ 1..=MAX_FREQUENCY) => Some(frequency),
+                    _ => return Err(wrong(EntryError::Frequency)),
+                },
+            };
+            if parts.next().is_some() {
+                return Err(wrong(EntryError::Parts));
+            }
+            if !word.chars().all(is_jieba) || !word.chars().any(is_han) {
+                return Err(wrong(EntryError::Characters));
+            }
+            if word.chars().count() > MAX_WORD_CHARS {
+                return Err(wrong(EntryError::Length));
+            }
+            words.insert(word, frequency);
+        }
+        Ok(Self { words })
+    }
+
+    /// The words, in the order of their bytes, with the frequencies that were given.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        self.words
+            .iter()
+            .map(|(word, frequency)| (word.as_str(), *frequency))
+    }
+}
+
+/// What is wrong with a list of words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserWordError {
+    /// It is longer than [`MAX_LIST`].
+    TooLong,
+    /// An entry is no word.
+    Entry {
+        /// The entry.
+        entry: String,
+        /// What is wrong with it.
+        what: EntryError,
+    },
+}
+
+/// What is wrong with an entry of a list of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryError {
+    /// The frequency is no number from 1 to [`MAX_FREQUENCY`].
+    Frequency,
+    /// There is more than a word and a frequency.
+    Parts,
+    /// The word has no Chinese character, or characters that jieba never takes into a word.
+    Characters,
+    /// The word has more than [`MAX_WORD_CHARS`] characters.
+    Length,
+}
+
+impl fmt::Display for EntryError {
+    /// A sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frequency => write!(f, "A frequency is a number from 1 to {MAX_FREQUENCY}."),
+            Self::Parts => write!(f, "An entry is a word, or a word and its frequency."),
+            Self::Characters => write!(
+                f,
+                "A word has a Chinese character, and besides those only ASCII letters, digits and + # & . _ % -."
+            ),
+            Self::Length => write!(f, "A word has at most {MAX_WORD_CHARS} characters."),
+        }
+    }
+}
+
+impl fmt::Display for UserWordError {
+    /// A sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(f, "The list has more than {MAX_LIST} bytes."),
+            Self::Entry { entry, what } => write!(f, "\"{entry}\": {what}"),
+        }
+    }
+}
+
+impl std::error::Error for UserWordError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        let words = UserWords::parse(" 云计算, Ｔ恤 7 ,,卡拉OK 100,云计算 3\n").unwrap();
+        let words: Vec<_> = words.iter().collect();
+        assert_eq!(
+            words,
+            [("t恤", Some(7)), ("云计算", Some(3)), ("卡拉ok", Some(100))]
+        );
+        assert_eq!(UserWords::parse(" , "), Ok(UserWords::default()));
+    }
+
+    #[test]
+    fn bad_entries_are_named() {
+        let what = |list: &str| match UserWords::parse(list) {
+            Err(UserWordError::Entry { entry, what }) => (entry, what),
+            other => panic!("{other:?}"),
+        };
+        let expect = |list: &str, entry: &str, expected| {
+            assert_eq!(what(list), (entry.to_owned(), expected))
+        };
+        expect("中国, 北京 0", "北京 0", EntryError::Frequency);
+        expect("北京 x", "北京 x", EntryError::Frequency);
+        expect("北京 100000001", "北京 100000001", EntryError::Frequency);
+        expect("北京 5 ns", "北京 5 ns", EntryError::Parts);
+        expect("word", "word", EntryError::Characters);
+        expect("中·国", "中·国", EntryError::Characters);
+        expect("カラ中", "カラ中", EntryError::Characters);
+        let long = "长".repeat(33);
+        expect(&long, &long, EntryError::Length);
+        assert!(UserWords::parse(&"长".repeat(32)).is_ok());
+        assert_eq!(
+            UserWords::parse(&" ".repeat(MAX_LIST + 1)),
+            Err(UserWordError::TooLong)
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Indexes on MinHash signatures: each row stands in one table for each band of its signature.
+pub mod build;
+pub mod options;
+pub mod search;
+
+use neardup_blocktree::bands::Bands;
+use neardup_blocktree::key::{Key, Position, Tid};
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::keys::Layout;
+use super::state::{Index, name};
+use crate::pg::compat;
+use crate::pg::errors::UserError;
+use crate::types::signature::Signature;
+
+/// What signatures that can be compared have in common, as a number for [`Bands::hash`].
+pub fn kind(signature: &Signature) -> u64 {
+    (signature.seed ^ u64::from(signature.scheme.code()) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Raises an error unless a signature is as long as those of an index.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn expect_length(relation: pg_sys::Relation, bands: &Bands, signature: &Signature) {
+    let hashes = signature.values.len();
+    if hashes != bands.hashes() {
+        // SAFETY: the caller's promise.
+        let name = unsafe { name(relation) };
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
+            format!("signature has another length than those of index {name}"),
+        )
+        .detail(format!(
+            "It has {hashes} hashes; the index is for {}.",
+            bands.hashes()
+        ))
+        .hint(format!(
+            "Make the index WITH (hashes = {hashes}), or the signature with hashes => {}.",
+            bands.hashes()
+        ))
+        .raise();
+    }
+}
+
+/// Raises an error if an index is one on signatures, for functions that know fingerprints only.
+///
+/// # Safety
+/// The relation is an open index of this access method.
+pub unsafe fn refuse(relation: pg_sys::Relation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if Layout::of(relation).signatures {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("index {} is not one on fingerprints", name(relation)),
+            )
+            .detail("This function does not work on indexes on MinHash signatures.")
+            .hint(
+                "Pairs of signatures come from a join: ON a.sig <%> b.sig <= 0.2 AND a.id < b.id.",
+            )
+            .raise();
+        }
+    }
+}
+
+/// Calls a function with a signature. What it takes to read it from TOAST is given back afterwards:
+/// whoever calls may do so for millions of rows before the server frees anything.
+///
+/// # Safety
+/// The datum is a signature.
+pub unsafe fn with_signature<T>(datum: pg_sys::Datum, each: impl FnOnce(&Signature) -> T) -> T {
+    // SAFETY: the caller's promise; the context is deleted when its memory is no longer used.
+    unsafe {
+        if pgrx::varlena::varatt_is_4b_u(datum.cast_mut_ptr()) {
+            return each(&Signature::from_datum(datum));
+        }
+        let context = compat::small_context(c"neardup signature");
+        let outer = pg_sys::MemoryContextSwitchTo(context);
+        let signature = Signature::from_datum(datum);
+        pg_sys::MemoryContextSwitchTo(outer);
+        let result = each(&signature);
+        pg_sys::MemoryContextDelete(context);
+        result
+    }
+}
+
+/// What all keys of a row have in common, and whether it has a signature.
+///
+/// # Safety
+/// The index is one on signatures; values and flags are one for each of its columns.
+pub unsafe fn row_key<const N: usize>(
+    index: &Index<N>,
+    values: *const pg_sys::Datum,
+    isnull: *const bool,
+) -> (Key<N>, bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let column = index.layout.scope_columns;
+        let scope = index.layout.row_scope(index.relation(), values, isnull);
+        let (Some(bands), false) = (&index.bands, *isnull.add(column)) else {
+            return (Bands::row(scope, &[0; 2]), false);
+        };
+        let sketch = with_signature(*values.add(column), |signature| {
+            expect_length(index.relation(), bands, signature);
+            bands.sketch(signature.values)
+        });
+        (Bands::row(scope, &sketch), true)
+    }
+}
+
+/// Adds a row to the index: to the table of each band, one after the other, as rows with a
+/// fingerprint are added.
+///
+/// # Safety
+/// As for [`row_key`].
+pub unsafe fn insert<const N: usize>(
+    mut index: Index<N>,
+    values: *const pg_sys::Datum,
+    isnull: *const bool,
+    tid: Tid,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let column = index.layout.scope_columns;
+        let scope = index.layout.row_scope(index.relation(), values, isnull);
+        let tree = index.tree();
+        let add = |table, key| index.sound(tree.insert(&Position { table, key, tid }));
+        match &index.bands {
+            Some(bands) if !*isnull.add(column) => {
+                with_signature(*values.add(column), |signature| {
+                    expect_length(index.relation(), bands, signature);
+                    let (kind, sketch) = (kind(signature), bands.sketch(signature.values));
+                    for band in 0..bands.count() {
+                        let key = bands.key(band, signature.values, kind, scope, &sketch);
+                        add(band as u16, key);
+                    }
+                });
+            }
+            _ => add(index.design.null_table(), Bands::row(scope, &[0; 2])),
+        }
+        let root = tree.root();
+        index.remember(root);
+    }
+}

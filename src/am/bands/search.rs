@@ -1,0 +1,189 @@
+//! Searching an index on signatures.
+//!
+//! Bands find all rows within what they guarantee. Beyond it, the sketches of all rows are looked
+//! at, which is exact as well; or the bands nevertheless, which is not, if both the query and the
+//! session allow it. Each row is checked again by the server: the index does not hold signatures.
+use std::rc::Rc;
+
+use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::scan::{AllRows, Row};
+use pgrx::pg_sys;
+
+use super::{expect_length, kind};
+use crate::am::keys;
+use crate::am::search::{Search, scope_hash};
+use crate::am::state::Index;
+use crate::am::validate;
+use crate::settings;
+use crate::types::signature::{Signature, SignatureBall, near_duplicate};
+
+/// What a scan key on the signature asks: at most so many mismatches with a centre.
+struct Condition<'a> {
+    center: Signature<'a>,
+    mismatches: usize,
+    approximate: bool,
+}
+
+/// How rows are found.
+enum Source<const N: usize> {
+    /// None, or no more.
+    Nothing,
+    /// All of them, or those whose sketches are near.
+    All(AllRows<N>, Option<BandQuery<N>>),
+    /// By bands.
+    Bands(BandScan<N>),
+}
+
+struct BandSearch<const N: usize> {
+    index: Index<N>,
+    bands: Rc<Bands>,
+    source: Source<N>,
+    rows: Vec<Row<N>>,
+}
+
+/// A search in an index on signatures, which is to be begun by [`Search::restart`].
+pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
+    let bands = index
+        .bands
+        .clone()
+        .expect("an index on signatures has bands");
+    Box::new(BandSearch {
+        index,
+        bands,
+        source: Source::Nothing,
+        rows: Vec::new(),
+    })
+}
+
+/// The condition that a key makes; `None` if nothing fulfils it.
+///
+/// # Safety
+/// The key is for an operator of an operator class for signatures.
+unsafe fn condition<'a>(key: &pg_sys::ScanKeyData) -> Option<Condition<'a>> {
+    // SAFETY: the operator of strategy 1 has a ball on its right side, the others a signature.
+    unsafe {
+        if key.sk_strategy == validate::WITHIN {
+            let ball = SignatureBall::from_datum(key.sk_argument);
+            return Some(Condition {
+                center: ball.center,
+                mismatches: usize::try_from(ball.mismatches).ok()?,
+                approximate: ball.approximate && settings::allow_approximate(),
+            });
+        }
+        let center = Signature::from_datum(key.sk_argument);
+        let mismatches = match key.sk_strategy {
+            validate::NEAR => near_duplicate(center.values.len()),
+            _ => 0,
+        };
+        Some(Condition {
+            center,
+            mismatches,
+            approximate: false,
+        })
+    }
+}
+
+impl<const N: usize> BandSearch<N> {
+    /// Sets out for what the keys ask; false if nothing fulfils them.
+    unsafe fn begin(&mut self, keys: &[pg_sys::ScanKeyData]) -> Option<()> {
+        let (layout, relation) = (self.index.layout, self.index.relation());
+        let mut narrowest: Option<Condition> = None;
+        let mut hashes = vec![None; layout.scope_columns];
+        for key in keys {
+            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
+                return None;
+            }
+            let column = key.sk_attno as usize - 1;
+            // SAFETY: the caller's promise.
+            unsafe {
+                if column < layout.scope_columns {
+                    hashes[column] = Some(scope_hash(relation, column, key));
+                    continue;
+                }
+                let condition = condition(key)?;
+                expect_length(relation, &self.bands, &condition.center);
+                if narrowest
+                    .as_ref()
+                    .is_none_or(|it| condition.mismatches < it.mismatches)
+                {
+                    narrowest = Some(condition);
+                }
+            }
+        }
+        let has_scope = layout.scope_columns > 0;
+        let scope = (has_scope && hashes.iter().all(Option::is_some))
+            .then(|| keys::scope(hashes.into_iter()));
+        let all = || AllRows::new(self.index.design.clone(), scope);
+        let Some(near) = narrowest else {
+            self.source = Source::All(all(), None);
+            return Some(());
+        };
+        let bands = &self.bands;
+        let query = BandQuery::new(
+            bands,
+            near.center.values,
+            kind(&near.center),
+            scope,
+            near.mismatches,
+        );
+        let by_bands = near.mismatches <= bands.guaranteed() || near.approximate;
+        if !by_bands || has_scope && scope.is_none() {
+            let only_signatures = all().without_nulls();
+            self.source = Source::All(only_signatures, Some(query));
+        } else if let Source::Bands(scan) = &mut self.source {
+            // The usual case of a nested loop, which begins anew for each outer row.
+            scan.restart(query);
+        } else {
+            // SAFETY: a setting of the server, in kB.
+            let memory = unsafe { pg_sys::work_mem } as usize * 1024;
+            self.source = Source::Bands(BandScan::new(bands.clone(), query, memory));
+        }
+        Some(())
+    }
+}
+
+impl<const N: usize> Search for BandSearch<N> {
+    unsafe fn restart(
+        &mut self,
+        keys: &[pg_sys::ScanKeyData],
+        _order_bys: &[pg_sys::ScanKeyData],
+        _index_only: bool,
+    ) -> bool {
+        // SAFETY: the caller's promise. What is read from TOAST is in the memory that the caller
+        // resets.
+        if unsafe { self.begin(keys) }.is_none() {
+            self.source = Source::Nothing;
+        }
+        // Without a condition each row fulfils them all.
+        !keys.is_empty()
+    }
+
+    fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
+        let index = &self.index;
+        let tree = index.tree();
+        let more = match &mut self.source {
+            Source::Nothing => false,
+            Source::Bands(scan) => index.sound(scan.step(&tree, tids)),
+            Source::All(scan, query) => {
+                self.rows.clear();
+                let more = index.sound(scan.step(&tree, &mut self.rows));
+                let admitted = |row: &&Row<N>| match (&*query, &row.fingerprint) {
+                    (Some(query), Some(key)) => query.admits(key),
+                    (query, _) => query.is_none(),
+                };
+                tids.extend(self.rows.iter().filter(admitted).map(|row| row.tid));
+                more
+            }
+        };
+        let root = tree.root();
+        self.index.remember(root);
+        more
+    }
+
+    fn value(&self, _row: usize) -> Option<pg_sys::Datum> {
+        None
+    }
+
+    fn end(&mut self) {}
+}

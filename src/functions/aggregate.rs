@@ -1,0 +1,105 @@
+//! The aggregates `simhash_agg(text, real)` and `simhash128_agg(text, real)`: fingerprints of
+//! features that stand in rows.
+use neardup_sketch::exact::{ExactSums, Words};
+use neardup_sketch::hash::FeatureHash;
+use pgrx::pg_sys::Datum;
+
+use super::features::bad_weight;
+use crate::pg::aggregate::GroupWords;
+use crate::pg::call::{Call, export};
+use crate::pg::{text, varlena};
+use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+
+impl Words for &mut GroupWords {
+    fn words(&self) -> &[u64] {
+        self.as_slice()
+    }
+    fn words_mut(&mut self) -> &mut [u64] {
+        self.as_mut_slice()
+    }
+    fn insert_zeroes(&mut self, at: usize, count: usize) {
+        (**self).insert_zeroes(at, count);
+    }
+}
+
+/// Takes in a row. One without a feature or without a weight is passed over, as by every aggregate of
+/// the server's own.
+fn add<const W: usize>(call: &mut Call) -> Datum
+where
+    [u64; W]: FeatureHash,
+{
+    let state = GroupWords::of_arg(call, 0);
+    if call.is_null(1) || call.is_null(2) {
+        return match state {
+            Some(state) => state.into_datum(),
+            None => call.return_null(),
+        };
+    }
+    let state = state.unwrap_or_else(|| GroupWords::new(call));
+    // SAFETY: declared to take text.
+    let feature = unsafe { text::utf8(call.arg(1)) };
+    let weight = f32::from_bits(call.arg(2).value() as u32);
+    let mut sums = ExactSums::<W, _>::new(&mut *state);
+    if let Err(error) = sums.add_feature(0, feature.as_bytes(), weight.into()) {
+        bad_weight("The weight of a feature", error).raise();
+    }
+    state.into_datum()
+}
+
+/// Merges what two processes have summed.
+fn merge<const W: usize>(call: &mut Call) -> Datum {
+    let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
+    let Some(theirs) = theirs else {
+        return match ours {
+            Some(ours) => ours.into_datum(),
+            None => call.return_null(),
+        };
+    };
+    // The other sums may lie in memory that does not live as long as the group.
+    let ours = ours.unwrap_or_else(|| GroupWords::new(call));
+    ExactSums::<W, _>::new(&mut *ours).merge(theirs.as_slice());
+    ours.into_datum()
+}
+
+/// Sums as bytes, for another process of the same server.
+fn save(call: &mut Call) -> Datum {
+    let Some(state) = GroupWords::of_arg(call, 0) else {
+        return call.return_null();
+    };
+    let words = state.as_slice().iter();
+    let bytes: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
+    varlena::build(&[&bytes])
+}
+
+/// What [`save`] has written.
+fn load(call: &mut Call) -> Datum {
+    // SAFETY: declared to take bytea.
+    let (words, _) = unsafe { varlena::bytes(call.arg(0)) }.as_chunks::<8>();
+    let state = GroupWords::new_for_now(call);
+    state.insert_zeroes(0, words.len());
+    for (place, word) in state.as_mut_slice().iter_mut().zip(words) {
+        *place = u64::from_ne_bytes(*word);
+    }
+    state.into_datum()
+}
+
+/// The fingerprint; NULL if there was no feature of a weight above zero.
+fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
+    let words =
+        GroupWords::of_arg(call, 0).and_then(|state| ExactSums::<W, _>::new(state).simhash());
+    match words {
+        Some(words) => T::from(words).into_datum(),
+        None => call.return_null(),
+    }
+}
+
+export! {
+    guarded "simhash_agg_add" => add::<1>;
+    guarded "simhash_agg_merge" => merge::<1>;
+    guarded "simhash_agg_save" => save;
+    guarded "simhash_agg_load" => load;
+    guarded "simhash_agg_finish" => finish::<1, Fingerprint64>;
+    guarded "simhash128_agg_add" => add::<2>;
+    guarded "simhash128_agg_merge" => merge::<2>;
+    guarded "simhash128_agg_finish" => finish::<2, Fingerprint128>;
+}

@@ -1,0 +1,191 @@
+//! What became of a text: `neardup_features`, `neardup_explain`, `jaccard_similarity`.
+use std::fmt::Write;
+
+use neardup_sketch::options::Choice;
+use neardup_sketch::weight::FRACTION_BITS;
+use neardup_sketch::{
+    Comparison, Feature, TextOptions, features, hamming64, jaccard_similarity, simhash64_text,
+};
+use pgrx::pg_sys::{self, Datum};
+
+use crate::functions::text_options;
+use crate::pg::call::{Call, export};
+use crate::pg::errors::UserError;
+use crate::pg::set::Set;
+use crate::pg::text;
+
+fn check() {
+    pgrx::check_for_interrupts!();
+}
+
+/// A weight as a number. All but those of the most frequent features are exact.
+fn number(weight: u64) -> f32 {
+    (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
+}
+
+/// The features of a text as rows.
+struct Rows(std::vec::IntoIter<Feature>);
+
+impl Set for Rows {
+    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
+        let Some(feature) = self.0.next() else {
+            return false;
+        };
+        columns.extend([
+            Some(text::datum(&feature.text)),
+            Some(Datum::from(number(feature.weight).to_bits())),
+            Some(Datum::from(feature.hash)),
+        ]);
+        true
+    }
+}
+
+/// `neardup_features(body, options)`: the distinct features, the heaviest first.
+fn list(call: &mut Call) -> Datum {
+    call.return_set(|call| {
+        // SAFETY: declared to take text and the parameters that are read here.
+        let (body, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
+        Rows(features(&body, &options, &mut check).into_iter())
+    })
+}
+
+/// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.
+fn jaccard(call: &mut Call) -> Datum {
+    // SAFETY: declared to take two texts and the parameters that are read here.
+    let (a, b, options) = unsafe {
+        let [a, b] = [0, 1].map(|n| text::utf8(call.arg(n)));
+        (a, b, text_options::unweighted(call, 2))
+    };
+    match jaccard_similarity(&a, &b, &options, &mut check) {
+        Some(similarity) => Datum::from(similarity.to_bits()),
+        None => call.return_null(),
+    }
+}
+
+/// `neardup_explain(a, b, options, top)`: a comparison as jsonb.
+fn explain(call: &mut Call) -> Datum {
+    // SAFETY: declared to take two texts, the parameters that are read here, and an integer.
+    let (a, b, options) = unsafe {
+        let [a, b] = [0, 1].map(|n| text::utf8(call.arg(n)));
+        (a, b, text_options::weighted(call, 2))
+    };
+    let top = call.arg(call.len() - 1).value() as i32;
+    let Ok(top) = usize::try_from(top) else {
+        UserError::invalid_parameter("top must not be negative")
+            .detail(format!("It is {top}."))
+            .hint("It is the largest number of features in each list; 0 leaves the lists empty.")
+            .raise()
+    };
+    let fingerprints = [&a, &b].map(|text| simhash64_text(text, &options, &mut check));
+    let comparison = Comparison::new(&a, &b, &options, &mut check);
+    let json = report(&options, fingerprints, &comparison, top);
+    // Whatever is not ASCII stands in quotes, where JSON wants two for one.
+    let json = text::server_bytes(&json, r"\\");
+    let json = std::ffi::CString::new(json.as_ref()).expect("a text holds no zero byte");
+    // SAFETY: a function of the server that takes a C string.
+    unsafe {
+        pgrx::direct_function_call_as_datum(pg_sys::jsonb_in, &[Some(Datum::from(json.as_ptr()))])
+    }
+    .expect("jsonb_in does not return NULL")
+}
+
+fn report(
+    options: &TextOptions,
+    fingerprints: [Option<u64>; 2],
+    found: &Comparison,
+    top: usize,
+) -> String {
+    let mut json = String::new();
+    let TextOptions {
+        tokens,
+        shingle,
+        weight,
+        normalize,
+        html,
+        keywords,
+    } = options;
+    let keywords = match keywords {
+        0 => String::new(),
+        number => format!(":{number}"),
+    };
+    let _ = write!(
+        json,
+        r#"{{"options": {{"tokens": "{}{keywords}", "shingle": {shingle}, "weight": "{}", "html": {html}, "accents": "{}", "digits": "{}"}}"#,
+        tokens.name(),
+        weight.name(),
+        normalize.accents.name(),
+        normalize.digits.name()
+    );
+    let distance = match fingerprints {
+        [Some(a), Some(b)] => Some(f64::from(hamming64(a, b))),
+        _ => None,
+    };
+    push_number(&mut json, "distance", distance);
+    push_number(&mut json, "jaccard", found.jaccard_similarity());
+    let shared = found.shared.len();
+    let counts = [found.only_a.len() + shared, found.only_b.len() + shared];
+    for ((name, fingerprint), count) in ["a", "b"].into_iter().zip(fingerprints).zip(counts) {
+        let fingerprint = fingerprint.map_or("null".to_owned(), |fp| format!("\"{fp:016x}\""));
+        let _ = write!(
+            json,
+            r#", "{name}": {{"fingerprint": {fingerprint}, "features": {count}}}"#
+        );
+    }
+    push_list(&mut json, "shared", &found.shared, top, |(a, b)| {
+        format!(
+            r#"{{"feature": {}, "weight_a": {}, "weight_b": {}}}"#,
+            quoted(&a.text),
+            number(a.weight),
+            number(b.weight)
+        )
+    });
+    let one = |feature: &Feature| {
+        format!(
+            r#"{{"feature": {}, "weight": {}}}"#,
+            quoted(&feature.text),
+            number(feature.weight)
+        )
+    };
+    push_list(&mut json, "only_a", &found.only_a, top, one);
+    push_list(&mut json, "only_b", &found.only_b, top, one);
+    json + "}"
+}
+
+fn push_number(json: &mut String, name: &str, value: Option<f64>) {
+    let value = value.map_or("null".to_owned(), |value| value.to_string());
+    let _ = write!(json, r#", "{name}": {value}"#);
+}
+
+/// How many there are, and the first `top` of them.
+fn push_list<T>(json: &mut String, name: &str, all: &[T], top: usize, one: impl Fn(&T) -> String) {
+    let heaviest: Vec<String> = all.iter().take(top).map(one).collect();
+    let _ = write!(
+        json,
+        r#", "{name}": {{"features": {}, "heaviest": [{}]}}"#,
+        all.len(),
+        heaviest.join(", ")
+    );
+}
+
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\0'..='\x1F' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+export! {
+    guarded "neardup_features" => list;
+    guarded "neardup_explain" => explain;
+    guarded "jaccard_similarity" => jaccard;
+}

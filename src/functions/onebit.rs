@@ -1,0 +1,99 @@
+//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance tells the
+//! Jaccard similarity.
+use neardup_sketch::hash::feature_hash;
+use neardup_sketch::onebit::OneBitMinima;
+use neardup_sketch::{TextOptions, minhash64_text, minhash128_text};
+use pgrx::pg_sys::Datum;
+
+use super::arrays::{TEXT, elements};
+use super::simhash::require_memory;
+use super::text_options;
+use crate::pg::call::{Call, export};
+use crate::pg::text;
+use crate::pg::tsvector::Lexemes;
+use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+
+/// Features between two looks for a request to cancel.
+const CHECK_EVERY: usize = 4096;
+
+/// A fingerprint type that sets of features have, of `64 * W` bits.
+trait OneBit<const W: usize>: Fingerprint + From<[u64; W]> {
+    /// The fingerprint of a text; `None` if it has no feature.
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self>;
+}
+
+impl OneBit<1> for Fingerprint64 {
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
+        minhash64_text(text, options, check).map(Fingerprint64)
+    }
+}
+
+impl OneBit<2> for Fingerprint128 {
+    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
+        minhash128_text(text, options, check).map(Fingerprint128::from)
+    }
+}
+
+fn returned(call: &mut Call, fingerprint: Option<impl Fingerprint>) -> Datum {
+    match fingerprint {
+        Some(fingerprint) => fingerprint.into_datum(),
+        None => call.return_null(),
+    }
+}
+
+/// The fingerprint of a text; NULL if it has no feature.
+fn of_text<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
+    // SAFETY: declared to take text and the parameters that are read here.
+    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::unweighted(call, 1)) };
+    require_memory(text.len());
+    let fingerprint = T::of_text(&text, &options, &mut || {
+        pgrx::check_for_interrupts!();
+    });
+    returned(call, fingerprint)
+}
+
+/// The fingerprint of ready-made features; NULL if there are none.
+fn of_features<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
+    // SAFETY: declared to take text[].
+    let features = unsafe { elements(call.arg(0), "features", &TEXT) };
+    // SAFETY: the elements of text[] are texts, which live as long as the array.
+    let texts = features
+        .iter()
+        .map(|feature| unsafe { text::utf8(*feature) });
+    let fingerprint = of_set::<W, T>(texts.map(|text| feature_hash(text.as_bytes())));
+    returned(call, fingerprint)
+}
+
+/// The fingerprint of the lexemes of a document; NULL if there are none.
+fn of_lexemes<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
+    // SAFETY: declared to take tsvector.
+    let lexemes = unsafe { Lexemes::new(call.arg(0)) };
+    let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));
+    let fingerprint = of_set::<W, T>(texts.map(|text| feature_hash(text.as_bytes())));
+    returned(call, fingerprint)
+}
+
+fn of_set<const W: usize, T: OneBit<W>>(mut hashes: impl Iterator<Item = u64>) -> Option<T> {
+    let mut minima = OneBitMinima::<W>::default();
+    loop {
+        let some: Vec<u64> = hashes.by_ref().take(CHECK_EVERY).collect();
+        if some.is_empty() {
+            break;
+        }
+        minima.add(&some);
+        pgrx::check_for_interrupts!();
+    }
+    let bits = minima.finish(&mut || {
+        pgrx::check_for_interrupts!();
+    });
+    bits.map(T::from)
+}
+
+export! {
+    guarded "minhash64_text" => of_text::<1, Fingerprint64>;
+    guarded "minhash64_features" => of_features::<1, Fingerprint64>;
+    guarded "minhash64_tsvector" => of_lexemes::<1, Fingerprint64>;
+    guarded "minhash128_text" => of_text::<2, Fingerprint128>;
+    guarded "minhash128_features" => of_features::<2, Fingerprint128>;
+    guarded "minhash128_tsvector" => of_lexemes::<2, Fingerprint128>;
+}

@@ -1,0 +1,31 @@
+//! `longest_sentences_hash(body, n)`.
+use neardup_sketch::longest_sentences_hash;
+use neardup_sketch::sentences::MAX_SENTENCES;
+use pgrx::pg_sys::Datum;
+
+use super::simhash::require_memory;
+use crate::pg::call::{Call, export};
+use crate::pg::errors::UserError;
+use crate::pg::text;
+
+fn hash(call: &mut Call) -> Datum {
+    // SAFETY: declared to take text.
+    let body = unsafe { text::utf8(call.arg(0)) };
+    let n = call.arg(1).value() as i32;
+    if !(1..=MAX_SENTENCES as i32).contains(&n) {
+        UserError::invalid_parameter(format!("n {n} is out of range"))
+            .detail(format!(
+                "It is the number of sentences that are hashed, from 1 to {MAX_SENTENCES}."
+            ))
+            .raise();
+    }
+    require_memory(body.len());
+    let hash = longest_sentences_hash(&body, n as usize, &mut || {
+        pgrx::check_for_interrupts!();
+    });
+    call.return_value(hash.map(Datum::from))
+}
+
+export! {
+    guarded "longest_sentences_hash" => hash;
+}

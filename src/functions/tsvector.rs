@@ -1,0 +1,34 @@
+//! `simhash(tsvector)` and `simhash128(tsvector)`: what PostgreSQL's own text search makes of a
+//! document, by its stemmers, stop words and dictionaries, as features.
+use neardup_sketch::hash::FeatureHash;
+use neardup_sketch::lexeme::LexemeSums;
+use pgrx::pg_sys::Datum;
+
+use crate::pg::call::{Call, export};
+use crate::pg::text;
+use crate::pg::tsvector::Lexemes;
+use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+
+/// The fingerprint of the lexemes of a document; NULL if there are none.
+fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum
+where
+    [u64; W]: FeatureHash,
+{
+    // SAFETY: declared to take tsvector.
+    let lexemes = unsafe { Lexemes::new(call.arg(0)) };
+    // A tsvector has at most a megabyte: no need to look for a request to cancel.
+    let mut sums = LexemeSums::<W>::default();
+    for lexeme in lexemes.iter() {
+        let text = text::bytes_utf8(lexeme.bytes);
+        sums.add(text.as_bytes(), lexeme.occurrences());
+    }
+    match sums.simhash() {
+        Some(words) => T::from(words).into_datum(),
+        None => call.return_null(),
+    }
+}
+
+export! {
+    guarded "simhash_tsvector" => of_lexemes::<1, Fingerprint64>;
+    guarded "simhash128_tsvector" => of_lexemes::<2, Fingerprint128>;
+}

@@ -1,0 +1,108 @@
+//! What an aggregate keeps from row to row, in memory that the server counts and gives back.
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::{self, Datum};
+
+use super::call::Call;
+use super::errors::UserError;
+
+/// Words of 64 bits that live as long as a group.
+pub struct GroupWords {
+    words: *mut u64,
+    len: usize,
+    capacity: usize,
+    context: pg_sys::MemoryContext,
+}
+
+impl GroupWords {
+    /// No words, in the memory of the group that the aggregate is at.
+    pub fn new<'a>(call: &Call) -> &'a mut Self {
+        Self::new_in(context(call))
+    }
+
+    /// No words, in the current memory context: for this step of the aggregate only.
+    pub fn new_for_now<'a>(call: &Call) -> &'a mut Self {
+        context(call);
+        // SAFETY: the server always has a current context.
+        Self::new_in(unsafe { pg_sys::CurrentMemoryContext })
+    }
+
+    fn new_in<'a>(context: pg_sys::MemoryContext) -> &'a mut Self {
+        let none = GroupWords {
+            words: core::ptr::null_mut(),
+            len: 0,
+            capacity: 0,
+            context,
+        };
+        // SAFETY: what is allocated has room for the value and lives as long as the context; the
+        // server hands it to this aggregate's functions alone, one at a time.
+        unsafe {
+            let place = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
+            place.write(none);
+            &mut *place
+        }
+    }
+
+    /// The words that argument `n` stands for; `None` if it is NULL.
+    pub fn of_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
+        context(call);
+        // SAFETY: an aggregate passes nothing of type internal but what `into_datum` made.
+        (!call.is_null(n)).then(|| unsafe { &mut *call.arg(n).cast_mut_ptr::<Self>() })
+    }
+
+    /// What the server passes on.
+    pub fn into_datum(&mut self) -> Datum {
+        Datum::from(core::ptr::from_mut(self))
+    }
+
+    /// All words.
+    pub fn as_slice(&self) -> &[u64] {
+        if self.words.is_null() {
+            return &[];
+        }
+        // SAFETY: so many words are allocated and set.
+        unsafe { core::slice::from_raw_parts(self.words, self.len) }
+    }
+
+    /// All words, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [u64] {
+        if self.words.is_null() {
+            return &mut [];
+        }
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts_mut(self.words, self.len) }
+    }
+
+    /// Puts `count` zeroes in front of the word at `at`, or behind the last.
+    pub fn insert_zeroes(&mut self, at: usize, count: usize) {
+        assert!(at <= self.len);
+        let len = self.len + count;
+        // SAFETY: there is room for `len` words, of which the first `self.len` are set, and words
+        // move within it; the server raises an error if it has no more memory.
+        unsafe {
+            if self.words.is_null() {
+                self.words = pg_sys::MemoryContextAlloc(self.context, 8 * len).cast();
+                self.capacity = len;
+            } else if len > self.capacity {
+                let capacity = len.max(2 * self.capacity);
+                self.words = pg_sys::repalloc(self.words.cast(), 8 * capacity).cast();
+                self.capacity = capacity;
+            }
+            let gap = self.words.add(at);
+            core::ptr::copy(gap, gap.add(count), self.len - at);
+            gap.write_bytes(0, count);
+        }
+        self.len = len;
+    }
+}
+
+/// The memory of the group. Error 0A000 if it is not an aggregate that calls.
+fn context(call: &Call) -> pg_sys::MemoryContext {
+    call.aggregate_context().unwrap_or_else(|| {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "a part of an aggregate was called by itself",
+        )
+        .hint("Call the aggregate.")
+        .raise()
+    })
+}

@@ -1,0 +1,146 @@
+//! A setting whose value is a text, and its check.
+//!
+//! The server owns the text and may replace it whenever it reads its configuration, which it never
+//! does in the midst of a statement.
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use pgrx::{GucContext, pg_guard, pg_sys};
+
+/// What a check says against a text.
+pub struct Refusal {
+    /// What exactly is wrong.
+    pub detail: String,
+    /// What the user can do.
+    pub hint: &'static str,
+}
+
+/// A setting. There is one of each `T`, and its text lives in statics of this crate.
+pub trait TextSetting {
+    /// Its name.
+    const NAME: &'static CStr;
+    /// What it is for, in a line.
+    const ABOUT: &'static CStr;
+    /// More about it.
+    const MORE: &'static CStr;
+    /// Who may set it, and when.
+    const CONTEXT: GucContext;
+
+    /// Where its text is.
+    fn place() -> &'static Place;
+
+    /// Whether a text can be its value.
+    fn check(value: &[u8]) -> Result<(), Refusal>;
+
+    /// Called if someone who is within a transaction tries another value than the present one: in
+    /// ALTER SYSTEM, that is.
+    fn warn();
+}
+
+/// Where the text of a setting is.
+pub struct Place {
+    text: AtomicPtr<c_char>,
+    /// Counts the values that it has had.
+    version: AtomicU64,
+    /// Whether the server has given it the value that was configured.
+    defined: AtomicBool,
+}
+
+impl Place {
+    /// No text yet.
+    pub const fn new() -> Self {
+        Place {
+            text: AtomicPtr::new(ptr::null_mut()),
+            version: AtomicU64::new(0),
+            defined: AtomicBool::new(false),
+        }
+    }
+
+    /// A number that is another one as soon as the value is.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// The text; empty if there is none.
+    pub fn text(&self) -> Vec<u8> {
+        let text = self.text.load(Ordering::Relaxed);
+        if text.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the server keeps a terminated text here.
+        unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()
+    }
+}
+
+/// Makes a setting known to the server, whose value is empty unless someone sets it. Called once,
+/// while the server loads the library.
+pub fn define<T: TextSetting>() {
+    // SAFETY: all texts and the place are static; the hooks have the declared types. A null text is
+    // taken as the value before any is set.
+    unsafe {
+        pg_sys::DefineCustomStringVariable(
+            T::NAME.as_ptr(),
+            T::ABOUT.as_ptr(),
+            T::MORE.as_ptr(),
+            T::place().text.as_ptr(),
+            c"".as_ptr(),
+            T::CONTEXT as isize as pg_sys::GucContext::Type,
+            0,
+            Some(check::<T>),
+            Some(assign::<T>),
+            None,
+        );
+    }
+    T::place().defined.store(true, Ordering::Relaxed);
+}
+
+/// Whether the server is loading the libraries of `shared_preload_libraries` right now.
+pub fn is_preloading() -> bool {
+    // SAFETY: reads a variable of the server, which has a single thread.
+    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn check<T: TextSetting>(
+    new: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: the server passes a terminated text, or null.
+    let value = unsafe {
+        if (*new).is_null() {
+            return true;
+        }
+        CStr::from_ptr(*new).to_bytes()
+    };
+    match T::check(value) {
+        Ok(()) => {
+            let place = T::place();
+            // SAFETY: reads the state of the process.
+            let asked = unsafe { pg_sys::IsTransactionState() };
+            if asked && place.defined.load(Ordering::Relaxed) && value != place.text() {
+                T::warn();
+            }
+            true
+        }
+        Err(refusal) => {
+            let text = |text: &str| {
+                let text = std::ffi::CString::new(text).unwrap_or_default();
+                // SAFETY: copies a terminated text.
+                unsafe { pg_sys::pstrdup(text.as_ptr()) }
+            };
+            // SAFETY: the server reads these after the check and frees nothing.
+            unsafe {
+                pg_sys::GUC_check_errdetail_string = text(&refusal.detail);
+                pg_sys::GUC_check_errhint_string = text(refusal.hint);
+            }
+            false
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn assign<T: TextSetting>(_new: *const c_char, _extra: *mut c_void) {
+    T::place().version.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,87 @@
+//! The lexemes of a `tsvector`.
+use pgrx::pg_sys;
+
+use super::varlena;
+
+/// A lexeme of a document.
+pub struct Lexeme<'a> {
+    /// Its text, in the encoding of the database.
+    pub bytes: &'a [u8],
+    /// The places where it occurs, each with a label, as the server stores them. None if the value
+    /// was made without positions, or they were stripped.
+    positions: &'a [[u8; 2]],
+}
+
+impl Lexeme<'_> {
+    /// How often it occurs under the labels D, C, B and A. A lexeme without positions counts as
+    /// one that occurs once, under D, which is how `ts_rank` takes it.
+    ///
+    /// The server keeps 255 places of a lexeme at most, and none beyond the word 16,383.
+    pub fn occurrences(&self) -> [u64; 4] {
+        if self.positions.is_empty() {
+            return [1, 0, 0, 0];
+        }
+        let mut counts = [0; 4];
+        for position in self.positions {
+            counts[usize::from(u16::from_ne_bytes(*position) >> 14)] += 1;
+        }
+        counts
+    }
+}
+
+/// A `tsvector` (`tsearch/ts_type.h`): the number of entries, the entries, and behind them the
+/// texts, each with its positions.
+pub struct Lexemes<'a> {
+    entries: &'a [[u8; 4]],
+    data: &'a [u8],
+}
+
+impl<'a> Lexemes<'a> {
+    /// The lexemes of a value.
+    ///
+    /// # Safety
+    /// `datum` is a tsvector; the result lives as long as it and as the current memory context.
+    pub unsafe fn new(datum: pg_sys::Datum) -> Self {
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { varlena::bytes(datum) };
+        let Some((count, rest)) = bytes.split_first_chunk() else {
+            unreachable!("a tsvector begins with the number of its lexemes");
+        };
+        let (entries, data) = rest.split_at(4 * i32::from_ne_bytes(*count) as usize);
+        let (entries, _) = entries.as_chunks();
+        Lexemes { entries, data }
+    }
+
+    /// Each of them, in the server's order.
+    pub fn iter(&self) -> impl Iterator<Item = Lexeme<'a>> {
+        let data = self.data;
+        self.entries.iter().map(move |entry| {
+            let (has_positions, length, start) = fields(u32::from_ne_bytes(*entry));
+            let end = start + length;
+            // Positions are aligned to two bytes, counted from the begin of the texts: their number,
+            // and then they.
+            let at = end.next_multiple_of(2);
+            let positions = if has_positions {
+                let count = usize::from(u16::from_ne_bytes([data[at], data[at + 1]]));
+                data[at + 2..][..2 * count].as_chunks().0
+            } else {
+                &[]
+            };
+            Lexeme {
+                bytes: &data[start..end],
+                positions,
+            }
+        })
+    }
+}
+
+/// An entry's bit fields: whether there are positions, the length of the text, and where it begins.
+/// The C compiler lays them out from the end that bytes begin at.
+const fn fields(entry: u32) -> (bool, usize, usize) {
+    let (flag, length, start) = if cfg!(target_endian = "little") {
+        (entry & 1, entry >> 1 & 0x7FF, entry >> 12)
+    } else {
+        (entry >> 31, entry >> 20 & 0x7FF, entry & 0xF_FFFF)
+    };
+    (flag == 1, length as usize, start as usize)
+}

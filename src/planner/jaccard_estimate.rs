@@ -1,0 +1,390 @@
+//! How many rows conditions on signatures are expected to yield.
+//!
+//! Two sources, of which the larger share counts: the signature's own kin (whoever asks for
+//! near-duplicates mostly asks about something that is in the table, so about one distinct value),
+//! and the statistics' sample, which shows how alike the rows are to each other. To these come the
+//! most common values, whose shares are known.
+use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
+
+use super::catalog::{Signatures, catalog};
+use super::jaccard_within::kind_of;
+use super::nodes;
+use super::statistics::{self, Column};
+use crate::pg::call::{Call, export};
+use crate::types::signature::{Bound, Signature, SignatureBall};
+
+/// What is assumed where nothing is known: the server's own default for pattern matches.
+const UNKNOWN: f64 = 0.005;
+
+/// How many values of a sample are compared at most with those of another.
+const SAMPLE: usize = 50;
+
+/// A radius as a share of positions, of signatures of any length.
+#[derive(Clone, Copy)]
+struct Radius(f64);
+
+impl Radius {
+    /// That of `~=`, and what is assumed where the radius is a parameter.
+    const USUAL: Radius = Radius(0.2);
+
+    fn holds(self, a: &Signature, b: &Signature) -> bool {
+        a.comparable(b) && a.mismatches(b) as f64 <= self.0 * a.values.len() as f64
+    }
+}
+
+/// `near(a, b)` within a radius, whichever operator or function was written.
+struct Question {
+    a: *mut Node,
+    /// Null if it cannot be told apart from its ball.
+    b: *mut Node,
+    radius: Radius,
+}
+
+impl Question {
+    /// Reads `left operator right`, of `<@`, `@>` or `~=`.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, the others are expressions.
+    unsafe fn of_operator(
+        signatures: &Signatures,
+        root: *mut PlannerInfo,
+        left: *mut Node,
+        right: *mut Node,
+    ) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if nodes::types(right).1 == signatures.ball {
+                Self::of_ball(signatures, root, left, right)
+            } else if nodes::types(left).1 == signatures.ball {
+                Self::of_ball(signatures, root, right, left)
+            } else {
+                let radius = Radius::USUAL;
+                Question {
+                    a: left,
+                    b: right,
+                    radius,
+                }
+            }
+        }
+    }
+
+    /// Reads `signature <@ ball`, also where the ball is a call or a constant.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, the others are expressions.
+    unsafe fn of_ball(
+        signatures: &Signatures,
+        root: *mut PlannerInfo,
+        signature: *mut Node,
+        mut ball: *mut Node,
+    ) -> Self {
+        // SAFETY: tags and functions are checked before arguments are read; a constant of the
+        // ball type is a ball.
+        unsafe {
+            if let Some(known) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
+                let known = SignatureBall::from_datum(known);
+                let center = pg_sys::makeConst(
+                    signatures.signature,
+                    -1,
+                    pg_sys::InvalidOid,
+                    -1,
+                    known.center.into_datum(),
+                    false,
+                    false,
+                );
+                let hashes = known.center.values.len() as f64;
+                return Question {
+                    a: signature,
+                    b: center.cast(),
+                    radius: Radius(f64::from(known.mismatches) / hashes),
+                };
+            }
+            while let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr) {
+                let function = (*call).funcid;
+                if let Some([inner]) = nodes::elements((*call).args) {
+                    ball = inner;
+                    continue;
+                }
+                if let Some([center, bound]) = nodes::elements((*call).args)
+                    && function == signatures.ball_function
+                {
+                    let radius = radius_of(root, bound, Bound::Distance);
+                    return Question {
+                        a: signature,
+                        b: center,
+                        radius,
+                    };
+                }
+                if let Some([center, bound, kind]) = nodes::elements((*call).args)
+                    && function == signatures.bound_function
+                    && let Some(kind) = kind_of(kind)
+                {
+                    let radius = radius_of(root, bound, kind);
+                    return Question {
+                        a: signature,
+                        b: center,
+                        radius,
+                    };
+                }
+                break;
+            }
+            Question {
+                a: signature,
+                b: core::ptr::null_mut(),
+                radius: Radius::USUAL,
+            }
+        }
+    }
+
+    /// The estimate for a condition on one relation.
+    ///
+    /// # Safety
+    /// `root` is the planner's state; `relation` is 0 or the one relation whose columns vary;
+    /// `function` is the one behind the condition.
+    unsafe fn restriction(
+        &self,
+        signatures: &Signatures,
+        root: *mut PlannerInfo,
+        relation: i32,
+        function: Oid,
+    ) -> f64 {
+        let mut variable = VariableStatData::default();
+        let (mut other, mut on_left) = (core::ptr::null_mut(), false);
+        // SAFETY: the list has the two expressions that the server's function asks for; what it
+        // fills in is released at the end.
+        unsafe {
+            let unknown = || {
+                pg_sys::makeNullConst(signatures.signature, -1, pg_sys::InvalidOid).cast::<Node>()
+            };
+            let b = if self.b.is_null() { unknown() } else { self.b };
+            if !pg_sys::get_restriction_variable(
+                root,
+                nodes::list([self.a, b]),
+                relation,
+                &mut variable,
+                &mut other,
+                &mut on_left,
+            ) {
+                return UNKNOWN;
+            }
+            let column = Column::read(&mut variable, function);
+            let share = self.share(&column, nodes::constant(other));
+            column.release();
+            statistics::release(&variable);
+            share
+        }
+    }
+
+    /// The share of a column's rows near a centre, or near a value not known yet.
+    unsafe fn share(&self, column: &Column, center: Option<Datum>) -> f64 {
+        let Radius(radius) = self.radius;
+        if radius < 0.0 {
+            return 0.0;
+        }
+        if radius >= 1.0 {
+            return 1.0 - column.null_fraction;
+        }
+        // SAFETY: the statistics of a column of signatures, and a constant of that type.
+        unsafe {
+            let sample = read(&column.sample);
+            let Some(center) = center else {
+                let density = self.density(&sample, &sample);
+                return (1.0 - column.null_fraction) * density.max(1.0 / column.distinct);
+            };
+            let center = Signature::from_datum(center);
+            let common: f64 = (column.common.iter())
+                .filter(|(value, _)| self.radius.holds(&Signature::from_datum(*value), &center))
+                .map(|(_, share)| share)
+                .sum();
+            let density = self.density(&sample, &[center]);
+            common + column.other_fraction() * density.max(1.0 / column.other_distinct())
+        }
+    }
+
+    /// The share of pairs of different values that lie within the radius. One lucky pair is no
+    /// evidence.
+    fn density(&self, a: &[Signature], b: &[Signature]) -> f64 {
+        let hits = (a.iter())
+            .flat_map(|a| b.iter().map(move |b| (a, b)))
+            .filter(|(a, b)| a != b && self.radius.holds(a, b))
+            .count();
+        if hits < 2 {
+            0.0
+        } else {
+            (hits - 1) as f64 / (a.len() * b.len()) as f64
+        }
+    }
+
+    /// The estimate for a condition that joins two relations.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, `special` what it knows of the join, `function` the one
+    /// behind the condition.
+    unsafe fn join(
+        &self,
+        root: *mut PlannerInfo,
+        kind_of_join: pg_sys::JoinType::Type,
+        special: *mut pg_sys::SpecialJoinInfo,
+        function: Oid,
+    ) -> f64 {
+        if self.b.is_null() {
+            return UNKNOWN;
+        }
+        let (mut left, mut right) = (VariableStatData::default(), VariableStatData::default());
+        let mut reversed = false;
+        // SAFETY: the list has the two expressions that the server's function asks for; what it
+        // fills in is released at the end.
+        unsafe {
+            pg_sys::get_join_variables(
+                root,
+                nodes::list([self.a, self.b]),
+                special,
+                &mut left,
+                &mut right,
+                &mut reversed,
+            );
+            let (a, b) = (
+                Column::read(&mut left, function),
+                Column::read(&mut right, function),
+            );
+            let present = (1.0 - a.null_fraction) * (1.0 - b.null_fraction);
+            let share = match self.radius.0 {
+                radius if radius < 0.0 => 0.0,
+                radius if radius >= 1.0 => present,
+                _ => {
+                    let density = self.density(&read(&a.sample), &read(&b.sample));
+                    present * density.max(1.0 / a.distinct.max(b.distinct))
+                }
+            };
+            let inner = if reversed { a.rows } else { b.rows };
+            let share = match (kind_of_join, inner) {
+                // The share of outer rows with at least one match, were the matches independent.
+                (pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI, Some(inner)) => {
+                    -(-inner * share).exp_m1()
+                }
+                _ => share,
+            };
+            a.release();
+            b.release();
+            statistics::release(&left);
+            statistics::release(&right);
+            share
+        }
+    }
+}
+
+/// Some values of a sample.
+///
+/// # Safety
+/// They are signatures.
+unsafe fn read(sample: &[Datum]) -> Vec<Signature<'_>> {
+    let step = sample.len().div_ceil(SAMPLE).max(1);
+    // SAFETY: as the caller promises.
+    (sample.iter().step_by(step))
+        .map(|value| unsafe { Signature::from_datum(*value) })
+        .collect()
+}
+
+/// The radius of a bound, if the planner can know it, and the usual one if not.
+///
+/// # Safety
+/// `root` is the planner's state, `bound` a float8 expression.
+unsafe fn radius_of(root: *mut PlannerInfo, bound: *mut Node, kind: Bound) -> Radius {
+    // As good as any length, for an estimate.
+    const HASHES: usize = 1000;
+    // SAFETY: as the caller promises.
+    let known = unsafe { nodes::constant(pg_sys::estimate_expression_value(root, bound)) };
+    known.map_or(Radius::USUAL, |bound| {
+        let bound = f64::from_bits(bound.value() as u64);
+        Radius(f64::from(kind.mismatches(HASHES, bound)) / HASHES as f64)
+    })
+}
+
+fn share(share: f64) -> Datum {
+    Datum::from(share.clamp(0.0, 1.0).to_bits())
+}
+
+/// The restriction estimator of `<@`, `@>` and `~=`.
+fn operator_restriction(call: &mut Call) -> Datum {
+    let (root, operator, arguments) = operator_arguments(call);
+    let relation = call.arg(3).value() as i32;
+    // SAFETY: restriction estimators are declared to take these arguments.
+    unsafe {
+        let Some([left, right]) = nodes::elements(arguments) else {
+            return share(UNKNOWN);
+        };
+        let Some(catalog) = catalog(call.function_oid()) else {
+            return share(UNKNOWN);
+        };
+        let Some(signatures) = &catalog.signatures else {
+            return share(UNKNOWN);
+        };
+        let question = Question::of_operator(signatures, root, left, right);
+        let function = pg_sys::get_opcode(operator);
+        share(question.restriction(signatures, root, relation, function))
+    }
+}
+
+/// The join estimator of `<@`, `@>` and `~=`.
+fn operator_join(call: &mut Call) -> Datum {
+    let (root, operator, arguments) = operator_arguments(call);
+    let kind_of_join = call.arg(3).value() as i16 as pg_sys::JoinType::Type;
+    // SAFETY: join estimators are declared to take these arguments.
+    unsafe {
+        let Some([left, right]) = nodes::elements(arguments) else {
+            return share(UNKNOWN);
+        };
+        let Some(catalog) = catalog(call.function_oid()) else {
+            return share(UNKNOWN);
+        };
+        let Some(signatures) = &catalog.signatures else {
+            return share(UNKNOWN);
+        };
+        let question = Question::of_operator(signatures, root, left, right);
+        let special = call.arg(4).cast_mut_ptr();
+        share(question.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
+    }
+}
+
+fn operator_arguments(call: &Call) -> (*mut PlannerInfo, Oid, *mut pg_sys::List) {
+    (
+        call.arg(0).cast_mut_ptr(),
+        Oid::from_u32(call.arg(1).value() as u32),
+        call.arg(2).cast_mut_ptr(),
+    )
+}
+
+/// Answers a request about `neardup_within(a, b, bound, kind)`; false if it is left to the server.
+///
+/// # Safety
+/// `request` is the server's request, for that function.
+pub unsafe fn within(
+    signatures: &Signatures,
+    request: *mut pg_sys::SupportRequestSelectivity,
+) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let root = (*request).root;
+        let Some([a, b, bound, kind]) = nodes::elements((*request).args) else {
+            return false;
+        };
+        let Some(kind) = kind_of(kind) else {
+            return false;
+        };
+        let radius = radius_of(root, bound, kind);
+        let question = Question { a, b, radius };
+        let share = if (*request).is_join {
+            let (kind, special) = ((*request).jointype, (*request).sjinfo);
+            question.join(root, kind, special, (*request).funcid)
+        } else {
+            question.restriction(signatures, root, (*request).varRelid, (*request).funcid)
+        };
+        (*request).selectivity = share.clamp(0.0, 1.0);
+        true
+    }
+}
+
+export! {
+    guarded "neardup_jaccard_sel" => operator_restriction;
+    guarded "neardup_jaccard_joinsel" => operator_join;
+}

@@ -1,0 +1,22 @@
+//! Settings that a session can change: `SET neardup.name = value`.
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
+
+/// Whether queries may be planned with bands that can miss rows.
+static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// Makes the settings known to the server. Called once, when the library is loaded.
+pub fn register() {
+    GucRegistry::define_bool_guc(
+        c"neardup.allow_approximate",
+        c"Lets searches for signatures use bands beyond the similarity that they guarantee.",
+        c"Such a search may miss rows. When off, it reads the whole index instead, or none.",
+        &ALLOW_APPROXIMATE,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// `neardup.allow_approximate`.
+pub fn allow_approximate() -> bool {
+    ALLOW_APPROXIMATE.get()
+}

@@ -1,0 +1,162 @@
+//! MinHash signatures: the SQL type `minhash_signature`, and what is computed from two of them.
+//!
+//! A value holds how it was made, so that signatures of different schemes, seeds or lengths are
+//! never compared: that is an error, not a number. Stored as a varlena, aligned to 4 bytes:
+//!
+//! ```text
+//! | length 4 | scheme 1 | bits 1 | hashes 2 | seed 8 | least values, 4 bytes each |
+//! ```
+//! `bits`, those kept of each value, is 32; other numbers are kept free.
+mod ball;
+mod compare;
+mod text;
+
+use core::cmp::Ordering;
+
+use neardup_sketch::minhash::{self, Scheme};
+use neardup_sketch::options::Choice;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::errors::UserError;
+use crate::pg::varlena;
+
+pub use ball::{Bound, SignatureBall};
+pub use text::HASHES;
+
+/// Bits that are kept of each value.
+const BITS: u8 = 32;
+/// Bytes of a signature before its values, without the varlena's length.
+const HEAD: usize = 12;
+
+/// A signature, borrowed from the server's memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Signature<'a> {
+    /// How it was made.
+    pub scheme: Scheme,
+    /// The seed of its functions.
+    pub seed: u64,
+    /// The least value of each function.
+    pub values: &'a [u32],
+}
+
+impl<'a> Signature<'a> {
+    /// Reads a value that the server passes.
+    ///
+    /// # Safety
+    /// `datum` is a `minhash_signature`; the result lives as long as it and as the memory context
+    /// that is current now.
+    pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        // SAFETY: as the caller promises; a value that is not toasted begins with four bytes of
+        // length, and is aligned to four bytes.
+        unsafe { Self::read(varlena::aligned(datum)) }
+    }
+
+    /// Reads what stands behind a varlena's length, or behind what a ball has in front.
+    ///
+    /// # Safety
+    /// `body` is aligned to four bytes.
+    unsafe fn read(body: &'a [u8]) -> Self {
+        let signature = (|| {
+            let (head, values) = body.split_at_checked(HEAD)?;
+            let hashes = u16::from_ne_bytes([head[2], head[3]]);
+            let scheme = Scheme::of_code(head[0])?;
+            let sound = head[1] == BITS && values.len() == 4 * usize::from(hashes);
+            let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
+            // SAFETY: aligned, as the caller promises and as the head is a multiple of four
+            // bytes long; any four bytes are a number.
+            let values =
+                unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), values.len() / 4) };
+            sound.then_some(Signature {
+                scheme,
+                seed,
+                values,
+            })
+        })();
+        signature.unwrap_or_else(|| {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                "a minhash_signature is damaged, or of a later version of neardup",
+            )
+            .detail("Its header does not fit its length.")
+            .raise()
+        })
+    }
+
+    /// The value in the form that the server takes, in the current memory context.
+    pub fn into_datum(self) -> pg_sys::Datum {
+        varlena::build(&[&self.head(), self.value_bytes()])
+    }
+
+    fn head(&self) -> [u8; HEAD] {
+        let mut head = [0; HEAD];
+        head[0] = self.scheme.code();
+        head[1] = BITS;
+        head[2..4].copy_from_slice(&(self.values.len() as u16).to_ne_bytes());
+        head[4..].copy_from_slice(&self.seed.to_ne_bytes());
+        head
+    }
+
+    fn value_bytes(&self) -> &[u8] {
+        // SAFETY: the bytes of the numbers.
+        unsafe {
+            core::slice::from_raw_parts(self.values.as_ptr().cast(), size_of_val(self.values))
+        }
+    }
+
+    /// The number of positions in which the two differ; an error if they are of different kinds.
+    pub fn mismatches(&self, other: &Signature) -> usize {
+        if !self.comparable(other) {
+            refuse(self, other);
+        }
+        self.values.len() - minhash::matches(self.values, other.values)
+    }
+
+    /// Whether the two were made in the same way.
+    pub fn comparable(&self, other: &Signature) -> bool {
+        let of = |s: &Signature| (s.scheme, s.seed, s.values.len());
+        of(self) == of(other)
+    }
+
+    fn order(&self, other: &Signature) -> Ordering {
+        let of = |s: &Signature| (s.scheme.code(), s.values.len(), s.seed);
+        of(self)
+            .cmp(&of(other))
+            .then_with(|| self.values.cmp(other.values))
+    }
+
+    /// The kind of signature, for messages.
+    pub fn kind(&self) -> String {
+        format!(
+            "{} hashes of scheme {} with seed {}",
+            self.values.len(),
+            self.scheme.name(),
+            self.seed as i64
+        )
+    }
+}
+
+/// The estimated Jaccard distance of signatures of so many positions.
+pub fn distance(mismatches: usize, hashes: usize) -> f64 {
+    mismatches as f64 / hashes as f64
+}
+
+/// The estimated Jaccard similarity, likewise. Not 1 less the distance, which would round twice.
+pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
+    (hashes - mismatches) as f64 / hashes as f64
+}
+
+/// The most mismatches of near-duplicates, those of an estimated similarity of 0.8 or more.
+pub fn near_duplicate(hashes: usize) -> usize {
+    hashes / 5
+}
+
+#[cold]
+fn refuse(a: &Signature, b: &Signature) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
+        "signatures of different kinds cannot be compared",
+    )
+    .detail(format!("One has {}, the other {}.", a.kind(), b.kind()))
+    .hint("Make both by minhash() with the same hashes, seed and scheme.")
+    .raise()
+}

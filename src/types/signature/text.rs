@@ -1,0 +1,146 @@
+//! Signatures as text and as binary messages.
+//!
+//! `neardup1/128/0/` and eight hexadecimal digits for each value; the message is the scheme's
+//! number, the bits of a value, the number of values, the seed, and the values, each most
+//! significant byte first.
+use core::fmt::Write;
+use core::ops::RangeInclusive;
+
+use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
+use neardup_sketch::options::Choice;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::{BITS, Signature};
+use crate::pg::call::{Call, export};
+use crate::pg::errors::UserError;
+use crate::pg::varlena;
+use crate::types::fingerprint::{cstring_arg, message_bytes, return_cstring};
+
+const TYPE: &str = "minhash_signature";
+const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 hexadecimal digits each: neardup1/16/0/ and 128 digits.";
+/// How many values a signature can have.
+pub const HASHES: RangeInclusive<usize> = MIN_HASHES..=MAX_HASHES;
+
+/// The parts of a signature's text, the values to be read into `values`.
+pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>> {
+    let mut parts = text.splitn(4, |byte| *byte == b'/');
+    let scheme = Scheme::named(parts.next()?).ok()?;
+    let hashes: usize = number(parts.next()?)?;
+    let seed: i64 = number(parts.next()?)?;
+    let digits = parts.next()?;
+    if !HASHES.contains(&hashes) || digits.len() != 8 * hashes {
+        return None;
+    }
+    values.clear();
+    for digits in digits.chunks_exact(8) {
+        let mut value = 0;
+        for digit in digits {
+            value = value << 4 | char::from(*digit).to_digit(16)?;
+        }
+        values.push(value);
+    }
+    sound(scheme, seed as u64).then_some(Signature {
+        scheme,
+        seed: seed as u64,
+        values,
+    })
+}
+
+/// A decimal number as it is written: no plus sign, no zeros in front.
+fn number<T: core::str::FromStr + core::fmt::Display>(digits: &[u8]) -> Option<T> {
+    let text = str::from_utf8(digits).ok()?;
+    let number: T = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+/// Whether the scheme has such a seed.
+fn sound(scheme: Scheme, seed: u64) -> bool {
+    scheme == Scheme::Neardup1 || u32::try_from(seed).is_ok()
+}
+
+/// Appends the text of a signature.
+pub fn write(signature: &Signature, text: &mut String) {
+    let (name, hashes) = (signature.scheme.name(), signature.values.len());
+    let seed = signature.seed as i64;
+    let result = (|| {
+        write!(text, "{name}/{hashes}/{seed}/")?;
+        (signature.values.iter()).try_for_each(|value| write!(text, "{value:08x}"))
+    })();
+    result.expect("writing to a string cannot fail");
+}
+
+fn input(call: &mut Call) -> pg_sys::Datum {
+    let text = cstring_arg(call, 0);
+    let mut values = Vec::new();
+    match parse(text, &mut values) {
+        Some(signature) => signature.into_datum(),
+        None => UserError::invalid_text(TYPE, text, FORM).raise_soft(call),
+    }
+}
+
+fn output(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take a signature.
+    let signature = unsafe { Signature::from_datum(call.arg(0)) };
+    let mut text = String::with_capacity(40 + 8 * signature.values.len());
+    write(&signature, &mut text);
+    return_cstring(&text)
+}
+
+/// Reads a signature from a message; 22P03 if it is none.
+pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a> {
+    let head = message_bytes(call, 12);
+    let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    let seed = u64::from_be_bytes(head[4..12].try_into().expect("12 bytes were asked for"));
+    let scheme = Scheme::of_code(head[0]).filter(|scheme| sound(*scheme, seed));
+    let (Some(scheme), BITS, true) = (scheme, head[1], HASHES.contains(&hashes)) else {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
+            format!("invalid binary message for type {TYPE}"),
+        )
+        .detail(format!(
+            "Scheme {}, {} bits, {hashes} hashes, seed {}: no such signature is known.",
+            head[0], head[1], seed as i64
+        ))
+        .raise()
+    };
+    let bytes = message_bytes(call, 4 * hashes);
+    let (chunks, _) = bytes.as_chunks::<4>();
+    values.extend(chunks.iter().map(|bytes| u32::from_be_bytes(*bytes)));
+    Signature {
+        scheme,
+        seed,
+        values,
+    }
+}
+
+/// The message of a signature.
+pub fn message(signature: &Signature) -> Vec<u8> {
+    let mut bytes = vec![signature.scheme.code(), BITS];
+    bytes.extend((signature.values.len() as u16).to_be_bytes());
+    bytes.extend(signature.seed.to_be_bytes());
+    bytes.extend(
+        signature
+            .values
+            .iter()
+            .flat_map(|value| value.to_be_bytes()),
+    );
+    bytes
+}
+
+fn receive(call: &mut Call) -> pg_sys::Datum {
+    let mut values = Vec::new();
+    receive_values(call, &mut values).into_datum()
+}
+
+fn send(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: declared to take a signature.
+    let signature = unsafe { Signature::from_datum(call.arg(0)) };
+    varlena::build(&[&message(&signature)])
+}
+
+export! {
+    guarded "minhash_signature_in" => input;
+    guarded "minhash_signature_out" => output;
+    guarded "minhash_signature_recv" => receive;
+    guarded "minhash_signature_send" => send;
+}

@@ -1,0 +1,311 @@
+//! What is compared: ways from a text to a fingerprint.
+use super::set::Set;
+use neardup_sketch::options::{TextOptions, Tokens, Weight};
+use neardup_sketch::{
+    features, minhash64_text, minhash128_text, simhash64_hashes, simhash64_text, simhash128_text,
+};
+use std::collections::HashMap;
+
+/// A way to fingerprints.
+pub struct Choice {
+    /// As the tables call it.
+    pub name: &'static str,
+    /// Bits of its fingerprints.
+    pub bits: u32,
+    /// Whether the plots show it.
+    pub plotted: bool,
+    /// Looks at the whole set, and returns what makes the fingerprint of a text.
+    pub prepare: fn(&Set) -> Maker,
+}
+
+/// Makes the fingerprint of a text; 64 bits are the lower half.
+pub type Maker = Box<dyn Fn(&str) -> Option<u128> + Sync>;
+
+const fn words(shingle: usize, weight: Weight) -> TextOptions {
+    TextOptions {
+        tokens: Tokens::Word,
+        shingle,
+        weight,
+        ..TextOptions::SIMHASH
+    }
+}
+
+const fn characters(shingle: usize, weight: Weight) -> TextOptions {
+    TextOptions {
+        tokens: Tokens::Char,
+        ..words(shingle, weight)
+    }
+}
+
+const fn jieba(shingle: usize, weight: Weight) -> TextOptions {
+    TextOptions {
+        tokens: Tokens::Jieba,
+        ..words(shingle, weight)
+    }
+}
+
+fn simhash(options: TextOptions) -> Maker {
+    Box::new(move |text| simhash64_text(text, &options, &mut || ()).map(u128::from))
+}
+
+fn simhash128(options: TextOptions) -> Maker {
+    Box::new(move |text| simhash128_text(text, &options, &mut || ()))
+}
+
+fn minhash64(options: TextOptions) -> Maker {
+    Box::new(move |text| minhash64_text(text, &options, &mut || ()).map(u128::from))
+}
+
+fn minhash128(options: TextOptions) -> Maker {
+    Box::new(move |text| minhash128_text(text, &options, &mut || ()))
+}
+
+/// A choice, in short.
+macro_rules! choice {
+    ($name:literal, $bits:literal, $plotted:literal, $prepare:expr) => {
+        Choice {
+            name: $name,
+            bits: $bits,
+            plotted: $plotted,
+            prepare: $prepare,
+        }
+    };
+}
+
+/// What SQL offers.
+pub const CHOICES: &[Choice] = &[
+    choice!("simhash word 1 tf", 64, false, |_| simhash(words(
+        1,
+        Weight::Tf
+    ))),
+    choice!("simhash word 1 sqrt", 64, true, |_| simhash(words(
+        1,
+        Weight::Sqrt
+    ))),
+    choice!("simhash word 2 set", 64, false, |_| simhash(words(
+        2,
+        Weight::Set
+    ))),
+    choice!("simhash word 2 log", 64, false, |_| simhash(words(
+        2,
+        Weight::Log
+    ))),
+    choice!("simhash word 2 sqrt", 64, true, |_| simhash(words(
+        2,
+        Weight::Sqrt
+    ))),
+    choice!("simhash word 2 tf", 64, false, |_| simhash(words(
+        2,
+        Weight::Tf
+    ))),
+    choice!("simhash word 3 set", 64, false, |_| simhash(words(
+        3,
+        Weight::Set
+    ))),
+    choice!("simhash char 5 sqrt", 64, true, |_| simhash(characters(
+        5,
+        Weight::Sqrt
+    ))),
+    choice!("simhash128 word 2 sqrt", 128, true, |_| simhash128(words(
+        2,
+        Weight::Sqrt
+    ))),
+    choice!("minhash64 word 1", 64, false, |_| minhash64(words(
+        1,
+        Weight::Set
+    ))),
+    choice!("minhash64 word 2", 64, false, |_| minhash64(words(
+        2,
+        Weight::Set
+    ))),
+    choice!("minhash64 word 3", 64, true, |_| minhash64(words(
+        3,
+        Weight::Set
+    ))),
+    choice!("minhash64 char 5", 64, false, |_| minhash64(characters(
+        5,
+        Weight::Set
+    ))),
+    choice!("minhash128 word 3", 128, true, |_| minhash128(words(
+        3,
+        Weight::Set
+    ))),
+    choice!("simhash jieba 1 sqrt", 64, false, |_| simhash(jieba(
+        1,
+        Weight::Sqrt
+    ))),
+    choice!("simhash jieba 2 sqrt", 64, false, |_| simhash(jieba(
+        2,
+        Weight::Sqrt
+    ))),
+    choice!("simhash jieba_tfidf", 64, false, |_| {
+        simhash(TextOptions {
+            tokens: Tokens::JiebaTfidf,
+            ..jieba(1, Weight::Tf)
+        })
+    }),
+    choice!("minhash64 jieba 2", 64, false, |_| minhash64(jieba(
+        2,
+        Weight::Set
+    ))),
+];
+
+/// What was tried besides: other weights, made from the features that SQL offers. The weight of a
+/// feature with the inverse document frequency is taken from the set itself, which no function of a
+/// text alone can know: it shows what there is to gain.
+pub const EXPERIMENTS: &[Choice] = &[
+    choice!("word 1 sqrt idf", 64, false, |set| idf(
+        set,
+        words(1, Weight::Sqrt)
+    )),
+    choice!("word 2 sqrt idf", 64, false, |set| idf(
+        set,
+        words(2, Weight::Sqrt)
+    )),
+    choice!("word 1 sqrt x length", 64, false, |_| by_length(
+        words(1, Weight::Sqrt),
+        1
+    )),
+    choice!("word 1 sqrt x length^2", 64, false, |_| by_length(
+        words(1, Weight::Sqrt),
+        2
+    )),
+    choice!("word 2 sqrt x length", 64, false, |_| by_length(
+        words(2, Weight::Sqrt),
+        1
+    )),
+    choice!("word 1+2 sqrt", 64, false, |_| mixed([
+        words(1, Weight::Sqrt),
+        words(2, Weight::Sqrt)
+    ])),
+    choice!("word 2+3 sqrt", 64, false, |_| mixed([
+        words(2, Weight::Sqrt),
+        words(3, Weight::Sqrt)
+    ])),
+    choice!("char 4 set", 64, false, |_| simhash(characters(
+        4,
+        Weight::Set
+    ))),
+    choice!("char 5 set", 64, false, |_| simhash(characters(
+        5,
+        Weight::Set
+    ))),
+    choice!("char 7 sqrt", 64, false, |_| simhash(characters(
+        7,
+        Weight::Sqrt
+    ))),
+    choice!("char 5 sqrt, letters", 64, false, |_| {
+        letters(simhash(characters(5, Weight::Sqrt)))
+    }),
+    choice!("char 5 minhash64, letters", 64, false, |_| {
+        letters(minhash64(characters(5, Weight::Set)))
+    }),
+    choice!("word 3 sqrt", 64, false, |_| simhash(words(
+        3,
+        Weight::Sqrt
+    ))),
+];
+
+/// The simhash of hashes with weights above zero.
+fn of_weighted(weighted: impl Iterator<Item = (u64, f32)>) -> Option<u128> {
+    let fingerprint = simhash64_hashes(weighted);
+    fingerprint
+        .expect("no weight is out of range")
+        .map(u128::from)
+}
+
+fn idf(set: &Set, options: TextOptions) -> Maker {
+    let mut documents: HashMap<u64, u32> = HashMap::new();
+    for text in &set.texts {
+        for feature in features(text, &options, &mut || ()) {
+            *documents.entry(feature.hash).or_default() += 1;
+        }
+    }
+    let count = set.texts.len() as f32;
+    Box::new(move |text| {
+        of_weighted(
+            features(text, &options, &mut || ())
+                .into_iter()
+                .map(|feature| {
+                    let idf = (count / documents[&feature.hash] as f32).ln();
+                    (feature.hash, feature.weight as f32 * idf)
+                }),
+        )
+    })
+}
+
+/// The length of a feature counts in characters, those of Chinese, Japanese and Korean twice.
+fn by_length(options: TextOptions, power: i32) -> Maker {
+    Box::new(move |text| {
+        of_weighted(
+            features(text, &options, &mut || ())
+                .into_iter()
+                .map(|feature| {
+                    let wide = feature.text.chars().filter(|c| *c >= '\u{2E80}').count();
+                    let length = feature.text.chars().count() + wide;
+                    (
+                        feature.hash,
+                        feature.weight as f32 * (length as f32).powi(power),
+                    )
+                }),
+        )
+    })
+}
+
+fn mixed(parts: [TextOptions; 2]) -> Maker {
+    Box::new(move |text| {
+        of_weighted(parts.iter().flat_map(|options| {
+            let all = features(text, options, &mut || ()).into_iter();
+            all.map(|feature| (feature.hash, feature.weight as f32))
+        }))
+    })
+}
+
+/// Punctuation taken for white space, and no white space between ideographs or syllables: what
+/// characters are where they are not those that stand in the text.
+fn letters(maker: Maker) -> Maker {
+    Box::new(move |text| {
+        let mut plain = String::with_capacity(text.len());
+        let mut gap = false;
+        for c in text.chars() {
+            if !c.is_alphanumeric() {
+                gap = true;
+                continue;
+            }
+            let wide = |c: char| c >= '\u{2E80}';
+            if gap && !wide(c) && !plain.ends_with(wide) {
+                plain.push(' ');
+            }
+            gap = false;
+            plain.push(c);
+        }
+        maker(&plain)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_makes_fingerprints_of_its_width() {
+        let set = Set {
+            name: "two".to_owned(),
+            texts: vec!["one two three four".to_owned(), "five six seven".to_owned()],
+            near: HashMap::new(),
+            listed: Vec::new(),
+            group: vec![0, 1],
+        };
+        let mut seen = HashMap::new();
+        for choice in CHOICES.iter().chain(EXPERIMENTS) {
+            let maker = (choice.prepare)(&set);
+            let [a, b] = [0, 1].map(|i| maker(&set.texts[i]).expect("words have a fingerprint"));
+            assert_ne!(a, b, "{}", choice.name);
+            assert!(choice.bits == 128 || a >> 64 == 0, "{}", choice.name);
+            assert_eq!(maker(""), None, "{}", choice.name);
+            if let Some(other) = seen.insert(choice.name, a) {
+                panic!("{} twice: {other:x}", choice.name);
+            }
+        }
+    }
+}
