@@ -31,7 +31,7 @@ where
     let state = GroupWords::of_arg(call, 0);
     if call.is_null(1) || call.is_null(2) {
         return match state {
-            Some(state) => state.into_datum(),
+            Some(state) => state.as_datum(),
             None => call.return_null(),
         };
     }
@@ -43,7 +43,7 @@ where
     if let Err(error) = sums.add_feature(0, feature.as_bytes(), weight.into()) {
         bad_weight("The weight of a feature", error).raise();
     }
-    state.into_datum()
+    state.as_datum()
 }
 
 /// Merges what two processes have summed.
@@ -51,14 +51,14 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
     let Some(theirs) = theirs else {
         return match ours {
-            Some(ours) => ours.into_datum(),
+            Some(ours) => ours.as_datum(),
             None => call.return_null(),
         };
     };
     // The other sums may lie in memory that does not live as long as the group.
     let ours = ours.unwrap_or_else(|| GroupWords::new(call));
     ExactSums::<W, _>::new(&mut *ours).merge(theirs.as_slice());
-    ours.into_datum()
+    ours.as_datum()
 }
 
 /// Sums as bytes, for another process of the same server.
@@ -80,7 +80,7 @@ fn load(call: &mut Call) -> Datum {
     for (place, word) in state.as_mut_slice().iter_mut().zip(words) {
         *place = u64::from_ne_bytes(*word);
     }
-    state.into_datum()
+    state.as_datum()
 }
 
 /// The fingerprint; NULL if there was no feature of a weight above zero.

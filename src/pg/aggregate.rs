@@ -45,12 +45,12 @@ impl GroupWords {
     /// The words that argument `n` stands for; `None` if it is NULL.
     pub fn of_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
         context(call);
-        // SAFETY: an aggregate passes nothing of type internal but what `into_datum` made.
+        // SAFETY: an aggregate passes nothing of type internal but what `as_datum` made.
         (!call.is_null(n)).then(|| unsafe { &mut *call.arg(n).cast_mut_ptr::<Self>() })
     }
 
     /// What the server passes on.
-    pub fn into_datum(&mut self) -> Datum {
+    pub fn as_datum(&mut self) -> Datum {
         Datum::from(core::ptr::from_mut(self))
     }
 

@@ -44,8 +44,11 @@ struct Picture {
     title: String,
     x: Axis,
     y: Axis,
-    curves: fn(&[(&Choice, &Distances)], f32) -> Vec<Curve>,
+    curves: Curves,
 }
+
+/// The curves of what was measured, given from which similarity on a pair is a duplicate.
+type Curves = fn(&[(&Choice, &Distances)], f32) -> Vec<Curve>;
 
 struct Axis {
     title: &'static str,

@@ -19,7 +19,7 @@ const COUNTS: usize = 24;
 pub fn heading(set: &Set, measured: &Distances) -> String {
     let near = measured.between(0.0, f32::INFINITY).total();
     let (related, unrelated) = (measured.related.total(), measured.unrelated.total());
-    let total = u64::from(near + related + unrelated);
+    let total = near + related + unrelated;
     format!(
         "{}: {}, {} pairs; {} of known similarity, {} related less, {} unrelated",
         set.name,

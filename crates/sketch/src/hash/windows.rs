@@ -182,13 +182,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A way to hash windows: bytes, starts, width, hashes.
+    type Way<'a> = &'a dyn Fn(&[u8], &[u32], usize, &mut Vec<[u64; 1]>);
+
     fn all_ways(mut bytes: Vec<u8>, starts: &[u32], width: usize) {
         bytes.extend([0xA5; PAD]);
         let expected: Vec<_> = starts
             .windows(width + 1)
             .map(|w| [feature_hash(&bytes[w[0] as usize..w[width] as usize])])
             .collect();
-        let hashed = |how: &dyn Fn(&[u8], &[u32], usize, &mut Vec<[u64; 1]>)| {
+        let hashed = |how: Way| {
             let mut hashes = Vec::new();
             how(&bytes, starts, width, &mut hashes);
             hashes
