@@ -9,8 +9,8 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
-//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
-//!   [`compact`], [`check`], [`info`]: the algorithms over a store;
+//! * [`tree`], [`insert`], [`walk`], [`scan`], [`nearest`], [`vacuum`], [`merge`], [`compact`],
+//!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
 //! * [`clusters`]: groups made of such pairs;
 //! * [`build`]: sorting rows into a new tree.
@@ -40,3 +40,4 @@ pub mod sort;
 pub mod store;
 pub mod tree;
 pub mod vacuum;
+pub mod walk;
