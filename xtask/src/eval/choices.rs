@@ -216,6 +216,9 @@ pub const EXPERIMENTS: &[Choice] = &[
         7,
         Weight::Sqrt
     ))),
+    choice!("word 2 sqrt, letters", Simhash64, false, |_| {
+        letters(simhash(words(2, Weight::Sqrt)))
+    }),
     choice!("char 5 sqrt, letters", Simhash64, false, |_| {
         letters(simhash(characters(5, Weight::Sqrt)))
     }),
@@ -319,6 +322,7 @@ fn letters(maker: Maker) -> Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn every_choice_makes_fingerprints_of_its_width() {
@@ -326,6 +330,7 @@ mod tests {
             name: "two".to_owned(),
             texts: vec!["one two three four".to_owned(), "five six seven".to_owned()],
             near: HashMap::new(),
+            ignored: HashSet::new(),
             listed: Vec::new(),
             group: vec![0, 1],
         };

@@ -150,6 +150,7 @@ impl Distances {
                     let band = BANDS.iter().position(|bound| similarity >= bound);
                     self.bands[band.unwrap_or(BANDS.len() - 1)].add(distance(second));
                 }
+                None if set.ignored.contains(&(first as u32, second as u32)) => (),
                 None => self.related.add(distance(second)),
             }
         }
@@ -235,15 +236,20 @@ fn in_parallel<T: Send>(work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
 mod tests {
     use super::super::choices::CHOICES;
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     /// Five documents whose fingerprints are given: 0 and 1 are similar, 1 and 2 somewhat, 0 and 2
     /// are linked through 1, 3 is unrelated, and 4 has no fingerprint.
     fn measured() -> Distances {
+        measured_without(&[])
+    }
+
+    fn measured_without(ignored: &[(u32, u32)]) -> Distances {
         let set = Set {
             name: "five".to_owned(),
             texts: ["0", "1", "7", "ffff", ""].map(str::to_owned).to_vec(),
             near: HashMap::from([((0, 1), 0.96), ((1, 2), 0.5)]),
+            ignored: HashSet::from_iter(ignored.iter().copied()),
             listed: Vec::new(),
             group: vec![0, 0, 0, 3, 4],
         };
@@ -284,6 +290,14 @@ mod tests {
         assert_eq!(all.between(0.0, f32::INFINITY).total(), 2);
         assert_eq!(all.between(0.9, 0.95).share_within(64), None);
         assert_eq!(all.between(0.95, 2.0).share_within(1), Some(1.0));
+    }
+
+    #[test]
+    fn what_does_not_count_is_in_no_number() {
+        let (with, without) = (measured(), measured_without(&[(0, 2)]));
+        assert_eq!((with.related.total(), without.related.total()), (1, 0));
+        assert_eq!(without.unrelated.total(), with.unrelated.total());
+        assert_eq!(without.between(0.0, 1.0).total(), 2);
     }
 
     #[test]
@@ -343,6 +357,7 @@ mod tests {
             name: "made".to_owned(),
             texts: Vec::new(),
             near: HashMap::new(),
+            ignored: HashSet::new(),
             listed: Vec::new(),
             group: Vec::new(),
         };

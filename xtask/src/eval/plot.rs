@@ -288,7 +288,7 @@ mod tests {
     use super::super::choices::CHOICES;
     use super::super::set::Set;
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     #[test]
     fn pictures_show_every_set_and_choice() {
@@ -298,6 +298,7 @@ mod tests {
                 .map(str::to_owned)
                 .to_vec(),
             near: HashMap::from([((0, 1), 0.85)]),
+            ignored: HashSet::new(),
             listed: Vec::new(),
             group: vec![0, 0, 2],
         };

@@ -2,7 +2,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::MultiGzDecoder;
 use neardup_sketch::{TextOptions, jaccard_similarity};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub struct Set {
     /// Pairs with their exact Jaccard similarity. All that are not here are less similar than the
     /// least similar one that is.
     pub near: HashMap<Pair, f32>,
+    /// Similar pairs that do not count, neither as found nor as found in error.
+    pub ignored: HashSet<Pair>,
     /// Pairs that the set itself names as belonging together, however similar they are.
     pub listed: Vec<Pair>,
     /// For each document, a number that it shares with all that it is linked to by a pair of either
@@ -94,6 +96,7 @@ impl Set {
             name,
             texts,
             near,
+            ignored: HashSet::new(),
             listed,
             group,
         })
@@ -116,10 +119,11 @@ impl Set {
         (count > 0).then(|| differences.iter().sum::<f64>() / count as f64)
     }
 
-    /// Forgets the similar pairs that the set does not name itself.
+    /// Leaves the similar pairs that the set does not name itself out of account.
     pub fn keep_listed(&mut self) {
-        let listed: std::collections::HashSet<Pair> = self.listed.iter().copied().collect();
-        self.near.retain(|pair, _| listed.contains(pair));
+        let listed: HashSet<Pair> = self.listed.iter().copied().collect();
+        let others = self.near.extract_if(|pair, _| !listed.contains(pair));
+        self.ignored.extend(others.map(|(pair, _)| pair));
     }
 }
 
@@ -246,6 +250,7 @@ mod tests {
         assert_eq!(set.group, [0, 0, 0, 3]);
         set.keep_listed();
         assert_eq!(set.near, HashMap::from([((0, 1), 0.95)]));
+        assert_eq!(set.ignored, HashSet::from([(1, 2)]));
         assert_eq!(set.group, [0, 0, 0, 3]);
     }
 
@@ -255,6 +260,7 @@ mod tests {
             name: String::new(),
             texts: ["a b c d", "A B C, e", "f"].map(str::to_owned).to_vec(),
             near: HashMap::new(),
+            ignored: HashSet::new(),
             listed: Vec::new(),
             group: vec![0, 0, 2],
         };
