@@ -157,7 +157,64 @@ fn per_million(share: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::choices::{CHOICES, Choice};
     use super::*;
+    use std::collections::{HashMap, HashSet};
+
+    /// Two texts that are alike, and one that is not.
+    fn set() -> Set {
+        Set {
+            name: "tiny".to_owned(),
+            texts: ["a b c d e f", "A, b c d e f!", "x y z u v w"]
+                .map(str::to_owned)
+                .to_vec(),
+            near: HashMap::from([((0, 1), 1.0)]),
+            ignored: HashSet::new(),
+            listed: Vec::new(),
+            group: vec![0, 0, 2],
+        }
+    }
+
+    fn choice(name: &str) -> &'static Choice {
+        let found = CHOICES.iter().find(|choice| choice.name == name);
+        found.expect("a choice of this name")
+    }
+
+    #[test]
+    fn tables_say_what_was_found() {
+        let set = set();
+        let names = ["simhash word 2 sqrt", "minhash K=128 word 3"];
+        let measured = names.map(|name| Distances::measure(&set, choice(name)));
+        let rows: Vec<_> = names.into_iter().zip(&measured).collect();
+        assert_eq!(
+            heading(&set, &measured[0]),
+            "tiny: 3 documents, 3 pairs; 1 of known similarity, 0 related less, 2 unrelated\n\
+             Its Jaccard similarities differ by 0.000 on average from those of three words here"
+        );
+        let words =
+            |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+        let found = found(&rows);
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(lines.len(), 2 + names.len());
+        let (none, zero) = ("-/-/-/-/-", "0/0/0/0/0");
+        let all = "100/100/100/100/100";
+        let beside = "100/-/-/-";
+        for (line, name) in lines[2..].iter().zip(names) {
+            let cells = words(line.strip_prefix(name).expect("its name"));
+            assert_eq!(cells, [all, none, none, none, zero, zero, beside, beside]);
+        }
+        let thresholds = thresholds(&rows);
+        let lines: Vec<&str> = thresholds.lines().collect();
+        let found: Vec<_> = lines[2..].iter().map(|line| line.trim()).collect();
+        let cell = |radius: u32| format!("1.00/1.00 = 1.000 at {radius}");
+        let line = |name: &str, radii: [u32; 5]| {
+            words(&(name.to_owned() + " " + &radii.map(cell).join(" ")))
+        };
+        assert_eq!(words(found[0]), line(names[0], [0; 5]));
+        assert_eq!(words(found[1]), line(names[1], [0; 5]));
+        assert_eq!(words(found[2]), line("as estimated", [64, 51, 38, 25, 12]));
+        assert_eq!(found.len(), 3);
+    }
 
     #[test]
     fn small_numbers_keep_their_digits() {
