@@ -23,7 +23,7 @@ pub unsafe extern "C-unwind" fn insert(
     // SAFETY: the server passes an open index, and a value and flag for each of its columns.
     unsafe {
         with_words!(words_of(relation), N => {
-            let index = Index::<N>::open(relation);
+            let index = Index::<N>::visit(relation);
             if index.layout.signatures {
                 bands::insert(index, values, isnull, tid_of(heap_tid));
                 return false;

@@ -11,3 +11,4 @@ mod search;
 pub mod state;
 pub mod vacuum;
 pub mod validate;
+mod visit;

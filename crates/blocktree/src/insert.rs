@@ -12,7 +12,13 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// Adds an entry.
     pub fn insert(&self, position: &Position<N>) -> Result<()> {
         loop {
-            let mut leaf = self.lock(position, 0)?;
+            let known = self.leaf_of(position, &position.key)?;
+            let mut leaf = self.find(position, 0, Some(known), |block| self.store.write(block))?;
+            if leaf.block() != known
+                && let Some(leaves) = self.leaves
+            {
+                leaves.remember(position.table, &position.key, leaf.block());
+            }
             if let Some(append) = Append::new(&leaf, &position.key, position.tid) {
                 self.store.patch(&mut leaf, &append.patches());
                 return Ok(());

@@ -198,7 +198,7 @@ impl<const N: usize> Scan<N> {
         for probe in probes.clone() {
             self.start(probe);
             if let Next::Descend(position) = self.next {
-                let leaf = tree.descend(&position, 0)?;
+                let leaf = tree.leaf_of(&position, &self.permuted)?;
                 tree.store.soon(leaf);
                 self.leaves_ahead[probe % TOGETHER] = (leaf, self.permuted);
             }

@@ -2,8 +2,9 @@
 //! position belongs.
 
 use crate::inner;
-use crate::key::{Block, Position};
+use crate::key::{Block, Key, Position};
 use crate::leaf;
+use crate::leaves::Leaves;
 use crate::meta::{self, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
@@ -21,6 +22,7 @@ const MOST_STEPS: u32 = 4;
 pub struct Tree<'s, S: PageStore, const N: usize> {
     pub(crate) store: &'s S,
     root: Cell<Root>,
+    pub(crate) leaves: Option<&'s Leaves>,
 }
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
@@ -30,7 +32,34 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Tree {
             store,
             root: Cell::new(root),
+            leaves: None,
         }
+    }
+
+    /// The same tree with a memory for leaves. No page may be moved to another block as long as the
+    /// memory is used.
+    pub fn with_leaves(self, leaves: &'s Leaves) -> Self {
+        Tree {
+            leaves: Some(leaves),
+            ..self
+        }
+    }
+
+    /// The leaf where a table has, or had, a key; or about where, if it is remembered. A start for
+    /// [`Tree::find`].
+    #[inline]
+    pub(crate) fn leaf_of(&self, position: &Position<N>, key: &Key<N>) -> Result<Block> {
+        let known = self
+            .leaves
+            .and_then(|leaves| leaves.of(position.table, key));
+        if let Some(leaf) = known {
+            return Ok(leaf);
+        }
+        let leaf = self.descend(position, 0)?;
+        if let Some(leaves) = self.leaves {
+            leaves.remember(position.table, key, leaf);
+        }
+        Ok(leaf)
     }
 
     /// The newest root that this tree has come across, worth keeping for next time.
