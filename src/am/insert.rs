@@ -38,13 +38,19 @@ pub unsafe extern "C-unwind" fn insert(
 fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint: bool, tid: Tid) {
     let tree = index.tree();
     if has_fingerprint {
-        for (table, permutation) in index.design.tables().iter().enumerate() {
+        let positions = (index.design.tables().iter().enumerate()).map(|(table, permutation)| {
             let key = permutation.permute(key);
-            index.sound(tree.insert(&Position {
+            Position {
                 table: table as u16,
                 key,
                 tid,
-            }));
+            }
+        });
+        for position in positions.clone() {
+            index.sound(tree.prepare(&position));
+        }
+        for position in positions {
+            index.sound(tree.insert(&position));
         }
     } else {
         let table = index.design.null_table();

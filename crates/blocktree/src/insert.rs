@@ -9,10 +9,20 @@ use crate::store::{Held, PageStore};
 use crate::tree::Tree;
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
+    /// Looks up where an entry will be added, so that the machine fetches the leaf meanwhile. Without
+    /// a memory for leaves there is nothing to it.
+    pub fn prepare(&self, position: &Position<N>) -> Result<()> {
+        if self.leaves.is_some() {
+            let soon = |leaf| self.store.soon_written(leaf);
+            self.leaf_of(position, &position.key, soon)?;
+        }
+        Ok(())
+    }
+
     /// Adds an entry.
     pub fn insert(&self, position: &Position<N>) -> Result<()> {
         loop {
-            let known = self.leaf_of(position, &position.key)?;
+            let known = self.leaf_of(position, &position.key, |_| ())?;
             let mut leaf = self.find(position, 0, Some(known), |block| self.store.write(block))?;
             if leaf.block() != known
                 && let Some(leaves) = self.leaves

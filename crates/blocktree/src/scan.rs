@@ -198,8 +198,8 @@ impl<const N: usize> Scan<N> {
         for probe in probes.clone() {
             self.start(probe);
             if let Next::Descend(position) = self.next {
-                let leaf = tree.leaf_of(&position, &self.permuted)?;
-                tree.store.soon(leaf);
+                let soon = |leaf| tree.store.soon(leaf);
+                let leaf = tree.leaf_of(&position, &self.permuted, soon)?;
                 self.leaves_ahead[probe % TOGETHER] = (leaf, self.permuted);
             }
         }

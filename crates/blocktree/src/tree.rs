@@ -46,9 +46,14 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 
     /// The leaf where a table has, or had, a key; or about where, if it is remembered. A start for
-    /// [`Tree::find`].
+    /// [`Tree::find`]. What was not remembered, `hear` is told.
     #[inline]
-    pub(crate) fn leaf_of(&self, position: &Position<N>, key: &Key<N>) -> Result<Block> {
+    pub(crate) fn leaf_of(
+        &self,
+        position: &Position<N>,
+        key: &Key<N>,
+        hear: impl FnOnce(Block),
+    ) -> Result<Block> {
         let known = self
             .leaves
             .and_then(|leaves| leaves.of(position.table, key));
@@ -56,6 +61,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             return Ok(leaf);
         }
         let leaf = self.descend(position, 0)?;
+        hear(leaf);
         if let Some(leaves) = self.leaves {
             leaves.remember(position.table, key, leaf);
         }
