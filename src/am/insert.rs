@@ -46,9 +46,7 @@ fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint
                 tid,
             }
         });
-        for position in positions.clone() {
-            index.sound(tree.prepare(&position));
-        }
+        index.sound(tree.prepare(positions.clone()));
         for position in positions {
             index.sound(tree.insert(&position));
         }

@@ -195,12 +195,17 @@ impl<const N: usize> Scan<N> {
         if probes.len() < 2 {
             return Ok(());
         }
+        let mut wanted = [None; TOGETHER];
         for probe in probes.clone() {
             self.start(probe);
             if let Next::Descend(position) = self.next {
-                let soon = |leaf| tree.store.soon(leaf);
-                let leaf = tree.leaf_of(&position, &self.permuted, soon)?;
-                self.leaves_ahead[probe % TOGETHER] = (leaf, self.permuted);
+                wanted[probe % TOGETHER] = Some((position, self.permuted));
+            }
+        }
+        let leaves = tree.leaves_of(&wanted, |leaf| tree.store.soon(leaf))?;
+        for (place, (leaf, wanted)) in leaves.into_iter().zip(wanted).enumerate() {
+            if let (Some(leaf), Some((_, permuted))) = (leaf, wanted) {
+                self.leaves_ahead[place] = (leaf, permuted);
             }
         }
         self.ahead = probes;

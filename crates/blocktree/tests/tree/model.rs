@@ -74,6 +74,7 @@ impl<const N: usize> Index<N> {
                 tid,
             }],
         };
+        tree.prepare(positions.iter().copied()).unwrap();
         for position in positions {
             tree.insert(&position).unwrap();
         }
