@@ -10,8 +10,8 @@
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
 //! * [`leaves`]: where a key's leaves were found last;
-//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
-//!   [`compact`], [`check`], [`info`]: the algorithms over a store;
+//! * [`tree`], [`insert`], [`walk`], [`scan`], [`nearest`], [`vacuum`], [`merge`], [`compact`],
+//!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
 //! * [`clusters`]: groups made of such pairs;
 //! * [`build`]: sorting rows into a new tree.
@@ -42,3 +42,4 @@ pub mod sort;
 pub mod store;
 pub mod tree;
 pub mod vacuum;
+pub mod walk;

@@ -97,9 +97,9 @@ fn push_rest<const N: usize>(
 ) {
     for (i, key) in keys.chunks_exact(8 * N).enumerate().skip(from) {
         let mut distance = 0;
-        for word in 0..N {
+        for (word, wanted) in query.iter().enumerate() {
             if word >= skipped {
-                distance += (word_at(key, 8 * word) ^ query[word]).count_ones();
+                distance += (word_at(key, 8 * word) ^ wanted).count_ones();
             }
         }
         if distance <= radius {
