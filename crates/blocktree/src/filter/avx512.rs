@@ -82,6 +82,9 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
         push_bits(near_of(keys), seen, found);
         seen += STEP;
     }
+    if rest.is_empty() {
+        return;
+    }
     if N == 1 {
         let there = (1u8 << (rest.len() / 8)) - 1;
         // SAFETY: only as many words are read as there are, fewer than eight.
