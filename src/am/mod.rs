@@ -12,3 +12,4 @@ mod search;
 pub mod state;
 pub mod vacuum;
 pub mod validate;
+mod visit;

@@ -361,7 +361,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
     let words = unsafe { words_of(relation) };
     with_words!(words, N => {
         // SAFETY: the caller's promise.
-        let index = unsafe { Index::<N>::open(relation) };
+        let index = unsafe { Index::<N>::visit(relation) };
         if index.layout.signatures {
             return bands::search::open(index);
         }

@@ -396,6 +396,17 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
 
+/// The number of the transaction among those of this backend.
+pub fn local_transaction() -> u32 {
+    // SAFETY: a backend has its entry from its start to its end, and changes this part alone.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
+        return (*pg_sys::MyProc).lxid;
+        #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
+        return (*pg_sys::MyProc).vxid.lxid;
+    }
+}
+
 /// The number of a relation's file (`relfilenode`).
 ///
 /// # Safety

@@ -350,6 +350,14 @@ impl PageStore for IndexPages {
         }
     }
 
+    #[inline]
+    fn soon_written(&self, block: Block) {
+        if let Some(buffer) = recent::buffer_of(self.file, block) {
+            prefetch_descriptor(buffer);
+            prefetch(buffer, 0);
+        }
+    }
+
     fn leave(&self, page: ReadPage<'_>) {
         if !self.staying.get() {
             return;

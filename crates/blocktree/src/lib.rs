@@ -9,6 +9,7 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
+//! * [`leaves`]: where a key's leaves were found last;
 //! * [`tree`], [`insert`], [`walk`], [`scan`], [`nearest`], [`vacuum`], [`merge`], [`compact`],
 //!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
@@ -29,6 +30,7 @@ pub mod inner;
 pub mod insert;
 pub mod key;
 pub mod leaf;
+pub mod leaves;
 pub mod merge;
 pub mod meta;
 pub mod nearest;

@@ -173,12 +173,17 @@ impl<const N: usize> Scan<N> {
         if probes.len() < 2 {
             return Ok(());
         }
+        let mut wanted = [None; TOGETHER];
         for probe in probes.clone() {
             self.start(probe);
             if let Next::Descend(position) = self.next {
-                let leaf = tree.descend(&position, 0)?;
-                tree.store.soon(leaf);
-                self.leaves_ahead[probe % TOGETHER] = (leaf, self.permuted);
+                wanted[probe % TOGETHER] = Some((position, self.permuted));
+            }
+        }
+        let leaves = tree.leaves_of(&wanted, |leaf| tree.store.soon(leaf))?;
+        for (place, (leaf, wanted)) in leaves.into_iter().zip(wanted).enumerate() {
+            if let (Some(leaf), Some((_, permuted))) = (leaf, wanted) {
+                self.leaves_ahead[place] = (leaf, permuted);
             }
         }
         self.ahead = probes;

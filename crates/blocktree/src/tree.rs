@@ -2,8 +2,9 @@
 //! position belongs.
 
 use crate::inner;
-use crate::key::{Block, Position};
+use crate::key::{Block, Key, Position};
 use crate::leaf;
+use crate::leaves::Leaves;
 use crate::meta::{self, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
@@ -21,6 +22,7 @@ const MOST_STEPS: u32 = 4;
 pub struct Tree<'s, S: PageStore, const N: usize> {
     pub(crate) store: &'s S,
     root: Cell<Root>,
+    pub(crate) leaves: Option<&'s Leaves>,
 }
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
@@ -30,7 +32,88 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Tree {
             store,
             root: Cell::new(root),
+            leaves: None,
         }
+    }
+
+    /// The same tree with a memory for leaves. No page may be moved to another block as long as the
+    /// memory is used.
+    pub fn with_leaves(self, leaves: &'s Leaves) -> Self {
+        Tree {
+            leaves: Some(leaves),
+            ..self
+        }
+    }
+
+    /// The leaf of a key, as it is remembered.
+    #[inline]
+    fn remembered(&self, table: u16, key: &Key<N>) -> Option<Block> {
+        self.leaves?.of(table, key)
+    }
+
+    /// Remembers the leaf of a key.
+    #[inline]
+    pub(crate) fn remember(&self, table: u16, key: &Key<N>, leaf: Block) {
+        if let Some(leaves) = self.leaves {
+            leaves.remember(table, key, leaf);
+        }
+    }
+
+    /// The leaf where a table has, or had, a key; or about where, if it is remembered. A start for
+    /// [`Tree::find`].
+    #[inline]
+    pub(crate) fn leaf_of(&self, position: &Position<N>, key: &Key<N>) -> Result<Block> {
+        if let Some(leaf) = self.remembered(position.table, key) {
+            return Ok(leaf);
+        }
+        let leaf = self.descend(position, 0)?;
+        self.remember(position.table, key, leaf);
+        Ok(leaf)
+    }
+
+    /// The same for several keys, with one look at the root for all of them. What was not remembered,
+    /// `hear` is told.
+    #[inline]
+    pub(crate) fn leaves_of<const M: usize>(
+        &self,
+        wanted: &[Option<(Position<N>, Key<N>)>; M],
+        hear: impl Fn(Block),
+    ) -> Result<[Option<Block>; M]> {
+        let mut leaves = wanted.each_ref().map(|wanted| {
+            let (position, key) = wanted.as_ref()?;
+            self.remembered(position.table, key)
+        });
+        if leaves
+            .iter()
+            .zip(wanted)
+            .all(|(leaf, wanted)| leaf.is_some() == wanted.is_some())
+        {
+            return Ok(leaves);
+        }
+        let root = self.root.get();
+        let below = {
+            let page = self.store.read_inner(root.block);
+            // What the root does not tell, the way from it will.
+            wanted.each_ref().map(|wanted| {
+                let (position, _) = wanted.as_ref()?;
+                let place = self.place_of(position, &page, root.level);
+                matches!(place, Ok(Place::Here)).then(|| {
+                    (
+                        inner::child::<N>(&page, inner::search(&page, position)),
+                        root.level - 1,
+                    )
+                })
+            })
+        };
+        for ((leaf, wanted), below) in leaves.iter_mut().zip(wanted).zip(below) {
+            if let (None, Some((position, key))) = (*leaf, wanted) {
+                let found = self.descend_from(position, 0, below)?;
+                hear(found);
+                self.remember(position.table, key, found);
+                *leaf = Some(found);
+            }
+        }
+        Ok(leaves)
     }
 
     /// The newest root that this tree has come across, worth keeping for next time.
@@ -54,13 +137,23 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// The block on a level (below the root's) where a position was when its parent was looked at.
     /// It may have moved right since, or left, when pages were merged: see [`Tree::find`].
     pub(crate) fn descend(&self, position: &Position<N>, level: u16) -> Result<Block> {
+        self.descend_from(position, level, None)
+    }
+
+    /// The same from a page, and its level, to which the root led.
+    fn descend_from(
+        &self,
+        position: &Position<N>,
+        level: u16,
+        mut start: Option<(Block, u16)>,
+    ) -> Result<Block> {
         let mut root = self.root.get();
         if root.level <= level {
             root = self.refresh_root()?;
         }
         let mut restarts = Restarts::default();
         'from_root: loop {
-            let (mut block, mut at) = (root.block, root.level);
+            let (mut block, mut at) = start.take().unwrap_or((root.block, root.level));
             let mut rightwards = Rightwards::<N>::default();
             while at > level {
                 let page = self.store.read_inner(block);

@@ -28,6 +28,8 @@ const CENTRES: u64 = 2;
 const FLIPS: u64 = 3;
 const ABSENT: u64 = 4;
 const MIXED: u64 = 5;
+const LOADED: u64 = 6;
+const COPIES: u64 = 7;
 
 /// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the state
 /// after any number of steps at once.
@@ -186,6 +188,34 @@ pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     Ok(())
 }
 
+/// Loads a table `(id, fp)` of which three rows in ten are near-duplicates.
+pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
+    let values = (0..rows).map(|row| [row.cast_signed(), near(row).cast_signed()]);
+    load(session, &format!("{table} (id bigint, fp bigint)"), values)
+}
+
+/// Whether a row of [`load_near`] is within 3 bits of an earlier one. No others are.
+pub fn is_copy(row: u64) -> bool {
+    row >= 10 && row % 10 >= 7
+}
+
+/// The value of such a row: that of some earlier row which is no copy, with none to three bits
+/// changed; or a new one.
+fn near(row: u64) -> u64 {
+    if !is_copy(row) {
+        return random(LOADED, row);
+    }
+    let choice = random(COPIES, row);
+    let earlier = choice % row;
+    let original = earlier
+        - if is_copy(earlier) {
+            earlier % 10 - 6
+        } else {
+            0
+        };
+    random(LOADED, original) ^ flips(row, (choice >> 32) as u32 % 4)
+}
+
 const PERMUTED: &str = "p0 bigint, p1 bigint, p2 bigint, p3 bigint";
 
 fn permuted(value: u64) -> [i64; 4] {
@@ -240,6 +270,28 @@ mod tests {
                 assert!(near.contains(&distance), "probe {i}: {near:?}");
             }
         }
+    }
+
+    #[test]
+    fn copies_are_near_to_an_earlier_row_that_is_none() {
+        let rows = 2_000;
+        let values: Vec<u64> = (0..rows).map(near).collect();
+        let mut copies = 0;
+        let mut seen = [0; 4];
+        for row in 0..rows {
+            let nearest = (0..row)
+                .filter(|&earlier| !is_copy(earlier))
+                .map(|earlier| (values[earlier as usize] ^ values[row as usize]).count_ones())
+                .min();
+            let is_near = nearest.is_some_and(|distance| distance <= 3);
+            assert_eq!(is_near, is_copy(row), "row {row}");
+            if is_near {
+                copies += 1;
+                seen[nearest.unwrap_or_default() as usize] += 1;
+            }
+        }
+        assert_eq!(copies, 597);
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
 //! each line means.
 mod corpus;
+mod load;
 mod machine;
 mod measure;
 mod report;
@@ -31,6 +32,9 @@ pub struct Options {
     /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
     text: bool,
+    /// Only a load of which three rows in ten are near-duplicates; takes two minutes
+    #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
+    load: bool,
     /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes some
     /// 2 minutes for each million rows
     #[arg(long, conflicts_with_all = ["full", "text"])]
@@ -48,7 +52,7 @@ pub struct Options {
     /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json or bench/text.json in the target folder]
+    /// Where to write the results as JSON [default: bench/ROWS.json, bench/text.json or bench/load.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -70,6 +74,12 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
         let server = start(&private.instance, &settings(SMALL, None))?;
         let result = bench_text(&server, options.rounds)?;
         return write(&result, "text", options.json.as_deref());
+    }
+    if options.load {
+        let settings = settings(options.rows, options.shared_buffers.as_deref());
+        let server = start(&private.instance, &settings)?;
+        let result = bench_load(&server, options.rows, options.rounds)?;
+        return write(&result, "load", options.json.as_deref());
     }
     if options.wide {
         let settings = settings(options.rows, options.shared_buffers.as_deref());
@@ -123,6 +133,26 @@ fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     ui::note(format!("written to {}", path.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures loads on a server.
+fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut result = load::bench(&mut session, rows, rounds)?;
+    let load = [before, machine::load()];
+    println!("{}", machine.line());
+    println!("One thread, all in memory; the least of {rounds} rounds.");
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
 }
 
 /// Measures the functions over texts on a server.

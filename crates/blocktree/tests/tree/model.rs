@@ -4,6 +4,7 @@ use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::leaves::Leaves;
 use neardup_blocktree::meta::{self, Meta};
 use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
@@ -25,6 +26,8 @@ pub struct Index<const N: usize> {
     pub store: MemStore,
     pub design: Rc<Design<N>>,
     pub meta: Meta,
+    /// Where those who have not looked since still think that leaves are.
+    pub leaves: Leaves,
 }
 
 impl<const N: usize> Index<N> {
@@ -43,6 +46,7 @@ impl<const N: usize> Index<N> {
             store,
             design: Rc::new(design),
             meta,
+            leaves: Leaves::default(),
         }
     }
 
@@ -53,7 +57,7 @@ impl<const N: usize> Index<N> {
         if root.block >= self.store.blocks() {
             root = meta::root(&self.store.read(0)).unwrap();
         }
-        Tree::new(&self.store, root)
+        Tree::new(&self.store, root).with_leaves(&self.leaves)
     }
 
     pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
@@ -71,6 +75,7 @@ impl<const N: usize> Index<N> {
                 tid,
             }],
         };
+        tree.prepare(positions.iter().copied()).unwrap();
         for position in positions {
             tree.insert(&position).unwrap();
         }
@@ -84,6 +89,7 @@ impl<const N: usize> Index<N> {
             moves > 0
         };
         let end = self.tree().compact(blocks, go_on).unwrap();
+        self.leaves.forget();
         self.store.truncate(end);
     }
 
