@@ -30,6 +30,9 @@ pub struct Options {
     /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
     text: bool,
+    /// With --text: a file whose lines stand in for the generated English documents
+    #[arg(long, value_name = "FILE", requires = "text")]
+    documents: Option<PathBuf>,
     /// How often builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -60,7 +63,7 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
             let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
             Server::temporary(&private.instance, PURPOSE, &pairs.collect::<Vec<_>>())
         })?;
-        let result = bench_text(&server, options.rounds)?;
+        let result = bench_text(&server, options.rounds, options.documents.as_deref())?;
         return write(&result, "text", options.json.as_deref());
     }
     let sizes = if options.full {
@@ -109,17 +112,17 @@ fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// Measures the functions over texts on a server.
-fn bench_text(server: &Server, rounds: u32) -> Result<Value> {
+fn bench_text(server: &Server, rounds: u32, documents: Option<&Path>) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
     let machine = Machine::ask(&mut session)?;
     let before = machine::load();
-    let mut result = text::bench(&mut session, rounds)?;
+    let mut result = text::bench(&mut session, rounds, documents)?;
     let load = [before, machine::load()];
     println!("{}", machine.line());
     println!(
-        "One thread, warm cache; the least of all repetitions in {rounds} rounds. Ratio: theirs to \
-         neardup's time, above 1 neardup is better."
+        "One thread, warm cache; the least processor time of all repetitions in {rounds} rounds. \
+         Ratio: theirs to neardup's time, above 1 neardup is better."
     );
     if let [Some(before), Some(after)] = load {
         println!(
