@@ -8,8 +8,16 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 5] = [
+const DOCUMENTS: [(&str, &str); 7] = [
     ("README.md", "## A worked example"),
+    (
+        "docs/tutorial-news.md",
+        "# Tutorial: one copy of each story",
+    ),
+    (
+        "docs/tutorial-images.md",
+        "# Tutorial: image hashes in a bigint column",
+    ),
     ("docs/sql-reference.md", "# SQL reference"),
     ("docs/text.md", "# From a text to its features"),
     ("docs/chinese.md", "# Chinese texts"),
