@@ -118,7 +118,6 @@ fn named(names: &str) -> TextOptions {
             accents: Choice::named(accents.as_bytes()).unwrap(),
             digits: Choice::named(digits.as_bytes()).unwrap(),
         },
-        ..TextOptions::SIMHASH
     }
 }
 

@@ -103,50 +103,30 @@ fn push_pieces(mut text: &str, out: &mut String) {
 /// that no mark follows; not of ASCII after others. Returns their length, and what follows if it has
 /// none.
 fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
+    let mut chars = text.char_indices();
+    let Some((_, mut c)) = chars.next() else {
+        return (0, None);
+    };
     let mut at = 0;
-    while let Some(mut c) = text[at..].chars().next() {
-        // Chinese, but for the last character, which a mark may follow.
-        let run = han_run(&text.as_bytes()[at..]);
-        if run > HAN {
-            let last = at + run - HAN;
-            out.push_str(&text[at..last]);
-            at = last;
-            c = text[at..].chars().next().unwrap_or(c);
-        }
+    loop {
         let Some((first, second)) = alone(c) else {
             return (at, Some(c));
         };
-        let after = at + c.len_utf8();
-        let next = text[after..].chars().next();
-        if next.is_some_and(|next| !Class::of(next).is_no_mark()) {
+        let next = chars.next();
+        if next.is_some_and(|(_, next)| !Class::of(next).is_no_mark()) {
             return (at, Some(c));
         }
         out.push(first);
         out.extend(second);
-        at = after;
-        if next.is_some_and(|next| next.is_ascii()) {
+        if next.is_some_and(|(_, next)| next.is_ascii()) {
             // There may be much of it.
-            break;
+            return (at + c.len_utf8(), None);
+        }
+        match next {
+            None => return (text.len(), None),
+            Some(next) => (at, c) = next,
         }
     }
-    (at, None)
-}
-
-/// Bytes of a character U+4E00 to U+9FFF.
-pub(crate) const HAN: usize = 3;
-
-/// Bytes of the characters U+4E00 to U+9FFF at the start, which all are Han characters that stand for
-/// themselves.
-#[inline]
-pub(crate) fn han_run(bytes: &[u8]) -> usize {
-    let (characters, _) = bytes.as_chunks::<HAN>();
-    let count = characters
-        .iter()
-        .take_while(|&&[first, second, _]| {
-            matches!(first, 0xE5..=0xE9) || first == 0xE4 && second >= 0xB8
-        })
-        .count();
-    HAN * count
 }
 
 /// The normal form of a character that has one by itself: what stands before it does not change it,

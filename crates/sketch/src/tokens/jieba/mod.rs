@@ -30,7 +30,7 @@ pub use user_words::{
 };
 
 use crate::normalize::class::Class;
-use crate::normalize::{HAN, each_piece, han_run};
+use crate::normalize::each_piece;
 
 /// ln(documents / documents with the word), as jieba knows it, for a word in its normal form. A word
 /// that it does not know has the median of those that it does.
@@ -129,8 +129,7 @@ impl Parts {
         while let Some(c) = piece[at..].chars().next() {
             let room = MAX_PART.saturating_sub(self.open.len() + at - from);
             // Chinese is a run of the same kind; a cut inside depends on nothing but its length.
-            let bytes = &piece.as_bytes()[at..];
-            let run = han_run(&bytes[..bytes.len().min(room.next_multiple_of(HAN))]);
+            let run = han_run(piece.as_bytes(), at, room);
             let (len, jieba, han, class) = match run {
                 0 => (c.len_utf8(), is_jieba(c), is_han(c), Class::of(c)),
                 run => (run, true, true, Class::Solo),
@@ -159,6 +158,18 @@ impl Parts {
         self.open.clear();
         self.kind = Kind::EMPTY;
     }
+}
+
+/// Bytes of the characters U+4E00 to U+9FFF at a place, none of which begins beyond `room` bytes.
+fn han_run(bytes: &[u8], from: usize, room: usize) -> usize {
+    let (characters, _) = bytes[from..].as_chunks::<3>();
+    let count = characters[..characters.len().min(room.div_ceil(3))]
+        .iter()
+        .take_while(|&&[first, second, _]| {
+            matches!(first, 0xE5..=0xE9) || first == 0xE4 && second >= 0xB8
+        })
+        .count();
+    3 * count
 }
 
 /// Hands over the words of a part.
