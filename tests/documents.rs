@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 7] = [
+const DOCUMENTS: [(&str, &str); 8] = [
     ("README.md", "## A worked example"),
     (
         "docs/tutorial-news.md",
@@ -18,6 +18,7 @@ const DOCUMENTS: [(&str, &str); 7] = [
         "docs/tutorial-images.md",
         "# Tutorial: image hashes in a bigint column",
     ),
+    ("docs/quality.md", "## Text that many documents share"),
     ("docs/sql-reference.md", "# SQL reference"),
     ("docs/text.md", "# From a text to its features"),
     ("docs/chinese.md", "# Chinese texts"),
