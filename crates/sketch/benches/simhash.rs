@@ -8,9 +8,10 @@ mod texts;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use neardup_sketch::options::Tokens;
+use jieba_rs::Jieba;
+use neardup_sketch::options::{Choice, Tokens};
 use neardup_sketch::{TextOptions, simhash64_features, simhash64_text, simhash128_text};
-use texts::{LATIN, chinese, documents, spaced};
+use texts::{LATIN, chinese, chinese_words, documents, spaced};
 
 fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     measure_options(c, name, documents, &TextOptions::SIMHASH);
@@ -77,6 +78,31 @@ fn texts(c: &mut Criterion) {
     }
 }
 
+/// Chinese words: jieba alone, and the fingerprint of its words.
+fn words(c: &mut Criterion) {
+    let text = chinese_words(1_000_000);
+    let documents = documents(&text, 4_000);
+    let jieba = Jieba::new();
+    let mut group = c.benchmark_group("jieba");
+    group
+        .throughput(Throughput::BytesDecimal(text.len() as u64))
+        .sample_size(10);
+    group.bench_function("cut by jieba-rs", |b| {
+        b.iter(|| {
+            let words = documents.iter().map(|text| jieba.cut(text, true).len());
+            words.sum::<usize>()
+        });
+    });
+    group.finish();
+    for tokens in [Tokens::Jieba, Tokens::JiebaSearch, Tokens::JiebaTfidf] {
+        let options = TextOptions {
+            tokens,
+            ..TextOptions::SIMHASH
+        };
+        measure_options(c, tokens.name(), &documents, &options);
+    }
+}
+
 fn features(c: &mut Criterion) {
     let text = spaced("etaoinshrdlu", 100_000);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -97,5 +123,5 @@ fn features(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, texts, wide, features);
+criterion_group!(benches, texts, wide, words, features);
 criterion_main!(benches);

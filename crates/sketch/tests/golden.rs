@@ -1,20 +1,27 @@
 //! Fingerprints that must never change.
 //!
 //! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` (64
-//! bits), `golden128.tsv` (128 bits) or `golden_options.tsv` (both, for everything that can be chosen)
-//! is a breaking change: every fingerprint that anyone has stored would have to be computed again. If
-//! this test fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not
-//! the file. Adding lines is fine.
+//! bits), `golden128.tsv` (128 bits), `golden_options.tsv` (both, for everything that can be chosen) or
+//! `golden_sets.tsv` (Chinese words, HTML pages, and what is made of sets of features) is a breaking
+//! change: every fingerprint that anyone has stored would have to be computed again. If this test
+//! fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not the file.
+//! Adding lines is fine.
 //!
 //! A line of the first two is: fingerprint in hex or `none`; how often the text is repeated; the text,
 //! with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the third, a line
 //! that begins with `=` holds the repetitions and the text, and below it stand, for each choice, its
-//! names, the fingerprint of 64 bits and that of 128.
+//! names, the fingerprint of 64 bits and that of 128. In the fourth the names are followed by whether
+//! the text is taken as an HTML page, and there are two fingerprints of the set of features, 64 and 128
+//! bits, and the hash of its signature of 128 values besides.
 
 mod reference;
 
+use neardup_sketch::hash::feature_hash;
+use neardup_sketch::html::html_text;
+use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
+use neardup_sketch::onebit::OneBitMinima;
 use neardup_sketch::options::{self, Choice, Normalize, TextOptions};
-use neardup_sketch::{simhash64_text, simhash128_text};
+use neardup_sketch::{minhash64_text, minhash128_text, simhash64_text, simhash128_text};
 
 fn unescape(text: &str) -> String {
     let mut out = String::new();
@@ -93,13 +100,17 @@ fn wide_fingerprints_never_change() {
     );
 }
 
-/// The options that five names stand for: tokens, shingle, weight, accents, digits.
+/// The options that names stand for: tokens (with a number of keywords), shingle, weight, accents,
+/// digits, and whether the text is a page.
 fn named(names: &str) -> TextOptions {
-    let [tokens, shingle, weight, accents, digits] = names.split(' ').collect::<Vec<_>>()[..]
-    else {
+    let names: Vec<&str> = names.split(' ').collect();
+    let [tokens, shingle, weight, accents, digits] = names[..5] else {
         panic!("not five names: {names:?}");
     };
+    let (tokens, keywords) = tokens.split_once(':').unwrap_or((tokens, "0"));
     TextOptions {
+        html: names.get(5) == Some(&"page"),
+        keywords: keywords.parse().unwrap(),
         tokens: Choice::named(tokens.as_bytes()).unwrap(),
         shingle: shingle.parse().unwrap(),
         weight: Choice::named(weight.as_bytes()).unwrap(),
@@ -107,7 +118,6 @@ fn named(names: &str) -> TextOptions {
             accents: Choice::named(accents.as_bytes()).unwrap(),
             digits: Choice::named(digits.as_bytes()).unwrap(),
         },
-        ..TextOptions::SIMHASH
     }
 }
 
@@ -136,6 +146,100 @@ fn fingerprints_of_all_options_never_change() {
         "changed fingerprints, the file as it were now:\n{now}"
     );
     assert!(checked >= 400, "{checked}");
+}
+
+/// The features of a text as a set, by the definition; Chinese words as the crate lists them, which is
+/// compared with jieba elsewhere.
+fn set_of(text: &str, options: &TextOptions) -> Vec<String> {
+    if options.tokens.need_dictionary() {
+        let listed = neardup_sketch::features(text, options, &mut || ());
+        return listed.into_iter().map(|feature| feature.text).collect();
+    }
+    reference::features(text, options)
+}
+
+/// Fingerprints of 64 and 128 bits, and the hash of a signature, of a set of features.
+fn of_set(features: &[String]) -> [String; 3] {
+    let hashes: Vec<u64> = (features.iter())
+        .map(|feature| feature_hash(feature.as_bytes()))
+        .collect();
+    let (mut narrow, mut wide) = (OneBitMinima::<1>::default(), OneBitMinima::<2>::default());
+    narrow.add(&hashes);
+    wide.add(&hashes);
+    let functions = Functions::new(Scheme::Neardup1, 128, 0).unwrap();
+    [
+        hex64(narrow.finish(&mut || ()).map(|[word]| word)),
+        hex128(
+            wide.finish(&mut || ())
+                .map(|[high, low]| u128::from(high) << 64 | u128::from(low)),
+        ),
+        hex64(
+            functions
+                .signature(features.iter().map(String::as_bytes))
+                .map(hash_of),
+        ),
+    ]
+}
+
+fn hash_of(signature: Vec<u32>) -> u64 {
+    let bytes: Vec<u8> = signature.into_iter().flat_map(u32::to_le_bytes).collect();
+    feature_hash(&bytes)
+}
+
+#[test]
+fn words_pages_and_sets_never_change() {
+    let golden = include_str!("golden_sets.tsv");
+    let (mut now, mut text, mut checked) = (String::new(), String::new(), 0);
+    let functions = Functions::new(Scheme::Neardup1, 128, 0).unwrap();
+    for line in golden.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        if let ["=", repeat, escaped] = columns[..] {
+            text = unescape(escaped).repeat(repeat.parse().unwrap());
+            now += &format!("{line}\n");
+            continue;
+        }
+        let options = named(columns[0]);
+        let simhashes = [today64(&text, &options), today128(&text, &options)];
+        let sets = [
+            hex64(minhash64_text(&text, &options, &mut || ())),
+            hex128(minhash128_text(&text, &options, &mut || ())),
+            hex64(minhash_text(&text, &options, &functions, &mut || ()).map(hash_of)),
+        ];
+        let (plain, as_text) = match options.html {
+            true => (
+                html_text(&text, &mut || ()),
+                TextOptions {
+                    html: false,
+                    ..options
+                },
+            ),
+            false => (text.clone(), options),
+        };
+        if !options.tokens.need_dictionary() {
+            let defined = [
+                hex64(reference::simhash64(&plain, &as_text)),
+                hex128(reference::simhash128(&plain, &as_text)),
+            ];
+            assert_eq!(simhashes, defined, "differs from the definition: {line:?}");
+        }
+        assert_eq!(
+            sets,
+            of_set(&set_of(&plain, &as_text)),
+            "differs from the definition: {line:?}"
+        );
+        now += &format!(
+            "{}\t{}\t{}\n",
+            columns[0],
+            simhashes.join("\t"),
+            sets.join("\t")
+        );
+        checked += 1;
+    }
+    assert!(
+        now == golden,
+        "changed fingerprints, the file as it were now:\n{now}"
+    );
+    assert!(checked >= 200, "{checked}");
 }
 
 /// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves to

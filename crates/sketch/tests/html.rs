@@ -221,6 +221,42 @@ proptest! {
     }
 }
 
+/// Whatever is no text is none at any depth, whether it ends as it should or not, and what follows it
+/// is text.
+#[test]
+fn what_is_hidden_stays_hidden_however_deep() {
+    for depth in [0, 1, 250, 255, 256, 257, 300, 511, 512, 600] {
+        for (around, after) in [("<div>", "</div>"), ("<b>", "</b>"), ("<ul><li>", "</ul>")] {
+            for hidden in [
+                "<p hidden>no</p>",
+                "<p hidden>no<p>",
+                "<div hidden><b>no</b><br><i>no</i></div>",
+                "<select><option>no<option>no</select>",
+                "<template>no <b>no</b></template>",
+                "<svg><desc>no</desc><defs><text>no</text></defs></svg>",
+                "<script>no</script>",
+                "<noscript>no<p>no</noscript>",
+            ] {
+                let closed = format!(
+                    "{}yes{hidden}yes{}yes",
+                    around.repeat(depth),
+                    after.repeat(depth)
+                );
+                for page in [closed, format!("{}yes{hidden}yes", around.repeat(depth))] {
+                    let text = text(&page);
+                    assert!(!text.contains("no"), "{depth} {around} {hidden}: {text}");
+                    let times = text.matches("yes").count();
+                    assert_eq!(
+                        times,
+                        page.matches("yes").count(),
+                        "{depth} {around} {hidden}: {text}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Ten megabytes of what makes parsers slow or deep: linear in time, as the calls of `check` and the
 /// end of this test show, and nothing grows but the text.
 #[test]

@@ -80,6 +80,21 @@ UPDATE scoped SET site = 'x' WHERE id = 4;
 UPDATE scoped SET site = 'z' WHERE id = 4;
 SELECT id, site, lang FROM scoped ORDER BY id;
 
+-- Parameters of simhash and simhash128, by the names that they have there
+CREATE TABLE computed (id int PRIMARY KEY, body varchar, fp fingerprint, wide fingerprint128);
+CREATE INDEX ON computed USING neardup (fp);
+CREATE INDEX ON computed USING neardup (wide);
+CREATE TRIGGER narrow BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'tokens=char', 'shingle = 5', 'weight=log', 'html=true', 'accents=remove', 'digits=zero', 'distance=0');
+CREATE TRIGGER wide BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('wide', 'body', 'tokens=jieba_tfidf:2', 'html=on', 'distance=0');
+INSERT INTO computed VALUES (1, '<p>Le Café du Port, 12 rue Basse</p>'), (2, '<div>Le CAFE du <b>Port</b>, 99 rue Basse'), (3, '<p>图书馆昨天宣布，图书馆将开放'), (4, '<script>x</script>');
+SET search_path = '';
+INSERT INTO public.computed VALUES (5, '<p>le cafe du port, 00 rue basse'), (6, '<p>Le Café du Nord');
+RESET search_path;
+SELECT id, fp = simhash(body, tokens => 'char', shingle => 5, weight => 'log', html => true, accents => 'remove', digits => 'zero') AS narrow,
+    wide = simhash128(body, tokens => 'jieba_tfidf:2', html => true) AS wide FROM computed ORDER BY id;
+
 -- Arguments that make no sense, each with what is expected
 CREATE TABLE bad (id int, body text, fp fingerprint, n int, v varchar(10));
 CREATE INDEX ON bad USING neardup (fp);
@@ -115,6 +130,14 @@ SELECT try('fp', 'scope=,');
 SELECT try('fp', 'scope=n');
 SELECT try('fp', 'colour=red');
 SELECT try('fp', 'body', 'colour=red');
+SELECT try('fp', 'tokens=char');
+SELECT try('fp', 'body', 'tokens=words');
+SELECT try('fp', 'body', 'weight=log', 'weight=tf');
+SELECT try('fp', 'body', 'shingle=0');
+SELECT try('fp', 'body', 'shingle=five');
+SELECT try('fp', 'body', 'html=maybe');
+SELECT try('fp', 'body', 'body=body');
+SELECT try('fp', 'body', 'tokens=word''); DROP TABLE bad; --');
 SELECT try('fp', 'v');
 CREATE TRIGGER late AFTER INSERT ON bad FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
 INSERT INTO bad VALUES (2, 'other text', '1111111111111111');

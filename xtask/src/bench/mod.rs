@@ -32,6 +32,9 @@ pub struct Options {
     /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
     text: bool,
+    /// With --text: a file whose lines stand in for the generated English documents
+    #[arg(long, value_name = "FILE", requires = "text")]
+    documents: Option<PathBuf>,
     /// Only a load of which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
     load: bool,
@@ -72,7 +75,7 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
     stop_leftovers(dir, PURPOSE)?;
     if options.text {
         let server = start(&private.instance, &settings(SMALL, None))?;
-        let result = bench_text(&server, options.rounds)?;
+        let result = bench_text(&server, options.rounds, options.documents.as_deref())?;
         return write(&result, "text", options.json.as_deref());
     }
     if options.load {
@@ -156,17 +159,17 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
 }
 
 /// Measures the functions over texts on a server.
-fn bench_text(server: &Server, rounds: u32) -> Result<Value> {
+fn bench_text(server: &Server, rounds: u32, documents: Option<&Path>) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
     let machine = Machine::ask(&mut session)?;
     let before = machine::load();
-    let mut result = text::bench(&mut session, rounds)?;
+    let mut result = text::bench(&mut session, rounds, documents)?;
     let load = [before, machine::load()];
     println!("{}", machine.line());
     println!(
-        "One thread, warm cache; the least of all repetitions in {rounds} rounds. Ratio: theirs to \
-         neardup's time, above 1 neardup is better."
+        "One thread, warm cache; the least processor time of all repetitions in {rounds} rounds. \
+         Ratio: theirs to neardup's time, above 1 neardup is better."
     );
     if let [Some(before), Some(after)] = load {
         println!(

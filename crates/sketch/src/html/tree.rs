@@ -11,6 +11,9 @@ use super::elements::{Element, Name, breaks_out, element, foreign_element, holds
 
 /// Elements nested more deeply count as siblings. Browsers have such a limit too (Chromium: 512).
 const MAX_DEPTH: usize = 256;
+/// The same for elements whose content is not text, or SVG or MathML, and for those within them: what
+/// is hidden stays so, however deep.
+const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
 #[derive(Clone, Copy)]
 struct Open {
@@ -20,13 +23,15 @@ struct Open {
     skipped: bool,
     /// Whether its content is SVG or MathML.
     foreign: bool,
+    /// Elements around it that were opened beyond the deepest.
+    beyond: usize,
 }
 
 /// The open elements.
 #[derive(Default)]
 pub(super) struct Tree {
     open: Vec<Open>,
-    /// Elements that were opened beyond the deepest.
+    /// Elements in the innermost one that were opened beyond the deepest.
     beyond: usize,
     /// Open elements whose content is not part of the text.
     skipped: usize,
@@ -105,14 +110,20 @@ impl Tree {
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
             return;
         }
-        if self.open.len() == MAX_DEPTH {
-            self.beyond += 1;
-            return;
-        }
         let foreign = match name.as_bytes() {
             b"svg" | b"math" => true,
             _ => self.is_foreign() && !holds_html(name),
         };
+        let is_plain = !(skipped || foreign || self.skipped > 0 || self.is_foreign());
+        let deepest = if is_plain {
+            MAX_DEPTH
+        } else {
+            MAX_HIDDEN_DEPTH
+        };
+        if self.open.len() >= deepest {
+            self.beyond += 1;
+            return;
+        }
         self.skipped += usize::from(skipped);
         self.lines += usize::from(element.lines);
         self.paragraphs += usize::from(name == PARAGRAPH);
@@ -121,6 +132,7 @@ impl Tree {
             element,
             skipped,
             foreign,
+            beyond: std::mem::take(&mut self.beyond),
         });
     }
 
@@ -230,15 +242,16 @@ impl Tree {
 
     fn truncate(&mut self, len: usize) {
         while self.open.len() > len {
-            self.remove(self.open.len() - 1);
+            self.beyond = self.remove(self.open.len() - 1).beyond;
         }
     }
 
-    fn remove(&mut self, at: usize) {
+    fn remove(&mut self, at: usize) -> Open {
         let open = self.open.remove(at);
         self.skipped -= usize::from(open.skipped);
         self.lines -= usize::from(open.element.lines);
         self.paragraphs -= usize::from(open.name == PARAGRAPH);
+        open
     }
 }
 

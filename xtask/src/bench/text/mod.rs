@@ -8,14 +8,18 @@ use crate::{cargo, ui};
 use anyhow::{Context, Result, ensure};
 use clickhouse::ClickHouse;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 
-/// Bytes of each kind of text.
+/// Bytes of each kind of text, at least.
 const BYTES: usize = 16_000_000;
 /// Bytes of a document, about: two rows fill a page.
 const DOCUMENT: usize = 3_900;
+/// Bytes of a line of the file that are one document at most: a row fits a page.
+const LINE: usize = 7_000;
 
 /// A line of the table: an expression over `body` here, and over `t` there.
 struct Case {
@@ -85,6 +89,30 @@ const CASES: &[Case] = &[
         times: None,
     },
     Case {
+        what: "Chinese, 2 words by jieba",
+        texts: "chinese_words",
+        ours: "simhash(body, 'jieba')",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "English, set of 3 words",
+        texts: "english",
+        ours: "minhash64(body)",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "English, 3 words, 128 minima",
+        texts: "english",
+        ours: "minhash(body)",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
         what: "reading alone",
         texts: "english",
         ours: "nullif(octet_length(body), 0)",
@@ -96,7 +124,9 @@ const CASES: &[Case] = &[
 
 /// Measures on an empty database with the extension, prints the table and returns the same and more
 /// as JSON.
-pub fn bench(session: &mut Session, rounds: u32) -> Result<Value> {
+///
+/// The lines of `file`, if there is one, stand in for the English documents.
+pub fn bench(session: &mut Session, rounds: u32, file: Option<&Path>) -> Result<Value> {
     let target = cargo::target_dir()?;
     let mut clickhouse = ClickHouse::start(&target)?;
     match &clickhouse {
@@ -106,7 +136,9 @@ pub fn bench(session: &mut Session, rounds: u32) -> Result<Value> {
             clickhouse::how_to_install(&target)
         )),
     }
-    ui::step("Making the texts", || load(session, clickhouse.as_mut()))?;
+    let bytes = ui::step("Making the texts", || {
+        load(session, clickhouse.as_mut(), file)
+    })?;
     let mut measured: Vec<Vec<Vec<Time>>> = Vec::new();
     for case in CASES {
         measured.push(vec![Vec::new(); 1 + case.theirs.len()]);
@@ -127,29 +159,57 @@ pub fn bench(session: &mut Session, rounds: u32) -> Result<Value> {
             Ok(())
         })?;
     }
-    println!("\n{}", table(&measured));
+    println!("\n{}", table(&measured, &bytes));
     Ok(json!({
-        "bytes": BYTES,
+        "bytes": bytes,
         "clickhouse": clickhouse.map(|clickhouse| clickhouse.version.clone()),
         "rounds": rounds,
         "seconds": as_json(&measured),
     }))
 }
 
+/// Bytes of the documents of each text.
+type Bytes = BTreeMap<&'static str, usize>;
+
+/// The lines of a file, over and over until there are enough.
+fn lines_of(file: &Path) -> Result<String> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let plain = text.replace(['\\', '\t', '\r'], " ");
+    let documents = plain.lines().flat_map(|line| texts::documents(line, LINE));
+    let documents: Vec<&str> = documents.filter(|text| !text.is_empty()).collect();
+    ensure!(!documents.is_empty(), "{} is empty", file.display());
+    let lines = documents.join("\n") + "\n";
+    Ok(lines.repeat(BYTES.div_ceil(lines.len())))
+}
+
+/// Generated text as documents, a line each.
+fn lines(text: &str) -> String {
+    texts::documents(&text.replace('\n', " "), DOCUMENT).join("\n") + "\n"
+}
+
 /// Fills the tables of both sides with the same documents.
-fn load(session: &mut Session, mut clickhouse: Option<&mut ClickHouse>) -> Result<()> {
+fn load(
+    session: &mut Session,
+    mut clickhouse: Option<&mut ClickHouse>,
+    file: Option<&Path>,
+) -> Result<Bytes> {
+    let english = match file {
+        Some(file) => lines_of(file)?,
+        None => lines(&texts::spaced(texts::LATIN, BYTES)),
+    };
     let generated = [
-        ("english", texts::spaced(texts::LATIN, BYTES)),
-        ("chinese", texts::chinese(BYTES)),
+        ("english", english),
+        ("chinese", lines(&texts::chinese(BYTES))),
+        ("chinese_words", lines(&texts::chinese_words(BYTES))),
     ];
-    for (name, text) in generated {
-        let text = text.replace('\n', " ");
-        let documents = texts::documents(&text, DOCUMENT);
+    let mut bytes = Bytes::new();
+    for (name, lines) in generated {
         ensure!(
-            !text.contains(['\\', '\t', '\r']),
+            !lines.contains(['\\', '\t', '\r']),
             "what COPY would read otherwise"
         );
-        let lines = documents.join("\n") + "\n";
+        bytes.insert(name, lines.bytes().filter(|&byte| byte != b'\n').count());
         // PLAIN: neither compressed nor moved out of the row, which is as fast as reading can be.
         session
             .run(&format!("CREATE TABLE {name} (body text STORAGE PLAIN)"))
@@ -171,7 +231,7 @@ fn load(session: &mut Session, mut clickhouse: Option<&mut ClickHouse>) -> Resul
             loaded?;
         }
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The least time, by the clock and on a processor.
@@ -181,13 +241,13 @@ fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
     (!times.is_empty()).then(|| (least(&walls), cpus.map(|cpus| least(&cpus))))
 }
 
-fn table(measured: &[Vec<Vec<Time>>]) -> String {
+fn table(measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
     let mut out = String::new();
     let mut row = |cells: [&str; 7]| {
         let [what, ours, speed, theirs, their_speed, ratio, goal] = cells;
         let _ = writeln!(
             out,
-            "| {what:<29} | {ours:<29} | {speed:>8} | {theirs:<43} | {their_speed:>8} | {ratio:>13} | {goal:<24} |"
+            "| {what:<29} | {ours:<29} | {speed:>8} | {theirs:<43} | {their_speed:>8} | {ratio:>5} | {goal:<34} |"
         );
     };
     row([
@@ -196,7 +256,7 @@ fn table(measured: &[Vec<Vec<Time>>]) -> String {
         "MB/s",
         "ClickHouse",
         "MB/s",
-        "ratio (CPU)",
+        "ratio",
         "goal",
     ]);
     row(["---", "---", "---:", "---", "---:", "---:", "---"]);
@@ -204,36 +264,33 @@ fn table(measured: &[Vec<Vec<Time>>]) -> String {
         let Some(ours) = best(&times[0]) else {
             continue;
         };
-        let speed = |wall: f64| BYTES as f64 / wall / 1e6;
+        // Waiting for a processor is not counted where it can be told.
+        let speed =
+            |(wall, cpu): (f64, Option<f64>)| bytes[case.texts] as f64 / cpu.unwrap_or(wall) / 1e6;
         let mut goals = Vec::new();
         if let Some(goal) = case.speed {
-            goals.push(met(&format!(">= {goal} MB/s"), speed(ours.0) >= goal));
+            goals.push(met(&format!(">= {goal} MB/s"), speed(ours) >= goal));
         }
         let theirs: Vec<_> = (case.theirs.iter().zip(&times[1..]))
             .filter_map(|(function, times)| best(times).map(|best| (function, best)))
             .collect();
         if theirs.is_empty() {
-            let speed = format!("{:.0}", speed(ours.0));
+            let speed = format!("{:.0}", speed(ours));
             row([case.what, case.ours, &speed, "", "", "", &goals.join(", ")]);
         }
         for (function, theirs) in theirs {
             let mut goals = goals.clone();
-            let ratio = theirs.0 / ours.0;
+            let ratio = speed(ours) / speed(theirs);
             if let Some(goal) = case.times {
                 goals.push(met(&format!("ratio >= {goal}"), ratio >= goal));
             }
-            let by_cpu = theirs.1.zip(ours.1).map(|(theirs, ours)| theirs / ours);
-            let ratios = match by_cpu {
-                Some(by_cpu) => format!("{ratio:.2} ({by_cpu:.2})"),
-                None => format!("{ratio:.2}"),
-            };
             row([
                 case.what,
                 case.ours,
-                &format!("{:.0}", speed(ours.0)),
+                &format!("{:.0}", speed(ours)),
                 function,
-                &format!("{:.0}", speed(theirs.0)),
-                &ratios,
+                &format!("{:.0}", speed(theirs)),
+                &format!("{ratio:.2}"),
                 &goals.join(", "),
             ]);
         }
