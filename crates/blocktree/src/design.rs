@@ -96,6 +96,8 @@ pub struct Design<const N: usize> {
     /// Bits of each block, first block first.
     blocks: Vec<u32>,
     tables: Vec<Table<N>>,
+    /// Bits in front of a key that are a band's hash, and no bits of a fingerprint.
+    hash_bits: u32,
 }
 
 /// C(n, k), exact for all the arguments that occur here.
@@ -146,6 +148,7 @@ impl<const N: usize> Design<N> {
             distance,
             blocks: sizes,
             tables,
+            hash_bits: 0,
         })
     }
 
@@ -171,6 +174,7 @@ impl<const N: usize> Design<N> {
             distance: 0,
             blocks: Vec::new(),
             tables: vec![table; count],
+            hash_bits: row.leading_zeros(),
         }
     }
 
@@ -222,11 +226,8 @@ impl<const N: usize> Design<N> {
 
     /// Bits of all the leading blocks of a table.
     pub fn leading_bits(&self, table: usize) -> u32 {
-        self.tables[table]
-            .leading
-            .iter()
-            .map(|&block| self.blocks[block])
-            .sum()
+        let blocks = self.tables[table].leading.iter();
+        self.hash_bits + blocks.map(|&block| self.blocks[block]).sum::<u32>()
     }
 }
 
