@@ -79,12 +79,7 @@ fn content(random: &mut Random, table: &str) -> String {
     format!("{:016x}", random.near(center, 6))
 }
 
-fn write(
-    client: &mut Client,
-    table: &str,
-    way: Way,
-    rows: &[(u64, String)],
-) -> Result<(), Error> {
+fn write(client: &mut Client, table: &str, way: Way, rows: &[(u64, String)]) -> Result<(), Error> {
     let skip = match table {
         "constrained" | "signed_apart" => " ON CONFLICT DO NOTHING",
         _ => "",

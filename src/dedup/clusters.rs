@@ -86,7 +86,8 @@ impl Wanted {
             Wanted {
                 index: pg_sys::Oid::from(call.arg(0).value() as u32),
                 method: Method::parse(&text::utf8(call.arg(2))),
-                keep: (!call.is_null(3)).then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),
+                keep: (!call.is_null(3))
+                    .then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),
             }
         }
     }

@@ -197,12 +197,14 @@ unsafe fn edges<const N: usize>(
     let mut candidates = Rows::<TempSpace, 2>::new(work_memory() / 2);
     let mut search = BandPairs::<N>::new(bands, mismatches, work_memory() / 2);
     let tree = index.tree();
-    while index.sound(
-        search.step(&tree, &mut |tid| groups.is_wanted(tid), &mut |[a, b], least| {
+    while index.sound(search.step(
+        &tree,
+        &mut |tid| groups.is_wanted(tid),
+        &mut |[a, b], least| {
             let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
             candidates.push(&mut files, key, Tid::MIN);
-        }),
-    ) {}
+        },
+    )) {}
     let by_bands = search.by_bands();
     drop(search);
 

@@ -98,7 +98,15 @@ pub struct Arguments {
 }
 
 /// The options that are the trigger's own; all others are the fingerprint function's.
-pub const OPTIONS: [&str; 7] = ["distance", "similarity", "action", "mark", "log", "key", "scope"];
+pub const OPTIONS: [&str; 7] = [
+    "distance",
+    "similarity",
+    "action",
+    "mark",
+    "log",
+    "key",
+    "scope",
+];
 
 impl Arguments {
     /// Reads a trigger's arguments; raises an error if they make no sense.

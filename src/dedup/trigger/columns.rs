@@ -266,11 +266,7 @@ unsafe fn fits(
         let (last, front) = columns.split_last()?;
         let same_scope =
             front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
-        if *last != fingerprint
-            || layout.balls
-            || !same_scope
-            || !covers(index, mark)
-        {
+        if *last != fingerprint || layout.balls || !same_scope || !covers(index, mark) {
             return None;
         }
         let scope = (front.iter().enumerate())
@@ -347,11 +343,7 @@ pub unsafe fn table<'a>(relation: pg_sys::Relation) -> std::borrow::Cow<'a, str>
     unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()).to_string_lossy() }
 }
 
-unsafe fn no_index(
-    relation: pg_sys::Relation,
-    arguments: &Arguments,
-    of_signatures: bool,
-) -> ! {
+unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments, of_signatures: bool) -> ! {
     // SAFETY: the relation is open, and names are C strings.
     unsafe {
         let quoted = |name: &CStr| {

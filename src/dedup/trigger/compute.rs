@@ -120,11 +120,7 @@ fn is_text(oid: pg_sys::Oid) -> bool {
 }
 
 /// The statement that makes a fingerprint of this type from a text.
-unsafe fn statement(
-    types: Types,
-    fingerprint: pg_sys::Oid,
-    arguments: &Arguments,
-) -> CString {
+unsafe fn statement(types: Types, fingerprint: pg_sys::Oid, arguments: &Arguments) -> CString {
     // SAFETY: catalogue look-ups, whose results are null or C strings.
     unsafe {
         let schema = types.schema();

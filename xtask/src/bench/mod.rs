@@ -3,6 +3,7 @@
 mod corpus;
 mod machine;
 mod measure;
+mod minhash;
 mod report;
 mod session;
 mod sides;
@@ -30,13 +31,16 @@ pub struct Options {
     /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
     text: bool,
+    /// Only MinHash: from text to signatures, beside ClickHouse and rensa, and an index on them
+    #[arg(long, conflicts_with_all = ["full", "text", "shared_buffers"])]
+    minhash: bool,
     /// How often builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json or bench/text.json in the target folder]
+    /// Where to write the results as JSON [default: bench/ROWS.json, bench/text.json or bench/minhash.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -60,8 +64,22 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
             let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
             Server::temporary(&private.instance, PURPOSE, &pairs.collect::<Vec<_>>())
         })?;
-        let result = bench_text(&server, options.rounds)?;
+        let result = bench_texts(&server, options.rounds, |session| {
+            text::bench(session, options.rounds, text::CASES)
+        })?;
         return write(&result, "text", options.json.as_deref());
+    }
+    if options.minhash {
+        let server = ui::step("Starting a server for the benchmark", || {
+            // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
+            let settings = settings(16 * options.rows, None);
+            let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
+            Server::temporary(&private.instance, PURPOSE, &pairs.collect::<Vec<_>>())
+        })?;
+        let result = bench_texts(&server, options.rounds, |session| {
+            minhash::bench(session, options.rows, options.rounds)
+        })?;
+        return write(&result, "minhash", options.json.as_deref());
     }
     let sizes = if options.full {
         vec![SMALL, LARGE]
@@ -109,12 +127,16 @@ fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// Measures the functions over texts on a server.
-fn bench_text(server: &Server, rounds: u32) -> Result<Value> {
+fn bench_texts(
+    server: &Server,
+    rounds: u32,
+    bench: impl FnOnce(&mut Session) -> Result<Value>,
+) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
     let machine = Machine::ask(&mut session)?;
     let before = machine::load();
-    let mut result = text::bench(&mut session, rounds)?;
+    let mut result = bench(&mut session)?;
     let load = [before, machine::load()];
     println!("{}", machine.line());
     println!(

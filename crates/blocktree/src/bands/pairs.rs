@@ -114,9 +114,7 @@ impl<const N: usize> BandPairs<N> {
 
     fn start_of_last_run(&self, entries: &[Entry<N>]) -> usize {
         match entries.last() {
-            Some((last, _)) => {
-                entries.partition_point(|(key, _)| self.run(key) < self.run(last))
-            }
+            Some((last, _)) => entries.partition_point(|(key, _)| self.run(key) < self.run(last)),
             None => 0,
         }
     }

@@ -93,8 +93,16 @@ impl Index {
             *shared += 1;
         };
         while search.step(&tree, &mut |_| true, &mut give).unwrap() {}
-        let most = if search.by_bands() { self.bands.count() } else { 1 };
-        assert!(candidates.values().all(|&(_, shared)| shared as usize <= most));
+        let most = if search.by_bands() {
+            self.bands.count()
+        } else {
+            1
+        };
+        assert!(
+            candidates
+                .values()
+                .all(|&(_, shared)| shared as usize <= most)
+        );
         let shared = |shared| if search.by_bands() { shared } else { 0 };
         (candidates.into_iter())
             .filter(|(_, (least, n))| *least as usize <= mismatches + shared(*n) as usize)

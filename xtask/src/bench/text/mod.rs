@@ -1,7 +1,7 @@
 //! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions in one run.
-mod clickhouse;
+pub mod clickhouse;
 #[path = "../../../../crates/sketch/benches/texts/mod.rs"]
-mod texts;
+pub mod texts;
 
 use super::session::{Session, Time, least};
 use crate::{cargo, ui};
@@ -13,23 +13,24 @@ use std::fs;
 use std::io::Write as _;
 
 /// Bytes of each kind of text.
-const BYTES: usize = 16_000_000;
+pub const BYTES: usize = 16_000_000;
 /// Bytes of a document, about: two rows fill a page.
 const DOCUMENT: usize = 3_900;
 
 /// A line of the table: an expression over `body` here, and over `t` there.
-struct Case {
-    what: &'static str,
-    texts: &'static str,
-    ours: &'static str,
-    theirs: &'static [&'static str],
+pub struct Case {
+    pub what: &'static str,
+    pub texts: &'static str,
+    pub ours: &'static str,
+    pub theirs: &'static [&'static str],
     /// Megabytes a second at least.
-    speed: Option<f64>,
+    pub speed: Option<f64>,
     /// Times as fast as each of theirs at least.
-    times: Option<f64>,
+    pub times: Option<f64>,
 }
 
-const CASES: &[Case] = &[
+/// Simhash.
+pub const CASES: &[Case] = &[
     Case {
         what: "English, 2 words",
         texts: "english",
@@ -96,7 +97,7 @@ const CASES: &[Case] = &[
 
 /// Measures on an empty database with the extension, prints the table and returns the same and more
 /// as JSON.
-pub fn bench(session: &mut Session, rounds: u32) -> Result<Value> {
+pub fn bench(session: &mut Session, rounds: u32, cases: &[Case]) -> Result<Value> {
     let target = cargo::target_dir()?;
     let mut clickhouse = ClickHouse::start(&target)?;
     match &clickhouse {
@@ -108,12 +109,12 @@ pub fn bench(session: &mut Session, rounds: u32) -> Result<Value> {
     }
     ui::step("Making the texts", || load(session, clickhouse.as_mut()))?;
     let mut measured: Vec<Vec<Vec<Time>>> = Vec::new();
-    for case in CASES {
+    for case in cases {
         measured.push(vec![Vec::new(); 1 + case.theirs.len()]);
     }
     for round in 1..=rounds {
         ui::step(format!("Round {round} of {rounds}"), || {
-            for (case, times) in CASES.iter().zip(&mut measured) {
+            for (case, times) in cases.iter().zip(&mut measured) {
                 let query = format!("SELECT count({}) FROM {}", case.ours, case.texts);
                 times[0].extend(session.times(&query)?);
                 for (function, times) in case.theirs.iter().zip(&mut times[1..]) {
@@ -127,12 +128,12 @@ pub fn bench(session: &mut Session, rounds: u32) -> Result<Value> {
             Ok(())
         })?;
     }
-    println!("\n{}", table(&measured));
+    println!("\n{}", table(cases, &measured));
     Ok(json!({
         "bytes": BYTES,
         "clickhouse": clickhouse.map(|clickhouse| clickhouse.version.clone()),
         "rounds": rounds,
-        "seconds": as_json(&measured),
+        "seconds": as_json(cases, &measured),
     }))
 }
 
@@ -181,7 +182,7 @@ fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
     (!times.is_empty()).then(|| (least(&walls), cpus.map(|cpus| least(&cpus))))
 }
 
-fn table(measured: &[Vec<Vec<Time>>]) -> String {
+fn table(cases: &[Case], measured: &[Vec<Vec<Time>>]) -> String {
     let mut out = String::new();
     let mut row = |cells: [&str; 7]| {
         let [what, ours, speed, theirs, their_speed, ratio, goal] = cells;
@@ -200,7 +201,7 @@ fn table(measured: &[Vec<Vec<Time>>]) -> String {
         "goal",
     ]);
     row(["---", "---", "---:", "---", "---:", "---:", "---"]);
-    for (case, times) in CASES.iter().zip(measured) {
+    for (case, times) in cases.iter().zip(measured) {
         let Some(ours) = best(&times[0]) else {
             continue;
         };
@@ -245,7 +246,7 @@ fn met(goal: &str, met: bool) -> String {
     format!("{goal}: {}", if met { "yes" } else { "NO" })
 }
 
-fn as_json(measured: &[Vec<Vec<Time>>]) -> Value {
+fn as_json(cases: &[Case], measured: &[Vec<Vec<Time>>]) -> Value {
     let seconds = |times: &[Time]| -> Vec<Value> {
         times
             .iter()
@@ -253,7 +254,7 @@ fn as_json(measured: &[Vec<Vec<Time>>]) -> Value {
             .collect()
     };
     let mut all = serde_json::Map::new();
-    for (case, times) in CASES.iter().zip(measured) {
+    for (case, times) in cases.iter().zip(measured) {
         let functions = std::iter::once(&case.ours).chain(case.theirs);
         let each: serde_json::Map<String, Value> = functions
             .zip(times)
