@@ -8,7 +8,10 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 1] = [("README.md", "## A worked example")];
+const DOCUMENTS: [(&str, &str); 2] = [
+    ("README.md", "## A worked example"),
+    ("docs/minhash.md", "# MinHash"),
+];
 
 /// A piece of a document that is run.
 #[derive(Debug, Default, PartialEq, Eq)]

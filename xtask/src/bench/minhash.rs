@@ -68,9 +68,9 @@ fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
     session.run(
         "CREATE TABLE shingled AS SELECT ARRAY(SELECT words[i] || ' ' || words[i + 1] || ' ' || words[i + 2] \
              FROM generate_series(1, array_length(words, 1) - 2) i) AS features \
-         FROM (SELECT regexp_split_to_array(trim(body), '\\s+') AS words FROM english LIMIT 1000) w; \
-         ALTER TABLE shingled ALTER features SET STORAGE PLAIN; VACUUM (FREEZE, ANALYZE) shingled",
+         FROM (SELECT regexp_split_to_array(trim(body), '\\s+') AS words FROM english LIMIT 1000) w",
     )?;
+    session.run("VACUUM (FREEZE, ANALYZE) shingled")?;
     let bytes: i64 =
         session.value("SELECT sum(octet_length(f))::bigint FROM shingled, unnest(features) f")?;
     let mut times = Vec::new();
@@ -183,9 +183,9 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
         copy.finish()?;
         session.run(
             "CREATE TABLE signatures AS SELECT id, minhash(body) AS sig FROM documents; \
-             DROP TABLE documents; VACUUM (FREEZE, ANALYZE) signatures; \
-             SET maintenance_work_mem = '1GB'",
-        )
+             DROP TABLE documents; SET maintenance_work_mem = '1GB'",
+        )?;
+        session.run("VACUUM (FREEZE, ANALYZE) signatures")
     })?;
     let build = ui::step("Building the index", || {
         session.timed("CREATE INDEX signatures_sig ON signatures USING neardup (sig)")
