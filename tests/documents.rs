@@ -8,9 +8,17 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 2] = [
+const DOCUMENTS: [(&str, &str); 4] = [
     ("README.md", "## A worked example"),
     ("docs/minhash.md", "# MinHash"),
+    (
+        "docs/tutorial-news.md",
+        "# Tutorial: one copy of each story",
+    ),
+    (
+        "docs/tutorial-images.md",
+        "# Tutorial: image hashes in a bigint column",
+    ),
 ];
 
 /// A piece of a document that is run.
