@@ -19,6 +19,7 @@ const DOCUMENTS: [(&str, &str); 4] = [
         "docs/tutorial-images.md",
         "# Tutorial: image hashes in a bigint column",
     ),
+    ("docs/quality.md", "## Text that many documents share"),
 ];
 
 /// A piece of a document that is run.

@@ -1,25 +1,28 @@
 //! What is compared: ways from a text to a fingerprint.
+use super::kind::{HASHES, Kind, Sketch};
 use super::set::Set;
+use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
+use neardup_sketch::onebit::OneBitMinima;
 use neardup_sketch::options::{TextOptions, Tokens, Weight};
 use neardup_sketch::{
     features, minhash64_text, minhash128_text, simhash64_hashes, simhash64_text, simhash128_text,
 };
 use std::collections::HashMap;
 
-/// A way to fingerprints.
+/// A way to fingerprints or signatures.
 pub struct Choice {
     /// As the tables call it.
     pub name: &'static str,
-    /// Bits of its fingerprints.
-    pub bits: u32,
+    /// What it makes.
+    pub kind: Kind,
     /// Whether the plots show it.
     pub plotted: bool,
-    /// Looks at the whole set, and returns what makes the fingerprint of a text.
+    /// Looks at the whole set, and returns what makes the sketch of a text.
     pub prepare: fn(&Set) -> Maker,
 }
 
-/// Makes the fingerprint of a text; 64 bits are the lower half.
-pub type Maker = Box<dyn Fn(&str) -> Option<u128> + Sync>;
+/// Makes the sketch of a text.
+pub type Maker = Box<dyn Fn(&str) -> Option<Sketch> + Sync>;
 
 const fn words(shingle: usize, weight: Weight) -> TextOptions {
     TextOptions {
@@ -45,27 +48,38 @@ const fn jieba(shingle: usize, weight: Weight) -> TextOptions {
 }
 
 fn simhash(options: TextOptions) -> Maker {
-    Box::new(move |text| simhash64_text(text, &options, &mut || ()).map(u128::from))
+    Box::new(move |text| {
+        let fingerprint = simhash64_text(text, &options, &mut || ())?;
+        Some(Sketch::Bits(fingerprint.into()))
+    })
 }
 
 fn simhash128(options: TextOptions) -> Maker {
-    Box::new(move |text| simhash128_text(text, &options, &mut || ()))
+    Box::new(move |text| simhash128_text(text, &options, &mut || ()).map(Sketch::Bits))
 }
 
 fn minhash64(options: TextOptions) -> Maker {
-    Box::new(move |text| minhash64_text(text, &options, &mut || ()).map(u128::from))
+    Box::new(move |text| {
+        let fingerprint = minhash64_text(text, &options, &mut || ())?;
+        Some(Sketch::Bits(fingerprint.into()))
+    })
 }
 
 fn minhash128(options: TextOptions) -> Maker {
-    Box::new(move |text| minhash128_text(text, &options, &mut || ()))
+    Box::new(move |text| minhash128_text(text, &options, &mut || ()).map(Sketch::Bits))
+}
+
+fn signature(options: TextOptions) -> Maker {
+    let functions = Functions::new(Scheme::Neardup1, HASHES as usize, 1).expect("a seed");
+    Box::new(move |text| minhash_text(text, &options, &functions, &mut || ()).map(Sketch::Minima))
 }
 
 /// A choice, in short.
 macro_rules! choice {
-    ($name:literal, $bits:literal, $plotted:literal, $prepare:expr) => {
+    ($name:literal, $kind:ident, $plotted:literal, $prepare:expr) => {
         Choice {
             name: $name,
-            bits: $bits,
+            kind: Kind::$kind,
             plotted: $plotted,
             prepare: $prepare,
         }
@@ -74,77 +88,77 @@ macro_rules! choice {
 
 /// What SQL offers.
 pub const CHOICES: &[Choice] = &[
-    choice!("simhash word 1 tf", 64, false, |_| simhash(words(
+    choice!("simhash word 1 tf", Simhash64, false, |_| simhash(words(
         1,
         Weight::Tf
     ))),
-    choice!("simhash word 1 sqrt", 64, true, |_| simhash(words(
+    choice!("simhash word 1 sqrt", Simhash64, true, |_| simhash(words(
         1,
         Weight::Sqrt
     ))),
-    choice!("simhash word 2 set", 64, false, |_| simhash(words(
+    choice!("simhash word 2 set", Simhash64, false, |_| simhash(words(
         2,
         Weight::Set
     ))),
-    choice!("simhash word 2 log", 64, false, |_| simhash(words(
+    choice!("simhash word 2 log", Simhash64, false, |_| simhash(words(
         2,
         Weight::Log
     ))),
-    choice!("simhash word 2 sqrt", 64, true, |_| simhash(words(
+    choice!("simhash word 2 sqrt", Simhash64, true, |_| simhash(words(
         2,
         Weight::Sqrt
     ))),
-    choice!("simhash word 2 tf", 64, false, |_| simhash(words(
+    choice!("simhash word 2 tf", Simhash64, false, |_| simhash(words(
         2,
         Weight::Tf
     ))),
-    choice!("simhash word 3 set", 64, false, |_| simhash(words(
+    choice!("simhash word 3 set", Simhash64, false, |_| simhash(words(
         3,
         Weight::Set
     ))),
-    choice!("simhash char 5 sqrt", 64, true, |_| simhash(characters(
-        5,
-        Weight::Sqrt
-    ))),
-    choice!("simhash128 word 2 sqrt", 128, true, |_| simhash128(words(
-        2,
-        Weight::Sqrt
-    ))),
-    choice!("minhash64 word 1", 64, false, |_| minhash64(words(
+    choice!("simhash char 5 sqrt", Simhash64, true, |_| simhash(
+        characters(5, Weight::Sqrt)
+    )),
+    choice!("simhash128 word 2 sqrt", Simhash128, true, |_| simhash128(
+        words(2, Weight::Sqrt)
+    )),
+    choice!("minhash64 word 1", Minhash64, false, |_| minhash64(words(
         1,
         Weight::Set
     ))),
-    choice!("minhash64 word 2", 64, false, |_| minhash64(words(
+    choice!("minhash64 word 2", Minhash64, false, |_| minhash64(words(
         2,
         Weight::Set
     ))),
-    choice!("minhash64 word 3", 64, true, |_| minhash64(words(
+    choice!("minhash64 word 3", Minhash64, true, |_| minhash64(words(
         3,
         Weight::Set
     ))),
-    choice!("minhash64 char 5", 64, false, |_| minhash64(characters(
-        5,
-        Weight::Set
-    ))),
-    choice!("minhash128 word 3", 128, true, |_| minhash128(words(
-        3,
-        Weight::Set
-    ))),
-    choice!("simhash jieba 1 sqrt", 64, false, |_| simhash(jieba(
-        1,
-        Weight::Sqrt
-    ))),
-    choice!("simhash jieba 2 sqrt", 64, false, |_| simhash(jieba(
-        2,
-        Weight::Sqrt
-    ))),
-    choice!("simhash jieba_tfidf", 64, false, |_| {
+    choice!("minhash64 char 5", Minhash64, false, |_| minhash64(
+        characters(5, Weight::Set)
+    )),
+    choice!("minhash128 word 3", Minhash128, true, |_| minhash128(
+        words(3, Weight::Set)
+    )),
+    choice!("minhash K=128 word 3", Signature, true, |_| signature(
+        words(3, Weight::Set)
+    )),
+    choice!("minhash K=128 char 5", Signature, false, |_| signature(
+        characters(5, Weight::Set)
+    )),
+    choice!("simhash jieba 1 sqrt", Simhash64, false, |_| simhash(
+        jieba(1, Weight::Sqrt)
+    )),
+    choice!("simhash jieba 2 sqrt", Simhash64, false, |_| simhash(
+        jieba(2, Weight::Sqrt)
+    )),
+    choice!("simhash jieba_tfidf", Simhash64, false, |_| {
         simhash(TextOptions {
             tokens: Tokens::JiebaTfidf,
             ..jieba(1, Weight::Tf)
         })
     }),
-    choice!("minhash64 jieba 2", 64, false, |_| minhash64(jieba(
+    choice!("minhash64 jieba 2", Minhash64, false, |_| minhash64(jieba(
         2,
         Weight::Set
     ))),
@@ -154,64 +168,73 @@ pub const CHOICES: &[Choice] = &[
 /// feature with the inverse document frequency is taken from the set itself, which no function of a
 /// text alone can know: it shows what there is to gain.
 pub const EXPERIMENTS: &[Choice] = &[
-    choice!("word 1 sqrt idf", 64, false, |set| idf(
+    choice!("word 1 sqrt idf", Simhash64, false, |set| idf(
         set,
         words(1, Weight::Sqrt)
     )),
-    choice!("word 2 sqrt idf", 64, false, |set| idf(
+    choice!("word 2 sqrt idf", Simhash64, false, |set| idf(
         set,
         words(2, Weight::Sqrt)
     )),
-    choice!("word 1 sqrt x length", 64, false, |_| by_length(
+    choice!("word 1 sqrt x length", Simhash64, false, |_| by_length(
         words(1, Weight::Sqrt),
         1
     )),
-    choice!("word 1 sqrt x length^2", 64, false, |_| by_length(
+    choice!("word 1 sqrt x length^2", Simhash64, false, |_| by_length(
         words(1, Weight::Sqrt),
         2
     )),
-    choice!("word 2 sqrt x length", 64, false, |_| by_length(
+    choice!("word 2 sqrt x length", Simhash64, false, |_| by_length(
         words(2, Weight::Sqrt),
         1
     )),
-    choice!("word 1+2 sqrt", 64, false, |_| mixed([
+    choice!("word 1+2 sqrt", Simhash64, false, |_| mixed([
         words(1, Weight::Sqrt),
         words(2, Weight::Sqrt)
     ])),
-    choice!("word 2+3 sqrt", 64, false, |_| mixed([
+    choice!("word 2+3 sqrt", Simhash64, false, |_| mixed([
         words(2, Weight::Sqrt),
         words(3, Weight::Sqrt)
     ])),
-    choice!("char 4 set", 64, false, |_| simhash(characters(
+    choice!("minhash64 word 1+2", Minhash64, false, |_| mixed_minima([
+        words(1, Weight::Set),
+        words(2, Weight::Set)
+    ])),
+    choice!("minhash64 word 2+3", Minhash64, false, |_| mixed_minima([
+        words(2, Weight::Set),
+        words(3, Weight::Set)
+    ])),
+    choice!("char 4 set", Simhash64, false, |_| simhash(characters(
         4,
         Weight::Set
     ))),
-    choice!("char 5 set", 64, false, |_| simhash(characters(
+    choice!("char 5 set", Simhash64, false, |_| simhash(characters(
         5,
         Weight::Set
     ))),
-    choice!("char 7 sqrt", 64, false, |_| simhash(characters(
+    choice!("char 7 sqrt", Simhash64, false, |_| simhash(characters(
         7,
         Weight::Sqrt
     ))),
-    choice!("char 5 sqrt, letters", 64, false, |_| {
+    choice!("word 2 sqrt, letters", Simhash64, false, |_| {
+        letters(simhash(words(2, Weight::Sqrt)))
+    }),
+    choice!("char 5 sqrt, letters", Simhash64, false, |_| {
         letters(simhash(characters(5, Weight::Sqrt)))
     }),
-    choice!("char 5 minhash64, letters", 64, false, |_| {
+    choice!("char 5 minhash64, letters", Minhash64, false, |_| {
         letters(minhash64(characters(5, Weight::Set)))
     }),
-    choice!("word 3 sqrt", 64, false, |_| simhash(words(
+    choice!("word 3 sqrt", Simhash64, false, |_| simhash(words(
         3,
         Weight::Sqrt
     ))),
 ];
 
 /// The simhash of hashes with weights above zero.
-fn of_weighted(weighted: impl Iterator<Item = (u64, f32)>) -> Option<u128> {
-    let fingerprint = simhash64_hashes(weighted);
-    fingerprint
-        .expect("no weight is out of range")
-        .map(u128::from)
+fn of_weighted(weighted: impl Iterator<Item = (u64, f32)>) -> Option<Sketch> {
+    let fingerprint = simhash64_hashes(weighted).expect("no weight is out of range")?;
+    Some(Sketch::Bits(fingerprint.into()))
 }
 
 fn idf(set: &Set, options: TextOptions) -> Maker {
@@ -261,6 +284,19 @@ fn mixed(parts: [TextOptions; 2]) -> Maker {
     })
 }
 
+fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
+    Box::new(move |text| {
+        let hashes = parts.iter().flat_map(|options| {
+            let all = features(text, options, &mut || ()).into_iter();
+            all.map(|feature| feature.hash)
+        });
+        let mut minima = OneBitMinima::<1>::default();
+        minima.add(&hashes.collect::<Vec<_>>());
+        let [fingerprint] = minima.finish(&mut || ())?;
+        Some(Sketch::Bits(fingerprint.into()))
+    })
+}
+
 /// Punctuation taken for white space, and no white space between ideographs or syllables: what
 /// characters are where they are not those that stand in the text.
 fn letters(maker: Maker) -> Maker {
@@ -286,6 +322,7 @@ fn letters(maker: Maker) -> Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn every_choice_makes_fingerprints_of_its_width() {
@@ -293,6 +330,7 @@ mod tests {
             name: "two".to_owned(),
             texts: vec!["one two three four".to_owned(), "five six seven".to_owned()],
             near: HashMap::new(),
+            ignored: HashSet::new(),
             listed: Vec::new(),
             group: vec![0, 1],
         };
@@ -301,10 +339,20 @@ mod tests {
             let maker = (choice.prepare)(&set);
             let [a, b] = [0, 1].map(|i| maker(&set.texts[i]).expect("words have a fingerprint"));
             assert_ne!(a, b, "{}", choice.name);
-            assert!(choice.bits == 128 || a >> 64 == 0, "{}", choice.name);
+            match &a {
+                Sketch::Bits(bits) => {
+                    assert_eq!(
+                        bits >> 64 != 0,
+                        choice.kind.width() == 128,
+                        "{}",
+                        choice.name
+                    );
+                }
+                Sketch::Minima(minima) => assert_eq!(minima.len(), choice.kind.width() as usize),
+            }
             assert_eq!(maker(""), None, "{}", choice.name);
             if let Some(other) = seen.insert(choice.name, a) {
-                panic!("{} twice: {other:x}", choice.name);
+                panic!("{} twice: {other:?}", choice.name);
             }
         }
     }

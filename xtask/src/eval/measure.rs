@@ -1,5 +1,6 @@
 //! How far apart the fingerprints of similar and of unrelated documents are.
 use super::choices::Choice;
+use super::kind::{Kind, Sketch};
 use super::set::Set;
 use std::num::NonZero;
 use std::thread;
@@ -63,8 +64,8 @@ impl Histogram {
 /// The distances of all pairs of a set.
 #[derive(Clone)]
 pub struct Distances {
-    /// Bits of the fingerprints.
-    pub bits: u32,
+    /// Of what.
+    pub kind: Kind,
     /// Similar pairs, by [`BANDS`].
     pub bands: [Histogram; BANDS.len()],
     /// Pairs of one group that are less similar than any that the set tells.
@@ -91,7 +92,7 @@ impl Quality {
 
 impl Distances {
     const EMPTY: Self = Distances {
-        bits: 64,
+        kind: Kind::Simhash64,
         bands: [Histogram::EMPTY; BANDS.len()],
         related: Histogram::EMPTY,
         unrelated: Histogram::EMPTY,
@@ -105,13 +106,14 @@ impl Distances {
             own.map(|text| maker(text)).collect::<Vec<_>>()
         });
         let count = set.texts.len();
-        let fingerprints: Vec<Option<u128>> = (0..count)
-            .map(|i| made[i % made.len()][i / made.len()])
-            .collect();
+        let mut made: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
+        let workers = made.len();
+        let next = |i: usize| made[i % workers].next().expect("one for each text");
+        let sketches: Vec<Option<Sketch>> = (0..count).map(next).collect();
         let parts = in_parallel(|worker, workers| {
             let mut part = Distances::EMPTY;
             for first in (worker..count).step_by(workers) {
-                part.add_pairs(set, &fingerprints, first);
+                part.add_pairs(set, &sketches, first);
             }
             part
         });
@@ -123,17 +125,21 @@ impl Distances {
             all.unrelated.merge(&part.unrelated);
             all
         });
-        all.bits = choice.bits;
+        all.kind = choice.kind;
         all
     }
 
     /// Counts the pairs of a document with those behind it.
-    fn add_pairs(&mut self, set: &Set, fingerprints: &[Option<u128>], first: usize) {
+    fn add_pairs(&mut self, set: &Set, sketches: &[Option<Sketch>], first: usize) {
         let distance = |second: usize| -> Option<u32> {
-            Some((fingerprints[first]? ^ fingerprints[second]?).count_ones())
+            Some(
+                sketches[first]
+                    .as_ref()?
+                    .distance(sketches[second].as_ref()?),
+            )
         };
         let group = set.group[first];
-        for second in first + 1..fingerprints.len() {
+        for second in first + 1..sketches.len() {
             // Most pairs are not of one group, and need no look at the similar ones.
             if set.group[second] != group {
                 self.unrelated.add(distance(second));
@@ -144,14 +150,15 @@ impl Distances {
                     let band = BANDS.iter().position(|bound| similarity >= bound);
                     self.bands[band.unwrap_or(BANDS.len() - 1)].add(distance(second));
                 }
+                None if set.ignored.contains(&(first as u32, second as u32)) => (),
                 None => self.related.add(distance(second)),
             }
         }
     }
 
-    /// A radius for 64 bits as the same share of this width.
+    /// What a radius for 64 bits is for this kind.
     pub fn scaled(&self, radius: u32) -> u32 {
-        radius * self.bits / 64
+        radius * self.kind.unit()
     }
 
     /// All pairs with a similarity from `from` to below `to`, which must be bounds of bands.
@@ -184,9 +191,26 @@ impl Distances {
         })
     }
 
+    /// The share found of the pairs with a similarity from `from` to below `to`, where of those that
+    /// are less similar than any that the set tells the share `wrong` is found. Between two radii both
+    /// shares are taken to grow in step. `None` if there are no such pairs.
+    pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
+        let (pairs, others) = (self.between(from, to), self.below());
+        let mut last = (0.0, 0.0);
+        for radius in 0..=self.kind.width() {
+            let next = (others.share_within(radius)?, pairs.share_within(radius)?);
+            if next.0 > wrong {
+                let part = (wrong - last.0) / (next.0 - last.0);
+                return Some(last.1 + part * (next.1 - last.1));
+            }
+            last = next;
+        }
+        Some(last.1)
+    }
+
     /// The least radius with the best F1, and what it gives.
     pub fn best(&self, duplicate: f32) -> Option<(u32, Quality)> {
-        let all = (0..=self.bits).filter_map(|r| Some((r, self.quality(duplicate, r)?)));
+        let all = (0..=self.kind.width()).filter_map(|r| Some((r, self.quality(duplicate, r)?)));
         // Of equals, `max_by` takes the last.
         let all = all.rev();
         all.max_by(|(_, a), (_, b)| a.f1().total_cmp(&b.f1()))
@@ -212,23 +236,28 @@ fn in_parallel<T: Send>(work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
 mod tests {
     use super::super::choices::CHOICES;
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     /// Five documents whose fingerprints are given: 0 and 1 are similar, 1 and 2 somewhat, 0 and 2
     /// are linked through 1, 3 is unrelated, and 4 has no fingerprint.
     fn measured() -> Distances {
+        measured_without(&[])
+    }
+
+    fn measured_without(ignored: &[(u32, u32)]) -> Distances {
         let set = Set {
             name: "five".to_owned(),
             texts: ["0", "1", "7", "ffff", ""].map(str::to_owned).to_vec(),
             near: HashMap::from([((0, 1), 0.96), ((1, 2), 0.5)]),
+            ignored: HashSet::from_iter(ignored.iter().copied()),
             listed: Vec::new(),
             group: vec![0, 0, 0, 3, 4],
         };
         let choice = Choice {
             name: "given",
-            bits: 64,
+            kind: Kind::Simhash64,
             plotted: false,
-            prepare: |_| Box::new(|text| u128::from_str_radix(text, 16).ok()),
+            prepare: |_| Box::new(|text| Some(Sketch::Bits(u128::from_str_radix(text, 16).ok()?))),
         };
         Distances::measure(&set, &choice)
     }
@@ -264,6 +293,14 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_count_is_in_no_number() {
+        let (with, without) = (measured(), measured_without(&[(0, 2)]));
+        assert_eq!((with.related.total(), without.related.total()), (1, 0));
+        assert_eq!(without.unrelated.total(), with.unrelated.total());
+        assert_eq!(without.between(0.0, 1.0).total(), 2);
+    }
+
+    #[test]
     fn precision_and_recall() {
         let all = measured();
         let quality = |duplicate, radius| {
@@ -287,6 +324,26 @@ mod tests {
         );
     }
 
+    #[test]
+    fn shares_beside_others() {
+        let all = measured();
+        let beside = |wrong| all.found_beside(0.95, 2.0, wrong);
+        // One of the eight others is within 3, two within 13, three within 15; the pair is within 1.
+        assert_eq!(beside(0.0), Some(1.0));
+        assert_eq!(all.found_beside(0.9, 0.95, 0.5), None);
+        // The pair at distance 3 is the other one here, those before it count in part.
+        let mut far = all.clone();
+        far.bands[0] = Histogram::EMPTY;
+        far.bands[0].add(Some(3));
+        far.bands[0].add(Some(13));
+        let beside = |wrong| far.found_beside(0.95, 2.0, wrong);
+        assert_eq!(beside(0.0), Some(0.0));
+        assert_eq!(beside(1.0 / 16.0), Some(0.25));
+        assert_eq!(beside(1.0 / 8.0), Some(0.5));
+        assert_eq!(beside(3.0 / 16.0), Some(0.75));
+        assert_eq!(beside(1.0), Some(1.0));
+    }
+
     /// Texts that differ in a word are found, those that share none are not.
     #[test]
     fn real_fingerprints_tell_similar_from_unrelated() {
@@ -300,6 +357,7 @@ mod tests {
             name: "made".to_owned(),
             texts: Vec::new(),
             near: HashMap::new(),
+            ignored: HashSet::new(),
             listed: Vec::new(),
             group: Vec::new(),
         };

@@ -1,6 +1,7 @@
 //! `cargo xtask eval`: how well fingerprints find the similar pairs of documents, and how many others
 //! they find with them. docs/quality.md tells what came out.
 mod choices;
+mod kind;
 mod measure;
 mod plot;
 mod set;
@@ -31,7 +32,8 @@ pub struct Options {
     /// Of the similar pairs, count only those that pairs.tsv names
     #[arg(long)]
     listed: bool,
-    /// From which Jaccard similarity on a pair is a duplicate: a multiple of 0.05
+    /// From which Jaccard similarity on a pair is a duplicate in the curves of precision and recall: a
+    /// multiple of 0.05
     #[arg(long, value_name = "J", default_value_t = 0.8)]
     duplicate: f32,
     /// Write the curves as SVG into this folder
@@ -77,7 +79,8 @@ pub fn command(options: &Options) -> Result<ExitCode> {
             .map(|(choice, measured)| (choice.name, measured))
             .collect();
         println!("{}\n", table::heading(&set, named[0].1));
-        println!("{}", table::table(options.duplicate, &named));
+        println!("{}", table::found(&named));
+        println!("{}", table::thresholds(&named));
         all.push(Measured {
             name: set.name,
             rows,

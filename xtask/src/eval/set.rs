@@ -1,7 +1,8 @@
 //! A set of documents with graded truth: which pairs are how similar.
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::MultiGzDecoder;
-use std::collections::HashMap;
+use neardup_sketch::{TextOptions, jaccard_similarity};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub struct Set {
     /// Pairs with their exact Jaccard similarity. All that are not here are less similar than the
     /// least similar one that is.
     pub near: HashMap<Pair, f32>,
+    /// Similar pairs that do not count, neither as found nor as found in error.
+    pub ignored: HashSet<Pair>,
     /// Pairs that the set itself names as belonging together, however similar they are.
     pub listed: Vec<Pair>,
     /// For each document, a number that it shares with all that it is linked to by a pair of either
@@ -93,15 +96,34 @@ impl Set {
             name,
             texts,
             near,
+            ignored: HashSet::new(),
             listed,
             group,
         })
     }
 
-    /// Forgets the similar pairs that the set does not name itself.
+    /// The mean difference between the similarities that the set tells and those of the sets of three
+    /// words in a row that neardup makes of the texts; of every so many pairs, to be quick.
+    pub fn mean_difference(&self) -> Option<f64> {
+        let mut pairs: Vec<_> = self.near.iter().collect();
+        pairs.sort_unstable_by_key(|(pair, _)| **pair);
+        let some = pairs.iter().step_by(pairs.len().div_ceil(1000).max(1));
+        let differences: Vec<f64> = some
+            .filter_map(|&(&(a, b), told)| {
+                let [a, b] = [a, b].map(|number| self.texts[number as usize].as_str());
+                let own = jaccard_similarity(a, b, &TextOptions::SET, &mut || ())?;
+                Some((own - f64::from(*told)).abs())
+            })
+            .collect();
+        let count = differences.len();
+        (count > 0).then(|| differences.iter().sum::<f64>() / count as f64)
+    }
+
+    /// Leaves the similar pairs that the set does not name itself out of account.
     pub fn keep_listed(&mut self) {
-        let listed: std::collections::HashSet<Pair> = self.listed.iter().copied().collect();
-        self.near.retain(|pair, _| listed.contains(pair));
+        let listed: HashSet<Pair> = self.listed.iter().copied().collect();
+        let others = self.near.extract_if(|pair, _| !listed.contains(pair));
+        self.ignored.extend(others.map(|(pair, _)| pair));
     }
 }
 
@@ -228,7 +250,26 @@ mod tests {
         assert_eq!(set.group, [0, 0, 0, 3]);
         set.keep_listed();
         assert_eq!(set.near, HashMap::from([((0, 1), 0.95)]));
+        assert_eq!(set.ignored, HashSet::from([(1, 2)]));
         assert_eq!(set.group, [0, 0, 0, 3]);
+    }
+
+    #[test]
+    fn similarities_are_compared_with_those_of_words() {
+        let mut set = Set {
+            name: String::new(),
+            texts: ["a b c d", "A B C, e", "f"].map(str::to_owned).to_vec(),
+            near: HashMap::new(),
+            ignored: HashSet::new(),
+            listed: Vec::new(),
+            group: vec![0, 0, 2],
+        };
+        assert_eq!(set.mean_difference(), None);
+        // One of three shingles is in both.
+        set.near.insert((0, 1), 0.5);
+        set.near.insert((1, 2), 0.0);
+        let difference = set.mean_difference().unwrap();
+        assert!((difference - 1.0 / 12.0).abs() < 1e-9, "{difference}");
     }
 
     #[test]
