@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 4] = [
+const DOCUMENTS: [(&str, &str); 5] = [
     ("README.md", "## A worked example"),
     ("docs/minhash.md", "# MinHash"),
     (
