@@ -44,7 +44,11 @@ const REFUSED: [(&str, &str, &str); 40] = [
         "22023",
         "unrecognized parameter \"lists\"",
     ),
-    ("(id)", "42P17", "needs one fingerprint or signature, as its last column"),
+    (
+        "(id)",
+        "42P17",
+        "needs one fingerprint or signature, as its last column",
+    ),
     (
         "(id)",
         "42P17",
