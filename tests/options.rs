@@ -5,8 +5,13 @@ use crate::support::table::{FINGERPRINT, Table, value};
 use neardup_tests::Database;
 
 /// A statement, the SQLSTATE of its error, and what the message, detail or hint says.
-const REFUSED: [(&str, &str, &str); 40] = [
-    ("WITH (distance = 9)", "22023", "between \"0\" and \"8\""),
+const REFUSED: [(&str, &str, &str); 41] = [
+    (
+        "WITH (distance = 9)",
+        "22023",
+        "largest distance of fingerprints of this width is 8",
+    ),
+    ("WITH (distance = 32)", "22023", "between \"0\" and \"31\""),
     ("WITH (distance = -1)", "22023", "out of bounds"),
     (
         "WITH (distance = much)",
@@ -32,7 +37,11 @@ const REFUSED: [(&str, &str, &str); 40] = [
         "22023",
         "needs at least 9 blocks",
     ),
-    ("WITH (distance = 8, blocks = 64)", "22023", "tables"),
+    (
+        "WITH (distance = 31, blocks = 64)",
+        "22023",
+        "would need billions of tables; an index can have 64",
+    ),
     (
         "WITH (fillfactor = 49)",
         "22023",
@@ -194,7 +203,7 @@ fn an_altered_option_waits_for_the_next_reindex() -> Outcome {
     client.batch_execute("REINDEX INDEX docs_fp")?;
     table.holds(&mut client, 5)?;
 
-    for refused in ["SET (distance = 9)", "SET (blocks = 3)", "SET (lists = 1)"] {
+    for refused in ["SET (distance = 32)", "SET (blocks = 3)", "SET (lists = 1)"] {
         let error = client
             .batch_execute(&format!("ALTER INDEX docs_fp {refused}"))
             .unwrap_err();
@@ -225,5 +234,43 @@ fn a_fuller_index_is_smaller() -> Outcome {
         table.holds(&mut client, 9)?;
     }
     assert!(sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
+    Ok(())
+}
+
+#[test]
+fn the_default_distance_goes_by_the_width() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs (narrow fingerprint, middle fingerprint128, wide fingerprint256); \
+         INSERT INTO docs SELECT hash::fingerprint, left(bits, 32)::fingerprint128, bits::fingerprint256 \
+         FROM (SELECT hashint8extended(n, 1) AS hash, md5(n::text) || md5(n || 'x') AS bits \
+               FROM generate_series(1::bigint, 4000) AS n) AS hashes",
+    )?;
+    let mut blocks = |column: &str, options: &str| -> anyhow::Result<i64> {
+        client.batch_execute(&format!(
+            "DROP INDEX IF EXISTS docs_fp; CREATE INDEX docs_fp ON docs USING neardup ({column}) {options}"
+        ))?;
+        client.batch_execute("SELECT neardup_index_check('docs_fp', true)")?;
+        value(&mut client, "SELECT pg_relation_size('docs_fp') / 8192")
+    };
+    for (column, distance, other) in [("narrow", 3, 4), ("middle", 3, 4), ("wide", 15, 14)] {
+        let chosen = blocks(column, "")?;
+        assert_eq!(
+            chosen,
+            blocks(column, &format!("WITH (distance = {distance})"))?
+        );
+        assert_ne!(
+            chosen,
+            blocks(column, &format!("WITH (distance = {other})"))?
+        );
+    }
+    // Blocks alone must fit that distance.
+    assert!(blocks("wide", "WITH (blocks = 16)").is_ok());
+    let error = blocks("wide", "WITH (blocks = 4)").unwrap_err();
+    assert!(
+        format!("{error:?}").contains("cannot index distance 15 with 4 blocks"),
+        "{error:?}"
+    );
     Ok(())
 }

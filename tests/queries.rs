@@ -1,7 +1,7 @@
 //! Queries of every kind that reach the index: joins, subqueries, several conditions, NULL.
 use crate::support::Outcome;
 use crate::support::data::Shape;
-use crate::support::oracle::{Way, assert_way};
+use crate::support::oracle::{Way, assert_way, explain};
 use crate::support::table::{FINGERPRINT, Table, value};
 use anyhow::Result;
 use neardup_tests::Database;
@@ -288,5 +288,63 @@ fn a_scrollable_cursor_goes_back() -> Outcome {
     backward.reverse();
     assert!(forward.len() > 100);
     assert_eq!(forward, backward);
+    Ok(())
+}
+
+#[test]
+fn pages_found_in_the_cache_are_counted() -> Outcome {
+    let (_database, mut client) = database()?;
+    // Each search looks at one page at least, found nearly always where it was last time.
+    Way::Index.set(&mut client)?;
+    let searches: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM asked WHERE ball IS NOT NULL AND radius >= 0",
+    )?;
+    for _ in 0..2 {
+        let search = "SELECT count(*) FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, p.radius)";
+        value::<i64>(&mut client, search)?;
+    }
+    let read = "SELECT pg_stat_get_xact_blocks_fetched('docs_fp'::regclass)";
+    let hit = "SELECT pg_stat_get_xact_blocks_hit('docs_fp'::regclass)";
+    client.batch_execute("BEGIN")?;
+    value::<i64>(
+        &mut client,
+        "SELECT count(*) FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, p.radius)",
+    )?;
+    let (read, hit): (i64, i64) = (value(&mut client, read)?, value(&mut client, hit)?);
+    client.batch_execute("COMMIT")?;
+    assert!(
+        searches > 50 && hit >= searches && read >= hit,
+        "{searches} searches, {read} pages, {hit} in the cache"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_join_is_priced_by_its_radius() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT n AS id, hashint8extended(n, 1)::fingerprint AS fp \
+             FROM generate_series(1::bigint, 200000) AS n; \
+         CREATE TABLE asked AS SELECT * FROM docs WHERE id % 1000 = 0; \
+         CREATE INDEX docs_fp ON docs USING neardup (fp); ANALYZE",
+    )?;
+    let condition =
+        |radius: &str| format!("SELECT * FROM asked a JOIN docs d ON d.fp <~> a.fp <= {radius}");
+    let mut cost = |query: &str| -> anyhow::Result<f64> {
+        assert_way(&mut client, Way::Index, "docs_fp", query)?;
+        let plan = explain(&mut client, "COSTS ON", query)?;
+        // "->  Index Scan using docs_fp on docs d  (cost=0.00..12.34 rows=1 width=16)"
+        let inner = plan.split("Index Scan using docs_fp").nth(1);
+        let cost = inner
+            .and_then(|inner| inner.split("..").nth(1))
+            .and_then(|rest| rest.split(' ').next());
+        Ok(cost.unwrap_or_default().parse()?)
+    };
+    let costs = ["3", "8", "12", "30"].map(|radius| cost(&condition(radius)));
+    let costs: Vec<f64> = costs.into_iter().collect::<anyhow::Result<_>>()?;
+    assert!(costs.windows(2).all(|pair| pair[0] < pair[1]), "{costs:?}");
+    assert!(costs[2] > 2.0 * costs[0], "{costs:?}");
     Ok(())
 }

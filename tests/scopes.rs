@@ -1,6 +1,6 @@
 //! Columns in front of the fingerprint: equality within each, near-duplicates kept apart.
 use crate::support::Outcome;
-use crate::support::oracle::{Way, assert_way};
+use crate::support::oracle::{Way, assert_way, plan};
 use crate::support::table::value;
 use neardup_tests::Database;
 use postgres::error::SqlState;
@@ -85,6 +85,118 @@ fn answers_as_the_sequential_scan(scopes: &[(&str, &str)]) -> Outcome {
             }
         }
         client.batch_execute("SELECT neardup_index_check('docs_fp', true)")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn scopes_of_all_sizes_answer_as_the_sequential_scan() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    // Site 0 has most rows, sites from 1 to 8 some leaves each or a part of one, the others two
+    // rows. All values lie in 40 dense balls, so that each site has some of each.
+    client.batch_execute(
+        "CREATE TABLE docs (id bigint, site int, fp fingerprint); \
+         INSERT INTO docs SELECT n, \
+             CASE WHEN n % 2 = 0 THEN 0 WHEN n % 16 < 15 THEN n % 8 + 1 ELSE 10 + n / 32 END, \
+             (hashint8extended(n % 40, 1) # (1::bigint << (n % 37)::int) \
+                 # (1::bigint << (n / 40 % 41)::int) # (1::bigint << (n / 160 % 43)::int))::fingerprint \
+             FROM generate_series(1::bigint, 60000) AS n; \
+         CREATE INDEX docs_fp ON docs USING neardup (site, fp) WITH (fillfactor = 50); \
+         INSERT INTO docs SELECT id + 100000, site, fp FROM docs WHERE id % 7 = 0",
+    )?;
+    let mut rows = 0;
+    for site in [0, 1, 2, 8, 25, 26, 1_000] {
+        for (center, radius) in [(3, 0), (3, 3), (5, 5), (5, 8), (7, 12), (7, 20), (9, 28)] {
+            let query = format!(
+                "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM docs WHERE site = {site} \
+                 AND fp <@ ball((hashint8extended({center}, 1) # 1)::fingerprint, {radius})"
+            );
+            Way::Sequential.set(&mut client)?;
+            let expected: Vec<i64> = value(&mut client, &query)?;
+            rows += expected.len();
+            for way in Way::INDEXED {
+                assert_way(&mut client, way, "docs_fp", &query)?;
+                let found: Vec<i64> = value(&mut client, &query)?;
+                assert!(found == expected, "site {site}, radius {radius}, {way:?}");
+            }
+        }
+    }
+    assert!(rows > 5_000, "{rows}");
+    // One search after the other, in another site each time.
+    let pairs = "SELECT coalesce(array_agg(a.id * 1000000 + b.id ORDER BY 1), '{}') \
+        FROM (SELECT * FROM docs WHERE id % 197 = 0) a \
+        JOIN docs b ON b.site = a.site AND b.fp <@ ball(a.fp, 4)";
+    Way::Sequential.set(&mut client)?;
+    let mut expected: Vec<i64> = value(&mut client, pairs)?;
+    expected.sort_unstable();
+    for way in Way::INDEXED {
+        assert_way(&mut client, way, "docs_fp", pairs)?;
+        let mut found: Vec<i64> = value(&mut client, pairs)?;
+        found.sort_unstable();
+        assert!(
+            found == expected,
+            "{way:?}: {} of {}",
+            found.len(),
+            expected.len()
+        );
+    }
+    assert!(expected.len() > 1_000, "{}", expected.len());
+    Ok(())
+}
+
+#[test]
+fn a_query_without_the_scope_is_priced_as_what_it_is() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs (id bigint, site int, kind int, fp fingerprint); \
+         INSERT INTO docs SELECT n, n % 500, n % 2, (hashint8extended(n, 1))::fingerprint \
+             FROM generate_series(1::bigint, 100000) AS n; \
+         CREATE INDEX docs_scoped ON docs USING neardup (site, kind, fp); \
+         ANALYZE docs; \
+         CREATE FUNCTION cost(query text) RETURNS float8 LANGUAGE plpgsql AS $$ \
+         DECLARE plan json; \
+         BEGIN EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan; \
+             RETURN plan->0->'Plan'->>'Total Cost'; END $$",
+    )?;
+    let near = "fp <~> '0123456789abcdef' <= 3";
+    let query = |scope: &str| format!("SELECT * FROM docs WHERE {scope}{near}");
+    let mut cost = |way: Way, scope: &str| -> anyhow::Result<f64> {
+        let query = query(scope);
+        let index = if way == Way::Sequential {
+            ""
+        } else {
+            "docs_scoped"
+        };
+        assert_way(&mut client, way, index, &query)?;
+        value(&mut client, &format!("SELECT cost($query${query}$query$)"))
+    };
+    // Of one site a leaf or two are read, without a site 100,000 rows' worth of leaves, which is
+    // what the table itself would cost, not a thousandth.
+    let in_scope = cost(Way::Index, "site = 7 AND kind = 1 AND ")?;
+    for part in [
+        "",
+        "site = 7 AND ",
+        "kind = 1 AND ",
+        "site > 7 AND kind = 1 AND ",
+    ] {
+        let cheapest = cost(Way::Index, part)?.min(cost(Way::Bitmap, part)?);
+        let sequential = cost(Way::Sequential, part)?;
+        assert!(
+            cheapest > 50.0 * in_scope && cheapest > 0.1 * sequential,
+            "\"{part}\": {cheapest}, in a scope {in_scope}, sequential {sequential}"
+        );
+    }
+    // With an index on the fingerprint alone, each query takes the one that is made for it.
+    client.batch_execute("CREATE INDEX docs_plain ON docs USING neardup (fp); RESET ALL")?;
+    for (scope, index) in [
+        ("site = 7 AND kind = 1 AND ", "docs_scoped"),
+        ("site = 7 AND ", "docs_plain"),
+        ("", "docs_plain"),
+    ] {
+        let plan = plan(&mut client, &query(scope))?;
+        assert!(plan.contains(index), "\"{scope}\": {plan}");
     }
     Ok(())
 }

@@ -195,3 +195,64 @@ fn a_standby_follows_when_space_is_given_back() -> Outcome {
         })
     })
 }
+
+/// A transaction that has inserted a row remembers the leaves that it went to, and the executor lets go
+/// of the index when the statement ends.
+#[test]
+fn leaves_that_a_transaction_remembers_stay_where_they_are_until_it_ends() -> Outcome {
+    const SAME: &str = "INSERT INTO docs VALUES (0, 'ffffffffffffffff')";
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let mut other = database.connect()?;
+    let table = Table::new(FINGERPRINT);
+    let prepare = |client: &mut Client| -> Result<()> {
+        create(client, SHAPES[0].1)?;
+        client.batch_execute(&format!("DELETE FROM docs WHERE id > {}", ROWS / 10))?;
+        Ok(())
+    };
+    let size = |client: &mut Client| value::<i64>(client, SIZE);
+
+    prepare(&mut client)?;
+    let full = size(&mut client)?;
+    other.batch_execute("BEGIN")?;
+    other.batch_execute(SAME)?;
+    client.batch_execute(VACUUM)?;
+    assert_eq!(size(&mut client)?, full);
+    other.batch_execute(SAME)?;
+    other.batch_execute("COMMIT")?;
+    assert_eq!(everything(&mut other)?, ROWS / 10 + 2);
+    table.holds(&mut client, 1)?;
+
+    // What a part of the transaction remembers goes when it is rolled back, as its locks do.
+    prepare(&mut client)?;
+    other.batch_execute("BEGIN; SAVEPOINT part")?;
+    other.batch_execute(SAME)?;
+    other.batch_execute("ROLLBACK TO part")?;
+    client.batch_execute(VACUUM)?;
+    let less = size(&mut client)?;
+    assert!(less < full / 4, "{less} of {full} bytes are left");
+    other.batch_execute(SAME)?;
+    other.batch_execute("COMMIT")?;
+    assert_eq!(everything(&mut other)?, ROWS / 10 + 1);
+    table.holds(&mut client, 2)?;
+
+    // So does what is remembered of a table that is emptied and filled again in the same file.
+    other.batch_execute(
+        "BEGIN; CREATE TABLE anew (id bigint, fp fingerprint); \
+         CREATE INDEX ON anew USING neardup (fp)",
+    )?;
+    for round in 1..=2 {
+        other.batch_execute(&format!(
+            "INSERT INTO anew SELECT n, value_of(n, {round}) \
+             FROM generate_series(1::bigint, {ROWS}) AS n; \
+             INSERT INTO anew VALUES (0, 'ffffffffffffffff'); \
+             TRUNCATE anew"
+        ))?;
+    }
+    other.batch_execute("INSERT INTO anew VALUES (0, 'ffffffffffffffff')")?;
+    other.batch_execute("COMMIT")?;
+    other.batch_execute("SET enable_seqscan = off")?;
+    let near = "SELECT count(*) FROM anew WHERE fp <~> 'ffffffffffffffff' <= 3";
+    assert_eq!(value::<i64>(&mut other, near)?, 1);
+    Ok(())
+}

@@ -1,6 +1,6 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
 use neardup_blocktree::bands::Bands;
-use neardup_blocktree::design::ENTRIES_PER_LEAF;
+use neardup_blocktree::leaf;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
@@ -8,6 +8,7 @@ use super::keys::with_words;
 use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
 use crate::pg::compat;
+use crate::planner::selectivity;
 use crate::types::signature::{SignatureBall, near_duplicate};
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
@@ -152,15 +153,22 @@ impl Work {
             let relation = pg_sys::index_open(info.indexoid, no_lock);
             let work = with_words!(words_of(relation), N => {
                 let index = Index::<N>::open(relation);
-                let rows = rows_of(&index.meta, f64::from(info.pages));
-                let whole = Reads { descents: 1.0, leaves: (rows / ENTRIES_PER_LEAF).max(1.0) };
+                let all = rows_of(&index.meta, f64::from(info.pages));
+                // Of a scope that is given, its own rows only, however they are searched.
+                let share = match search.scope {
+                    Scope::One(share) => share,
+                    Scope::Without | Scope::All => 1.0,
+                };
+                let rows = all * share;
+                let leaves = (rows / leaf::usual_count(N)).max(1.0);
+                let whole = Reads { descents: 1.0, leaves };
                 let bits = index.design.bits();
                 let within = |radius: u32| {
                     let plan = plan_of(&index.meta, &index.design, radius, rows);
                     Reads { descents: plan.descents, leaves: plan.leaves }
                 };
-                let work = if let Some(bands) = &index.bands {
-                    Work::by_bands(bands, search, (*info.rel).tuples)
+                if let Some(bands) = &index.bands {
+                    Work::by_bands(bands, search, whole, share)
                 } else { match search.radius {
                     // Scopes stand apart: without one, a table is read whole.
                     // Ordered, its rows are sorted before the first is given.
@@ -182,12 +190,7 @@ impl Work {
                         at_once(within(validate::near_radius(index.layout.fingerprint_words)))
                     }
                     Radius::Known(radius) => at_once(within(radius)),
-                } };
-                match search.scope {
-                    // Of all leaves only those of the scope, however they are searched.
-                    Scope::One(share) => work.within_share(share),
-                    _ => work,
-                }
+                } }
             });
             pg_sys::index_close(relation, no_lock);
             Work {
@@ -198,14 +201,9 @@ impl Work {
         }
     }
 
-    /// What is to be done in an index on signatures.
-    fn by_bands(bands: &Bands, search: &Search, rows: f64) -> Self {
+    /// What is to be done in an index on signatures, among a share of its rows that `whole` reads.
+    fn by_bands(bands: &Bands, search: &Search, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
-        // A leaf of keys of two words holds fewer than one of fingerprints.
-        let whole = Reads {
-            descents: 1.0,
-            leaves: (rows / (0.6 * ENTRIES_PER_LEAF)).max(1.0),
-        };
         let mismatches = match search.radius {
             Radius::None => None,
             Radius::Known(mismatches) => Some(mismatches as usize),
@@ -229,20 +227,9 @@ impl Work {
             mismatches => Work {
                 to_first: Reads::default(),
                 to_all: whole,
-                fetched: mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
+                fetched: share
+                    * mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
             },
-        }
-    }
-
-    fn within_share(self, share: f64) -> Self {
-        let limit = |reads: Reads| Reads {
-            leaves: (reads.leaves * share).max(reads.descents),
-            ..reads
-        };
-        Work {
-            to_first: limit(self.to_first),
-            to_all: limit(self.to_all),
-            fetched: self.fetched * share,
         }
     }
 }
@@ -342,29 +329,27 @@ impl Search {
                 return;
             }
             let clause = clause.cast::<pg_sys::OpExpr>();
-            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Const>();
+            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            let is_constant =
-                (*argument).xpr.type_ == pg_sys::NodeTag::T_Const && !(*argument).constisnull;
-            // A ball is its centre and then its radius; for classes of balls ~= takes one too.
-            let is_ball = is_constant && (*argument).constlen > 8 && !(*argument).constbyval;
-            let is_varlena = is_constant && (*argument).constlen == -1;
+            let constant = argument.cast::<pg_sys::Const>();
+            // Balls of signatures have no fixed length.
+            let is_varlena = (*argument).type_ == pg_sys::NodeTag::T_Const
+                && !(*constant).constisnull
+                && (*constant).constlen == -1;
             let radius = match strategy as u16 {
                 validate::WITHIN if is_varlena => {
-                    let ball = SignatureBall::from_datum((*argument).constvalue);
+                    let ball = SignatureBall::from_datum((*constant).constvalue);
                     self.approximate |= ball.approximate;
                     Radius::Known(u32::try_from(ball.mismatches).unwrap_or(0))
                 }
                 validate::EQUAL => Radius::Known(0),
-                validate::WITHIN if is_ball => {
-                    let at = (*argument).constlen as usize - 8;
-                    let ball = (*argument).constvalue.cast_mut_ptr::<u8>();
-                    let radius = ball.add(at).cast::<i32>().read();
-                    Radius::Known(u32::try_from(radius).unwrap_or(0))
-                }
-                validate::NEAR => Radius::Default,
-                _ => Radius::Unknown,
+                strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
+                    // Nothing lies within a radius below zero.
+                    Some(radius) => Radius::Known(radius.clamp(0, u32::MAX.into()) as u32),
+                    None if strategy == validate::NEAR => Radius::Default,
+                    None => Radius::Unknown,
+                },
             };
             self.radius = match (self.radius, radius) {
                 (Radius::Known(a), Radius::Known(b)) => Radius::Known(a.min(b)),

@@ -23,7 +23,7 @@ pub unsafe extern "C-unwind" fn insert(
     // SAFETY: the server passes an open index, and a value and flag for each of its columns.
     unsafe {
         with_words!(words_of(relation), N => {
-            let index = Index::<N>::open(relation);
+            let index = Index::<N>::visit(relation);
             if index.layout.signatures {
                 bands::insert(index, values, isnull, tid_of(heap_tid));
                 return false;
@@ -38,13 +38,17 @@ pub unsafe extern "C-unwind" fn insert(
 fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint: bool, tid: Tid) {
     let tree = index.tree();
     if has_fingerprint {
-        for (table, permutation) in index.design.tables().iter().enumerate() {
+        let positions = (index.design.tables().iter().enumerate()).map(|(table, permutation)| {
             let key = permutation.permute(key);
-            index.sound(tree.insert(&Position {
+            Position {
                 table: table as u16,
                 key,
                 tid,
-            }));
+            }
+        });
+        index.sound(tree.prepare(positions.clone()));
+        for position in positions {
+            index.sound(tree.insert(&position));
         }
     } else {
         let table = index.design.null_table();

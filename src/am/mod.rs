@@ -1,6 +1,7 @@
 //! The index access method `neardup`.
 pub mod bands;
 pub mod build;
+mod conditions;
 pub mod cost;
 pub mod handler;
 pub mod insert;
@@ -11,3 +12,4 @@ mod search;
 pub mod state;
 pub mod vacuum;
 pub mod validate;
+mod visit;

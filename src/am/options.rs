@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use neardup_blocktree::bands::{Bands, MAX_BANDS};
 use neardup_blocktree::build::Fill;
-use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES};
+use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES, default_distance};
 use neardup_sketch::minhash::MAX_HASHES;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
@@ -13,9 +13,8 @@ use super::keys::Layout;
 use crate::pg::compat::{int_option, real_option};
 use crate::pg::errors::UserError;
 
-/// The radius that an index guarantees unless it is told otherwise: the conventional threshold
-/// for 64-bit simhashes (Manku, Jain, Das Sarma, WWW 2007).
-const DEFAULT_DISTANCE: c_int = 3;
+/// What goes by the width of the fingerprints.
+const DEFAULT_DISTANCE: c_int = -1;
 const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
@@ -25,6 +24,7 @@ const MIN_FILL: c_int = 50;
 struct Options {
     /// The header of a variable-length value.
     length: i32,
+    /// Below 0: chosen by the width.
     distance: c_int,
     /// 0: chosen by the number of rows.
     blocks: c_int,
@@ -145,15 +145,16 @@ pub unsafe extern "C-unwind" fn parse(
         && validate
         && options.blocks != 0
     {
-        check(options.distance as u32, options.blocks as u32);
+        check(u32::try_from(options.distance).ok(), options.blocks as u32);
     }
     options.cast()
 }
 
 /// What an index is to be built with.
 pub struct BuildOptions {
-    /// The options for fingerprints, of which an index on signatures must have none.
-    distance: u32,
+    /// The options for fingerprints, of which an index on signatures must have none. `None`: the
+    /// distance of the width.
+    distance: Option<u32>,
     blocks: u32,
     /// Those for signatures, of which one on fingerprints must have none.
     signatures: BandOptions,
@@ -183,7 +184,7 @@ impl BuildOptions {
             ..Fill::default()
         };
         BuildOptions {
-            distance: distance as u32,
+            distance: u32::try_from(distance).ok(),
             blocks: blocks as u32,
             signatures,
             fill,
@@ -192,7 +193,7 @@ impl BuildOptions {
 
     /// The bands of an index on signatures.
     pub fn bands(&self) -> Bands {
-        if self.distance != DEFAULT_DISTANCE as u32 || self.blocks != 0 {
+        if self.distance.is_some() || self.blocks != 0 {
             UserError::invalid_parameter(
                 "an index on signatures has no options \"distance\" and \"blocks\"",
             )
@@ -212,31 +213,46 @@ impl BuildOptions {
             .raise();
         }
         let scope = layout.scope_words() > 0;
+        let distance = (self.distance)
+            .unwrap_or_else(|| default_distance(64 * layout.fingerprint_words as u32));
         let blocks = match self.blocks {
-            0 => Design::<N>::default_blocks(scope, self.distance, rows),
+            0 => Design::<N>::default_blocks(scope, distance, rows),
             blocks => blocks,
         };
-        Design::in_scope(scope, self.distance, blocks)
-            .unwrap_or_else(|error| refuse(self.distance, blocks, error))
+        Design::in_scope(scope, distance, blocks)
+            .unwrap_or_else(|error| refuse(distance, blocks, error))
     }
 }
 
-/// Raises an error unless the two make a design. Narrow fingerprints have the fewest designs, so
-/// what passes here may still be refused at build, but nothing that is refused here would do.
-fn check(distance: u32, blocks: u32) {
-    if let Err(error) = Design::<1>::new(distance, blocks) {
-        refuse(distance, blocks, error);
+/// Raises an error unless the two make a design for fingerprints of some width. The widest have the
+/// most designs, so that what passes here may still be refused at build, but nothing that is
+/// refused here would do.
+fn check(distance: Option<u32>, blocks: u32) {
+    const WIDEST: usize = 4;
+    let distances = match distance {
+        Some(distance) => [distance; 2],
+        None => [64, 64 * WIDEST as u32].map(default_distance),
+    };
+    let errors = distances.map(|distance| Design::<WIDEST>::new(distance, blocks).err());
+    if let [Some(error), Some(_)] = errors {
+        refuse(distances[0], blocks, error);
     }
 }
 
 fn refuse(distance: u32, blocks: u32, error: DesignError) -> ! {
     let detail = match error {
-        DesignError::DistanceTooLarge => format!("The largest distance is {MAX_DISTANCE}."),
+        DesignError::DistanceTooLarge(most) => {
+            format!("The largest distance of fingerprints of this width is {most}.")
+        }
         DesignError::BlocksOutOfRange => format!(
             "With distance {distance} a fingerprint needs at least {} blocks.",
             distance + 1
         ),
         DesignError::TooManyTables(tables) => {
+            let tables = match u32::try_from(tables) {
+                Ok(tables) => tables.to_string(),
+                Err(_) => "billions of".to_owned(),
+            };
             format!("These would need {tables} tables; an index can have {MAX_TABLES}.")
         }
     };

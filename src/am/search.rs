@@ -1,114 +1,16 @@
-//! Searching an index for what scan keys ask: conditions, and the ways in which rows are found.
+//! Searching an index for what scan keys ask: the ways in which rows are found.
 use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::leaf;
 use neardup_blocktree::nearest::Nearest;
-use neardup_blocktree::scan::{AllRows, Match, Row, Scan};
+use neardup_blocktree::scan::{Match, Scan};
+use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::bands;
-use super::keys::{self, Layout, with_words};
+use super::conditions::{Condition, Conditions, all_hold};
+use super::keys::with_words;
 use super::state::{Index, plan_of, words_of};
-use super::validate;
 use crate::pg::errors::UserError;
-
-/// A condition on the fingerprint: a ball, of which an equality is the smallest.
-#[derive(Clone, Copy)]
-struct Condition<const N: usize> {
-    /// Without a scope.
-    center: Key<N>,
-    radius: u32,
-}
-
-/// What the conditions of a scan come to.
-struct Conditions<const N: usize> {
-    near: Vec<Condition<N>>,
-    /// The scope, if all of its columns are given.
-    scope: Option<u64>,
-    /// Whether the index cannot be sure that a row fulfils them.
-    recheck: bool,
-}
-
-impl<const N: usize> Conditions<N> {
-    /// The conditions that scan keys make; `None` if nothing fulfils them.
-    ///
-    /// # Safety
-    /// The keys are for operators of the operator classes of this index.
-    unsafe fn of(
-        index: pg_sys::Relation,
-        layout: &Layout,
-        keys: &[pg_sys::ScanKeyData],
-    ) -> Option<Self> {
-        let mut near = Vec::new();
-        let mut hashes = vec![None; layout.scope_columns];
-        // Another scope may have the same hash, and a ball's radius is not in the index.
-        let recheck = layout.balls || layout.scope_columns > 0;
-        for key in keys {
-            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
-                return None;
-            }
-            let column = key.sk_attno as usize - 1;
-            // SAFETY: the argument is of the type on the right side of the key's operator.
-            unsafe {
-                if column < layout.scope_columns {
-                    let hash = scope_hash(index, column, key);
-                    // Two values that a column is to be equal to: at most one is its own, which
-                    // the recheck finds out.
-                    hashes[column] = Some(hash);
-                } else {
-                    near.push(near_condition(layout, key)?);
-                }
-            }
-        }
-        let scope = (layout.scope_columns > 0 && hashes.iter().all(Option::is_some))
-            .then(|| keys::scope(hashes.into_iter()));
-        Some(Conditions {
-            near,
-            scope,
-            recheck,
-        })
-    }
-}
-
-/// The hash of the value that a key asks of a scope column.
-///
-/// # Safety
-/// The key is for an operator of the operator class of that column.
-pub unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanKeyData) -> u64 {
-    // An operator for any array, or any enumeration, tells nothing of the type.
-    let given = key.sk_subtype;
-    // SAFETY: a look-up in the catalogue; the argument is of the type on the right side of the
-    // key's operator.
-    unsafe {
-        let is_type = given != pg_sys::InvalidOid
-            && pg_sys::get_typtype(given) as u8 != pg_sys::TYPTYPE_PSEUDO;
-        let value_type = match is_type {
-            true => given,
-            false => keys::attribute(index, column).atttypid,
-        };
-        keys::hash(index, column, value_type, key.sk_argument)
-    }
-}
-
-/// The condition that a key on the fingerprint makes; `None` if nothing fulfils it.
-unsafe fn near_condition<const N: usize>(
-    layout: &Layout,
-    key: &pg_sys::ScanKeyData,
-) -> Option<Condition<N>> {
-    let mut center = [0; N];
-    // SAFETY: the caller's promise; the operators of strategy 1, and all those of classes for
-    // balls, have a ball on their right side.
-    let radius = unsafe {
-        if layout.balls || key.sk_strategy == validate::WITHIN {
-            layout.ball(&mut center, key.sk_argument)?
-        } else {
-            layout.put_fingerprint(&mut center, key.sk_argument);
-            match key.sk_strategy {
-                validate::NEAR => validate::near_radius(layout.fingerprint_words),
-                _ => 0,
-            }
-        }
-    };
-    Some(Condition { center, radius })
-}
 
 /// How rows are found.
 enum Source<const N: usize> {
@@ -159,6 +61,8 @@ struct IndexSearch<const N: usize> {
     index: Index<N>,
     /// Rows in the index when the scan began, for choosing plans.
     rows: f64,
+    /// A scope and, about, the rows that it had when it was looked at first.
+    rows_of_scope: Option<(u64, f64)>,
     source: Source<N>,
     /// Conditions that the source does not see to.
     also: Vec<Condition<N>>,
@@ -236,11 +140,6 @@ impl<const N: usize> Search for IndexSearch<N> {
     }
 }
 
-fn all_hold<const N: usize>(also: &[Condition<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
-    also.iter()
-        .all(|other| distance(&other.center, fingerprint, skipped) <= other.radius)
-}
-
 impl<const N: usize> IndexSearch<N> {
     /// Appends rows that fulfil all conditions to `rows`, and puts those in `matches` on which some
     /// are still to be tried.
@@ -248,7 +147,8 @@ impl<const N: usize> IndexSearch<N> {
         self.matches.clear();
         let index = &self.index;
         let tree = index.tree();
-        let plan = |radius| plan_of(&index.meta, &index.design, radius, self.rows);
+        let among = self.rows_searched();
+        let plan = |radius| plan_of(&index.meta, &index.design, radius, among);
         // Rows that were found a while ago on many leaves are looked up again one by one where it
         // matters that they are still there: what VACUUM has taken away nobody can see.
         let still_there = |row: &Row<N>| match row.fingerprint {
@@ -335,14 +235,46 @@ impl<const N: usize> IndexSearch<N> {
         self.scope.is_none() && self.index.layout.scope_columns > 0
     }
 
-    fn scan_from(&self, center: Key<N>, radius: u32) -> Scan<N> {
+    /// Rows, about, among which is searched.
+    fn rows_searched(&self) -> f64 {
+        match (self.scope, self.rows_of_scope) {
+            (Some(scope), Some((known, rows))) if scope == known => rows,
+            _ => self.rows,
+        }
+    }
+
+    /// Learns how many rows the scope has: where they stand on few leaves, these are read and no
+    /// others.
+    fn measure_scope(&mut self) {
+        let Some(scope) = self.scope else { return };
+        if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
+            return;
+        }
+        let (mut first, mut last) = ([0; N], [u64::MAX; N]);
+        (first[0], last[0]) = (scope, scope);
+        let (from, to) = (Position::before_key(0, first), Position::after_key(0, last));
+        let leaves = self
+            .index
+            .sound(self.index.tree().leaves_between(&from, &to));
+        let rows = (leaves * leaf::usual_count(N)).min(self.rows);
+        self.rows_of_scope = Some((scope, rows));
+    }
+
+    /// The key that is searched for.
+    fn query(&self, center: Key<N>) -> Key<N> {
         let mut query = center;
         if let Some(scope) = self.scope {
             query[0] = scope;
         }
+        query
+    }
+
+    fn scan_from(&mut self, center: Key<N>, radius: u32) -> Scan<N> {
+        self.measure_scope();
+        let query = self.query(center);
         let Index { design, meta, .. } = &self.index;
         if !self.in_all_scopes() {
-            let plan = plan_of(meta, design, radius, self.rows);
+            let plan = plan_of(meta, design, radius, self.rows_searched());
             return Scan::new(design.clone(), plan, query);
         }
         // Scopes stand apart, so that a table can only be read whole, as for all distances.
@@ -353,16 +285,22 @@ impl<const N: usize> IndexSearch<N> {
     }
 
     fn search(&mut self, near: Condition<N>) {
+        self.measure_scope();
+        let (query, rows, all) = (
+            self.query(near.center),
+            self.rows_searched(),
+            self.in_all_scopes(),
+        );
         if let Source::Near(scan) = &mut self.source
-            && self.index.layout.scope_columns == 0
+            && !(all || scan.is_in_all_scopes())
         {
             // The usual case of a nested loop, which begins anew for each outer row.
-            let plan = if scan.plan().radius == near.radius {
+            let plan = if scan.plan().radius == near.radius && self.scope.is_none() {
                 scan.plan().clone()
             } else {
-                plan_of(&self.index.meta, &self.index.design, near.radius, self.rows)
+                plan_of(&self.index.meta, &self.index.design, near.radius, rows)
             };
-            scan.restart(plan, near.center);
+            scan.restart(plan, query);
             return;
         }
         self.source = Source::Near(self.scan_from(near.center, near.radius));
@@ -423,7 +361,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
     let words = unsafe { words_of(relation) };
     with_words!(words, N => {
         // SAFETY: the caller's promise.
-        let index = unsafe { Index::<N>::open(relation) };
+        let index = unsafe { Index::<N>::visit(relation) };
         if index.layout.signatures {
             return bands::search::open(index);
         }
@@ -431,6 +369,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
         Box::new(IndexSearch {
             index,
             rows,
+            rows_of_scope: None,
             source: Source::Nothing,
             also: Vec::new(),
             scope: None,

@@ -1,12 +1,12 @@
 //! What a backend knows of an index: its meta page, and the designs and plans made from it.
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
-use neardup_blocktree::design::{Design, ENTRIES_PER_LEAF};
+use neardup_blocktree::design::Design;
 use neardup_blocktree::key::Block;
+use neardup_blocktree::leaf;
 use neardup_blocktree::meta::{self, Meta, MetaError, Over, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
@@ -15,6 +15,7 @@ use neardup_blocktree::tree::Tree;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::keys::Layout;
+use super::visit::{self, Visit};
 use crate::pg::errors::UserError;
 use crate::storage::pages::IndexPages;
 
@@ -24,6 +25,8 @@ struct Cached {
     /// The meta page, as it was when this backend read it first. Only the root changes later.
     meta: Meta,
     layout: Layout,
+    /// Tells this entry from others.
+    serial: u64,
 }
 
 /// An open index with what its meta page says. Keys have `N` words.
@@ -39,8 +42,9 @@ pub struct Index<const N: usize> {
     pub bands: Option<Rc<Bands>>,
     /// Its pages.
     pub pages: IndexPages,
-    /// How many there were when it was opened.
+    /// How many there were when it was opened, or a little before.
     pub blocks: Block,
+    visit: Option<Rc<Visit>>,
 }
 
 /// The words of an open index's keys.
@@ -63,16 +67,41 @@ impl<const N: usize> Index<N> {
         unsafe { Self::with_pages(relation, IndexPages::new(relation)) }
     }
 
+    /// The same with what this transaction knows of it. To be used for what is done row by row; it
+    /// locks the index until the transaction ends.
+    ///
+    /// # Safety
+    /// As for [`Index::open`].
+    pub unsafe fn visit(relation: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let visit = visit::visit(relation, cached(relation).serial);
+            let pages = IndexPages::new(relation);
+            let blocks = visit.blocks(&pages);
+            Self::with_all(relation, pages, blocks, Some(visit))
+        }
+    }
+
     /// The same over pages that were opened for some purpose.
     ///
     /// # Safety
     /// As for [`Index::open`]; the pages are this relation's.
     pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
+        let blocks = pages.blocks();
         // SAFETY: the caller's promise.
-        let Cached { meta, layout } = unsafe { cached(relation) };
+        unsafe { Self::with_all(relation, pages, blocks, None) }
+    }
+
+    unsafe fn with_all(
+        relation: pg_sys::Relation,
+        pages: IndexPages,
+        blocks: Block,
+        visit: Option<Rc<Visit>>,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        let Cached { meta, layout, .. } = unsafe { cached(relation) };
         let bands = bands_of(relation, &meta);
         let design = design_of(relation, &meta, bands.as_deref());
-        let blocks = pages.blocks();
         let mut index = Index {
             relation,
             layout,
@@ -81,6 +110,7 @@ impl<const N: usize> Index<N> {
             bands,
             pages,
             blocks,
+            visit,
         };
         if meta.root.block >= blocks {
             // The root has been moved, and the end of the index cut off.
@@ -98,7 +128,11 @@ impl<const N: usize> Index<N> {
 
     /// The tree, from the newest root that this backend knows.
     pub fn tree(&self) -> Tree<'_, IndexPages, N> {
-        Tree::new(&self.pages, self.meta.root)
+        let tree = Tree::new(&self.pages, self.meta.root);
+        match &self.visit {
+            Some(visit) => tree.with_leaves(&visit.leaves),
+            None => tree,
+        }
     }
 
     /// Keeps the root that a tree has come across for this backend's next look.
@@ -128,7 +162,7 @@ impl<const N: usize> Index<N> {
 
 /// The number of rows in an index of so many blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
-    ENTRIES_PER_LEAF * blocks / f64::from(meta.tables.max(1))
+    leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
 
 /// The name of an open relation, quoted and with its schema where a statement needs that.
@@ -157,7 +191,11 @@ unsafe fn cached(relation: pg_sys::Relation) -> Cached {
         }
         let layout = Layout::of(relation);
         let meta = read_meta(relation, &layout);
-        let cached = Cached { meta, layout };
+        let cached = Cached {
+            meta,
+            layout,
+            serial: visit::next_serial(),
+        };
         let place = pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Cached>());
         place.cast::<Cached>().write(cached);
         (*relation).rd_amcache = place;
@@ -236,7 +274,7 @@ fn known(meta: &Meta) -> Known {
 }
 
 /// What a backend makes once, of whatever width.
-type Cache<K> = RefCell<HashMap<K, Rc<dyn Any>>>;
+type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
     /// Designs. There are few, and each is small. The words say of what type each is.
@@ -248,17 +286,22 @@ thread_local! {
 }
 
 /// What a cache has for a key, or what is made for it now.
-fn remembered<K: std::hash::Hash + Eq, T: 'static>(
+fn remembered<K: Eq, T: 'static>(
     cache: &'static std::thread::LocalKey<Cache<K>>,
     key: K,
     make: impl FnOnce() -> T,
 ) -> Rc<T> {
-    let found = cache.with_borrow(|cache| cache.get(&key).cloned());
+    // What is asked for often moves to the front.
+    let found = cache.with_borrow_mut(|cache| {
+        let place = (cache.iter()).position(|(known, value)| *known == key && value.is::<T>())?;
+        cache.swap(place, place / 2);
+        Some(cache[place / 2].1.clone())
+    });
     if let Some(Ok(value)) = found.map(Rc::downcast::<T>) {
         return value;
     }
     let value = Rc::new(make());
-    cache.with_borrow_mut(|cache| cache.insert(key, value.clone()));
+    cache.with_borrow_mut(|cache| cache.push((key, value.clone())));
     value
 }
 

@@ -1,6 +1,6 @@
 //! `neardup_tune(...)`: which options an index should have, and what to expect of it.
 use neardup_blocktree::bands::tune;
-use neardup_blocktree::design::Design;
+use neardup_blocktree::design::{Design, max_distance};
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::{self, Datum};
 
@@ -119,9 +119,10 @@ fn hamming(call: &mut Call) -> Datum {
     };
     let Some([blocks, tables, leading, candidates, bytes]) = design else {
         UserError::invalid_parameter(format!("an index cannot be made for distance {distance}"))
-            .detail(
-                "Distances are from 0 to 8. Every index answers wider searches, too, in more time.",
-            )
+            .detail(format!(
+                "Distances are from 0 to {}. Every index answers wider searches, too, in more time.",
+                max_distance(bits as u32)
+            ))
             .raise()
     };
     let options = format!("WITH (distance = {distance}, blocks = {blocks})");

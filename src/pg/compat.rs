@@ -308,11 +308,7 @@ pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
         if let Some(instrument) = (*scan).instrument.as_mut() {
             instrument.nsearches += 1;
         }
-        #[cfg(not(feature = "pg14"))]
-        if (*relation).pgstat_info.is_null() && (*relation).pgstat_enabled {
-            pg_sys::pgstat_assoc_relation(relation);
-        }
-        if let Some(statistics) = (*relation).pgstat_info.as_mut() {
+        if let Some(statistics) = statistics_of(relation) {
             #[cfg(any(feature = "pg14", feature = "pg15"))]
             {
                 statistics.t_counts.t_numscans += 1;
@@ -400,6 +396,17 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
 
+/// The number of the transaction among those of this backend.
+pub fn local_transaction() -> u32 {
+    // SAFETY: a backend has its entry from its start to its end, and changes this part alone.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
+        return (*pg_sys::MyProc).lxid;
+        #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
+        return (*pg_sys::MyProc).vxid.lxid;
+    }
+}
+
 /// The number of a relation's file (`relfilenode`).
 ///
 /// # Safety
@@ -415,6 +422,8 @@ pub unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
 }
 
 /// Pins a page of the main fork in the buffer where it was once; false if it is not there now.
+/// It is counted in the statistics as any page found in the cache, which the server leaves to its
+/// other function for reading.
 ///
 /// # Safety
 /// The relation is open.
@@ -427,9 +436,39 @@ pub unsafe fn read_recent_buffer(
     // SAFETY: the caller's promise; the server compares the buffer's tag under its lock.
     unsafe {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
-        return pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
+        let found = pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
         #[cfg(not(any(feature = "pg14", feature = "pg15")))]
-        return pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
+        let found = pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
+        if found && let Some(statistics) = statistics_of(relation) {
+            #[cfg(any(feature = "pg14", feature = "pg15"))]
+            {
+                statistics.t_counts.t_blocks_fetched += 1;
+                statistics.t_counts.t_blocks_hit += 1;
+            }
+            #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+            {
+                statistics.counts.blocks_fetched += 1;
+                statistics.counts.blocks_hit += 1;
+            }
+        }
+        found
+    }
+}
+
+/// Where a relation's use is counted; `None` if it is not (`pgstat_should_count_relation`).
+///
+/// # Safety
+/// The relation is open, and nobody else holds a reference to its statistics.
+unsafe fn statistics_of<'a>(
+    relation: pg_sys::Relation,
+) -> Option<&'a mut pg_sys::PgStat_TableStatus> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(not(feature = "pg14"))]
+        if (*relation).pgstat_info.is_null() && (*relation).pgstat_enabled {
+            pg_sys::pgstat_assoc_relation(relation);
+        }
+        (*relation).pgstat_info.as_mut()
     }
 }
 

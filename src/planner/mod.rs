@@ -6,6 +6,6 @@ mod jaccard_estimate;
 mod jaccard_within;
 mod nodes;
 mod rewrite;
-mod selectivity;
+pub mod selectivity;
 mod statistics;
 mod within;

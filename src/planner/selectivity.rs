@@ -212,6 +212,27 @@ impl Kind {
     }
 }
 
+/// The radius of the ball on the right side of an operator, if the planner can know it.
+///
+/// # Safety
+/// `root` is the planner's state, `operator` one of the extension's, `ball` an expression.
+pub unsafe fn known_radius(root: *mut PlannerInfo, operator: Oid, ball: *mut Node) -> Option<i64> {
+    // SAFETY: as the caller promises; the function is checked before arguments are read, and a
+    // constant of the ball type is a ball.
+    unsafe {
+        let catalog = catalog(pg_sys::get_opcode(operator))?;
+        let kind = catalog.by_ball(nodes::types(ball).1)?;
+        if let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr)
+            && (*call).funcid == kind.ball_function
+            && let Some([_, radius]) = nodes::elements((*call).args)
+        {
+            return nodes::constant_integer(pg_sys::estimate_expression_value(root, radius));
+        }
+        let ball = nodes::constant(pg_sys::estimate_expression_value(root, ball))?;
+        Some((kind.traits.ball_parts)(ball).1.into())
+    }
+}
+
 /// The radius if the planner can know it, and the usual one if not.
 ///
 /// # Safety

@@ -8,7 +8,7 @@ use neardup_blocktree::page::{PAGE_SIZE, Page};
 use neardup_blocktree::store::{Held, PageStore, Patch};
 use pgrx::pg_sys;
 
-use super::wal;
+use super::{recent, wal};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -28,6 +28,8 @@ const _: () = assert!(
 /// The main fork of an index.
 pub struct IndexPages {
     relation: pg_sys::Relation,
+    /// The number of its file.
+    file: u32,
     /// Whether changes go into the write-ahead log.
     logged: bool,
     /// The ring of buffers to read through; null for all of them.
@@ -45,9 +47,15 @@ impl IndexPages {
     /// The relation is an index and stays open as long as this lives.
     pub unsafe fn new(relation: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
-        let logged = unsafe { compat::relation_needs_wal(relation) };
+        let (logged, file) = unsafe {
+            (
+                compat::relation_needs_wal(relation),
+                compat::file_number(relation),
+            )
+        };
         IndexPages {
             relation,
+            file,
             logged,
             strategy: core::ptr::null_mut(),
             staying: Cell::new(false),
@@ -151,69 +159,63 @@ impl IndexPages {
     }
 }
 
-/// A file, a block of it, and the buffer that held it when it was last read.
-#[derive(Clone, Copy)]
-struct Recent {
-    file: u32,
-    block: Block,
-    buffer: pg_sys::Buffer,
-}
-
-/// Inner pages of which a backend remembers the buffers. An index of ten million rows has 220.
-const RECENT: usize = 2048;
-
-thread_local! {
-    /// Where inner pages were last, each in the place that its file and block make.
-    static RECENT_BUFFERS: [Cell<Recent>; RECENT] =
-        const { [const { Cell::new(Recent { file: 0, block: 0, buffer: 0 }) }; RECENT] };
-}
-
 impl IndexPages {
-    /// Pins a page where it was last, if it still is there: the look-up in the server's table of
-    /// buffers, nearly always from memory far away, is then saved. The server checks that the
-    /// buffer holds that very page.
+    /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
+    /// that very page.
     fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
-        // SAFETY: the relation is open.
-        let file = unsafe { compat::file_number(self.relation) };
-        let place = (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % RECENT;
-        RECENT_BUFFERS.with(|recent| {
-            let last = recent[place].get();
-            let known = last.file == file && last.block == block && last.buffer != 0;
+        if !self.strategy.is_null() {
+            return self.pin(block);
+        }
+        if let Some(buffer) = recent::buffer_of(self.file, block)
+            && !recent::is_time_to_look()
             // SAFETY: the relation is open.
-            if known && unsafe { compat::read_recent_buffer(self.relation, block, last.buffer) } {
-                return last.buffer;
-            }
-            let buffer = self.pin(block);
-            // Those of temporary tables, below zero, are this backend's own and near anyway.
-            if buffer > 0 {
-                recent[place].set(Recent {
-                    file,
-                    block,
-                    buffer,
-                });
-            }
-            buffer
-        })
+            && unsafe { compat::read_recent_buffer(self.relation, block, buffer) }
+        {
+            return buffer;
+        }
+        let buffer = self.pin(block);
+        recent::remember(self.file, block, buffer);
+        buffer
     }
 }
 
-/// Asks for the parts of a leaf that are looked at first, while its lock is being taken: the header,
-/// the fields at the end, and the first keys, after which the machine sees where it goes on.
+/// What a leaf of a newly built index fills, about, in bytes.
+const MOST_OF_A_LEAF: usize = 60 * 64;
+/// What is looked at first. The machine sees where it goes on and fetches that by itself.
+const START_OF_A_LEAF: usize = 10 * 64;
+
+/// Has the machine fetch a leaf into its caches: the fields at the end, and so many bytes from the
+/// start.
 #[inline]
-fn prefetch(buffer: pg_sys::Buffer) {
+fn prefetch(buffer: pg_sys::Buffer, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const LINE: usize = 64;
-        const FIRST: usize = 10;
-        // SAFETY: the buffer is pinned; a prefetch reads nothing that the program would see.
+        // SAFETY: a buffer's place is fixed; a prefetch reads nothing that the program would see.
         unsafe {
             let page = pg_sys::BufferGetPage(buffer).cast::<i8>();
             _mm_prefetch::<_MM_HINT_T0>(page);
             _mm_prefetch::<_MM_HINT_T0>(page.add(PAGE_SIZE - LINE));
-            for line in 1..FIRST {
+            for line in 1..bytes / LINE {
                 _mm_prefetch::<_MM_HINT_T0>(page.add(line * LINE));
             }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (buffer, bytes);
+}
+
+/// The same for what the server keeps of a shared buffer: the page's name, its lock and its pins.
+#[inline]
+fn prefetch_descriptor(buffer: pg_sys::Buffer) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: as above; shared buffers count from 1.
+        unsafe {
+            let descriptor = pg_sys::BufferDescriptors.add(buffer as usize - 1);
+            _mm_prefetch::<_MM_HINT_T0>(descriptor.cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -325,8 +327,8 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn read(&self, block: Block) -> ReadPage<'_> {
-        let buffer = self.pin(block);
-        prefetch(buffer);
+        let buffer = self.pin_recent(block);
+        prefetch(buffer, START_OF_A_LEAF);
         // SAFETY: the buffer is pinned.
         unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))
@@ -338,6 +340,22 @@ impl PageStore for IndexPages {
         // SAFETY: the buffer is pinned.
         unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
         ReadPage(Locked::new(buffer, block))
+    }
+
+    #[inline]
+    fn soon(&self, block: Block) {
+        if let Some(buffer) = recent::buffer_of(self.file, block) {
+            prefetch_descriptor(buffer);
+            prefetch(buffer, MOST_OF_A_LEAF);
+        }
+    }
+
+    #[inline]
+    fn soon_written(&self, block: Block) {
+        if let Some(buffer) = recent::buffer_of(self.file, block) {
+            prefetch_descriptor(buffer);
+            prefetch(buffer, 0);
+        }
     }
 
     fn leave(&self, page: ReadPage<'_>) {
@@ -353,7 +371,7 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn write(&self, block: Block) -> WritePage<'_> {
-        let buffer = self.pin(block);
+        let buffer = self.pin_recent(block);
         // SAFETY: the buffer is pinned.
         unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) };
         WritePage {

@@ -9,6 +9,15 @@ use pgrx::pg_sys;
 use super::pages::WritePage;
 use crate::pg::compat;
 
+unsafe extern "C-unwind" {
+    // What an append calls inside its critical section, where an error is a PANIC: nothing comes back
+    // that the wrapper which pgrx puts around C functions would have to catch.
+    fn XLogBeginInsert();
+    fn XLogRegisterBuffer(block: u8, buffer: pg_sys::Buffer, flags: u8);
+    fn XLogInsert(manager: pg_sys::RmgrId, info: u8) -> pg_sys::XLogRecPtr;
+    fn MarkBufferDirty(buffer: pg_sys::Buffer);
+}
+
 /// Bytes of the longest list of fragments that [`patch`] can log.
 const LONGEST: usize = 160;
 
@@ -36,19 +45,19 @@ pub fn patch(page: &mut WritePage<'_>, patches: &[Patch<'_>], logged: bool) {
     // end of the critical section nothing of ours can fail; an error of the server there is a
     // PANIC, as for every access method. The fragments live until XLogInsert has copied them.
     unsafe {
-        if logged {
-            pg_sys::XLogBeginInsert();
-        }
         pg_sys::CritSectionCount += 1;
+        if logged {
+            XLogBeginInsert();
+        }
         let target = page.page_mut();
         for patch in patches {
             target[patch.offset..patch.offset + patch.bytes.len()].copy_from_slice(patch.bytes);
         }
-        pg_sys::MarkBufferDirty(buffer);
+        MarkBufferDirty(buffer);
         if logged {
-            pg_sys::XLogRegisterBuffer(0, buffer, pg_sys::REGBUF_STANDARD as u8);
+            XLogRegisterBuffer(0, buffer, pg_sys::REGBUF_STANDARD as u8);
             compat::xlog_register_buffer_data(0, &fragments[..length]);
-            let lsn = pg_sys::XLogInsert(compat::RM_GENERIC_ID, 0);
+            let lsn = XLogInsert(compat::RM_GENERIC_ID, 0);
             compat::page_set_lsn(page.page_mut(), lsn);
         }
         pg_sys::CritSectionCount -= 1;

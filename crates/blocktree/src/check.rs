@@ -6,9 +6,9 @@ use crate::key::{Block, Key, Position, Tid};
 use crate::leaf;
 use crate::meta::{self, FreeList};
 use crate::page::{self, Corruption, Kind, Result};
-use crate::scan::Walk;
 use crate::store::{Held, PageStore};
 use crate::tree::Tree;
+use crate::walk::Walk;
 
 /// What a check has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use crate::inner;
 use crate::key::{Block, Position};
 use crate::meta::{self, FREE_LISTS, FreeList, Root};
 use crate::page::{self, Corruption, Page, Result};
-use crate::scan::Walk;
 use crate::store::{Held, PageStore};
 use crate::tree::Tree;
+use crate::walk::Walk;
 
 /// One bit for each block.
 struct Blocks(Vec<u64>);

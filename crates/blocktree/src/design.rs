@@ -6,21 +6,33 @@
 //! the leading bits agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
 
 use crate::key::Key;
+use crate::leaf;
 
 /// The most tables an index may have. Each costs its share of space and of every insert.
 pub const MAX_TABLES: usize = 64;
 
-/// The largest guaranteed radius.
-pub const MAX_DISTANCE: u32 = 8;
+/// The largest guaranteed radius. It goes with the width: blocks of fewer than some seven bits would
+/// tell no leaves apart.
+pub const MAX_DISTANCE: u32 = 31;
 
-/// The entries of one leaf that a newly built index holds, about: what one page read looks at.
-pub const ENTRIES_PER_LEAF: f64 = 520.0;
+/// The largest guaranteed radius of fingerprints of so many bits.
+pub fn max_distance(bits: u32) -> u32 {
+    (bits / 8).min(MAX_DISTANCE)
+}
+
+/// The radius that an index guarantees unless it is told otherwise. For 64-bit simhashes it is the
+/// conventional threshold (Manku, Jain, Das Sarma, WWW 2007), and for 128 bits the same. Images'
+/// hashes of 256 bits are near-duplicates within 31: half of that, as two fingerprints within 31
+/// differ in at most one bit of one of 16 blocks. (docs/tuning.md says what was measured.)
+pub fn default_distance(bits: u32) -> u32 {
+    if bits >= 256 { 15 } else { 3 }
+}
 
 /// Why a combination of distance and blocks is no design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DesignError {
-    /// The distance is over [`MAX_DISTANCE`].
-    DistanceTooLarge,
+    /// The distance is over this one, [`max_distance`].
+    DistanceTooLarge(u32),
     /// There must be more blocks than the distance, and no more than the fingerprint has bits.
     BlocksOutOfRange,
     /// C(blocks, distance) is over [`MAX_TABLES`].
@@ -100,9 +112,16 @@ pub struct Design<const N: usize> {
     hash_bits: u32,
 }
 
-/// C(n, k), exact for all the arguments that occur here.
+/// C(n, k), or the largest number if it is beyond 32 bits.
 fn choose(n: u64, k: u64) -> u64 {
-    (0..k.min(n - k)).fold(1, |product, i| product * (n - i) / (i + 1))
+    (0..k.min(n - k))
+        // Ever larger on the way, as `k` stays below half of `n`.
+        .try_fold(1u64, |product, i| {
+            u32::try_from(product)
+                .ok()
+                .map(|product| u64::from(product) * (n - i) / (i + 1))
+        })
+        .unwrap_or(u64::MAX)
 }
 
 impl<const N: usize> Design<N> {
@@ -116,8 +135,9 @@ impl<const N: usize> Design<N> {
     pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, DesignError> {
         let scope_words = usize::from(scope);
         let bits = 64 * (N - scope_words) as u32;
-        if distance > MAX_DISTANCE {
-            return Err(DesignError::DistanceTooLarge);
+        let most = max_distance(bits);
+        if distance > most {
+            return Err(DesignError::DistanceTooLarge(most));
         }
         if blocks <= distance || blocks > bits {
             return Err(DesignError::BlocksOutOfRange);
@@ -189,7 +209,7 @@ impl<const N: usize> Design<N> {
             .take_while(|&blocks| Self::in_scope(scope, distance, blocks).is_ok())
             .find(|&blocks| {
                 let leading = f64::from((blocks - distance) * (bits / blocks));
-                rows / leading.exp2() <= 2.0 * ENTRIES_PER_LEAF
+                rows / leading.exp2() <= 2.0 * leaf::usual_count(N)
             })
             .unwrap_or(fewest)
     }
@@ -314,7 +334,11 @@ mod tests {
     fn what_is_no_design() {
         assert_eq!(
             Design::<1>::new(9, 10).unwrap_err(),
-            DesignError::DistanceTooLarge
+            DesignError::DistanceTooLarge(8)
+        );
+        assert_eq!(
+            Design::<5>::in_scope(true, 32, 33).unwrap_err(),
+            DesignError::DistanceTooLarge(31)
         );
         assert_eq!(
             Design::<1>::new(3, 3).unwrap_err(),
@@ -328,13 +352,26 @@ mod tests {
             Design::<1>::new(3, 9).unwrap_err(),
             DesignError::TooManyTables(84)
         );
+        assert_eq!(
+            Design::<4>::new(31, 256).unwrap_err(),
+            DesignError::TooManyTables(u64::MAX)
+        );
     }
 
     #[test]
     fn every_block_leads_a_table_and_the_default_is_a_design() {
-        for distance in 0..=MAX_DISTANCE {
-            for blocks in distance + 1..20 {
-                let Ok(design) = Design::<1>::new(distance, blocks) else {
+        every_block_leads_a_table::<1>();
+        every_block_leads_a_table::<2>();
+        every_block_leads_a_table::<4>();
+        assert_eq!(Design::<1>::default_blocks(false, 3, 1e7), 4);
+        assert_eq!(Design::<1>::default_blocks(false, 3, 1e9), 5);
+        assert_eq!(Design::<4>::default_blocks(false, 15, 1e9), 16);
+    }
+
+    fn every_block_leads_a_table<const N: usize>() {
+        for distance in 0..=max_distance(64 * N as u32) {
+            for blocks in distance + 1..=distance + 12 {
+                let Ok(design) = Design::<N>::new(distance, blocks) else {
                     continue;
                 };
                 if distance > 0 {
@@ -344,19 +381,16 @@ mod tests {
                 }
             }
             for rows in [0.0, 1e6, 1e8, 1e10] {
-                assert!(
-                    Design::<1>::new(distance, Design::<1>::default_blocks(false, distance, rows))
-                        .is_ok()
-                );
+                let blocks = Design::<N>::default_blocks(false, distance, rows);
+                assert!(Design::<N>::new(distance, blocks).is_ok());
             }
         }
-        assert_eq!(Design::<1>::default_blocks(false, 3, 1e7), 4);
-        assert_eq!(Design::<1>::default_blocks(false, 3, 1e9), 5);
     }
 
     fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
-        (0..=MAX_DISTANCE, 1..20u32).prop_filter_map("no design", |(distance, blocks)| {
-            Design::new(distance, blocks).ok()
+        let most = max_distance(64 * N as u32);
+        (0..=most, 1..5u32).prop_filter_map("no design", |(distance, more)| {
+            Design::new(distance, distance + more).ok()
         })
     }
 
@@ -402,7 +436,7 @@ mod tests {
 
         #[test]
         fn within_the_distance_some_table_agrees_on_all_leading_bits(
-            design in any_design::<2>(), a: [u64; 2], flips in prop::collection::vec(0..128u32, 0..8),
+            design in any_design::<2>(), a: [u64; 2], flips in prop::collection::vec(0..128u32, 0..17),
         ) {
             let mut b = a;
             for &bit in flips.iter().take(design.distance() as usize) {

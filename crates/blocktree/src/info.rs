@@ -10,9 +10,9 @@ use crate::key::{Key, Tid};
 use crate::leaf;
 use crate::page::Result;
 use crate::plan::probed_bits;
-use crate::scan::Walk;
 use crate::store::PageStore;
 use crate::tree::Tree;
+use crate::walk::Walk;
 
 /// What a tree consists of.
 #[derive(Clone, Debug, Default, PartialEq)]

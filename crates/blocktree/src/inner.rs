@@ -14,6 +14,11 @@ pub const fn capacity<const N: usize>() -> usize {
     page::room::<N>() / (8 * N + LINK)
 }
 
+/// The entries of an inner page in an index that was built with the default options.
+pub const fn usual_count<const N: usize>() -> f64 {
+    0.9 * capacity::<N>() as f64
+}
+
 const fn key_offset<const N: usize>(i: usize) -> usize {
     HEADER + 8 * N * i
 }

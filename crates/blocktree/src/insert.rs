@@ -8,11 +8,33 @@ use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
 use crate::tree::Tree;
 
+/// Entries whose leaves are looked up together: as many as an index has tables by default.
+const TOGETHER: usize = 4;
+
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
+    /// Looks up where entries will be added, so that the machine fetches their leaves meanwhile. To
+    /// no purpose without a memory for leaves.
+    pub fn prepare(&self, positions: impl Iterator<Item = Position<N>>) -> Result<()> {
+        let mut positions = positions.fuse();
+        while self.leaves.is_some() {
+            let wanted: [_; TOGETHER] =
+                std::array::from_fn(|_| positions.next().map(|position| (position, position.key)));
+            if wanted[0].is_none() {
+                break;
+            }
+            self.leaves_of(&wanted, |leaf| self.store.soon_written(leaf))?;
+        }
+        Ok(())
+    }
+
     /// Adds an entry.
     pub fn insert(&self, position: &Position<N>) -> Result<()> {
         loop {
-            let mut leaf = self.lock(position, 0)?;
+            let known = self.leaf_of(position, &position.key)?;
+            let mut leaf = self.find(position, 0, Some(known), |block| self.store.write(block))?;
+            if leaf.block() != known {
+                self.remember(position.table, &position.key, leaf.block());
+            }
             if let Some(append) = Append::new(&leaf, &position.key, position.tid) {
                 self.store.patch(&mut leaf, &append.patches());
                 return Ok(());

@@ -22,6 +22,11 @@ impl Tid {
         block: 0,
         offset: 0,
     };
+    /// Above every address of a row.
+    pub const MAX: Tid = Tid {
+        block: u32::MAX,
+        offset: u16::MAX,
+    };
     /// Bytes on a page.
     pub const SIZE: usize = 6;
 
@@ -76,6 +81,12 @@ impl<const N: usize> Position<N> {
             key,
             tid: Tid::MIN,
         }
+    }
+
+    /// Above every entry with this key.
+    pub fn after_key(table: u16, key: Key<N>) -> Self {
+        let tid = Tid::MAX;
+        Position { table, key, tid }
     }
 
     /// Below every entry of the table.

@@ -14,6 +14,13 @@ pub const fn capacity<const N: usize>() -> usize {
     page::room::<N>() / (8 * N + Tid::SIZE)
 }
 
+/// The entries of a leaf with keys of so many words in an index that was built with the default
+/// options: what one page read looks at.
+pub const fn usual_count(words: usize) -> f64 {
+    let room = PAGE_SIZE - HEADER - page::fields_size(words);
+    0.9 * (room / (8 * words + Tid::SIZE)) as f64
+}
+
 const fn key_offset<const N: usize>(i: usize) -> usize {
     HEADER + 8 * N * i
 }

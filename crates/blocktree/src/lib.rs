@@ -9,8 +9,9 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: what the tree asks of the pages' keeper (locks, logging, allocation);
-//! * [`tree`], [`insert`], [`scan`], [`nearest`], [`vacuum`], [`merge`],
-//!   [`compact`], [`check`], [`info`]: the algorithms over a store;
+//! * [`leaves`]: where a key's leaves were found last;
+//! * [`tree`], [`insert`], [`walk`], [`scan`], [`nearest`], [`vacuum`], [`merge`], [`compact`],
+//!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
 //! * [`clusters`]: groups made of such pairs;
 //! * [`build`]: sorting rows into a new tree.
@@ -29,6 +30,7 @@ pub mod inner;
 pub mod insert;
 pub mod key;
 pub mod leaf;
+pub mod leaves;
 pub mod merge;
 pub mod meta;
 pub mod nearest;
@@ -40,3 +42,4 @@ pub mod sort;
 pub mod store;
 pub mod tree;
 pub mod vacuum;
+pub mod walk;

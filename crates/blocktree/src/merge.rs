@@ -10,9 +10,9 @@ use crate::key::Block;
 use crate::leaf;
 use crate::meta::{self, FREE_LISTS, FreeList};
 use crate::page::{self, Kind, Page, Result};
-use crate::scan::Walk;
 use crate::store::{Held, PageStore};
 use crate::tree::Tree;
+use crate::walk::Walk;
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Merges two neighbours of a level, if together they are no fuller than pages of a new tree,

@@ -17,8 +17,16 @@ use std::rc::Rc;
 /// A ring's plan costs at most so many times that of the ring before, or covers one bit more.
 const GROWTH: f64 = 4.0;
 
-/// Rows that are kept of a table read whole, about. Those further out are read again if wanted.
-const KEPT: usize = 4096;
+/// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want no
+/// more, and each row that is kept for a while costs as much as filtering a hundred.
+const FIRST_KEPT: usize = 64;
+
+/// How many times more are kept each time that a table is read again for those further out, up to
+/// [`MOST_KEPT`].
+const MORE_KEPT: usize = 8;
+
+/// Some megabytes of rows.
+const MOST_KEPT: usize = 1 << 15;
 
 /// A search for the nearest rows under way.
 #[derive(Debug)]
@@ -34,6 +42,8 @@ pub struct Nearest<const N: usize> {
     found_to: u32,
     /// Rows further away are not wanted.
     limit: u32,
+    /// Rows, about, to keep of a table that is read whole.
+    keep: usize,
 }
 
 impl<const N: usize> Nearest<N> {
@@ -52,6 +62,7 @@ impl<const N: usize> Nearest<N> {
             then_by,
             found_to: 0,
             limit,
+            keep: FIRST_KEPT,
         }
     }
 
@@ -84,7 +95,10 @@ impl<const N: usize> Nearest<N> {
 
     fn find_ring<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let mut radius = self.scan.plan().radius;
-        let mut kept = KEPT;
+        let mut kept = self.keep;
+        if self.scan.plan().is_whole() {
+            self.keep = (MORE_KEPT * kept).min(MOST_KEPT);
+        }
         loop {
             // Rows at one distance may be very many, and they are sorted by their address.
             if self.ring.try_reserve(leaf::capacity::<N>()).is_err() {

@@ -46,7 +46,12 @@ const ID: usize = PAGE_SIZE - 2;
 
 /// Bytes at the end of a page for keys of `N` words.
 pub const fn special_size<const N: usize>() -> usize {
-    2 * 8 * N + FIELDS
+    fields_size(N)
+}
+
+/// [`special_size`] of a number that is known only at run time.
+pub const fn fields_size(words: usize) -> usize {
+    2 * 8 * words + FIELDS
 }
 
 const fn low_key<const N: usize>() -> usize {

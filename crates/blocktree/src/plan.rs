@@ -11,8 +11,9 @@
 //! A row that several tables would find is returned by the first of them alone, which the
 //! difference between its fingerprint and the query decides: nothing has to be remembered.
 
-use crate::design::{Design, ENTRIES_PER_LEAF, combinations};
+use crate::design::{Design, combinations};
 use crate::key::Key;
+use crate::leaf;
 
 /// What a probe of one table costs against reading on to the next leaf: the way down from the root.
 const DESCENT: f64 = 3.0;
@@ -80,7 +81,7 @@ pub struct Plan<const N: usize> {
 impl<const N: usize> Plan<N> {
     /// The cheapest plan for a radius in an index of `rows` rows.
     pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
-        let leaves = (rows / ENTRIES_PER_LEAF).max(1.0);
+        let leaves = (rows / leaf::usual_count(N)).max(1.0);
         let whole = Plan {
             radius,
             probes: vec![Probe::new(design, 0, 0, 0)],
@@ -195,12 +196,16 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
 
 /// Few tables that together find everything within a radius by leading bits that agree in full:
 /// for each choice of `radius` spoilt blocks one of them leads with none of those. `None` beyond
-/// the guaranteed radius. Greedy, which for one block more than the radius is the best.
+/// the guaranteed radius. Greedy, but where each table is led by one block: of these any `radius`
+/// plus one do, and no fewer.
 pub(crate) fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
     if radius > design.distance() {
         return None;
     }
     let tables = design.tables();
+    if design.blocks().len() as u32 == design.distance() + 1 {
+        return Some((0..=radius as usize).collect());
+    }
     let mut open = combinations(design.blocks().len(), radius as usize);
     let mut chosen = Vec::new();
     while !open.is_empty() {
@@ -328,17 +333,47 @@ mod tests {
 
         #[test]
         fn some_probe_finds_whatever_lies_within_the_radius(
-            distance in 0..=6u32, more in 1..=3u32, radius in 0..=24u32,
+            distance in 0..=8u32, more in 1..=3u32, radius in 0..=24u32,
             rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..64u32, 0..24),
         ) {
             let Ok(design) = Design::<1>::new(distance, distance + more) else { return Ok(()) };
-            let plan = Plan::new(&design, radius, rows);
-            let mut bits = 0u64;
-            for &bit in difference.iter().take(radius as usize) {
-                bits |= 1 << bit;
-            }
-            prop_assert!(plan.probes.iter().any(|probe| probe.finds(&[bits])));
+            assert_some_probe_finds(&design, radius, rows, &difference);
+        }
+
+        #[test]
+        fn some_probe_finds_what_lies_within_the_radius_in_wide_fingerprints(
+            distance in 0..=31u32, more in 1..=2u32, radius in 0..=60u32,
+            rows in prop::sample::select(vec![0.0, 1e5, 1e7, 1e9, 1e11]),
+            difference in prop::collection::vec(0..256u32, 0..60),
+        ) {
+            let Ok(design) = Design::<4>::new(distance, distance + more) else { return Ok(()) };
+            assert_some_probe_finds(&design, radius, rows, &difference);
+        }
+    }
+
+    fn assert_some_probe_finds<const N: usize>(
+        design: &Design<N>,
+        radius: u32,
+        rows: f64,
+        difference: &[u32],
+    ) {
+        let plan = Plan::new(design, radius, rows);
+        let mut bits = [0; N];
+        for &bit in difference.iter().take(radius as usize) {
+            bits[bit as usize / 64] |= 1u64 << (bit % 64);
+        }
+        assert!(plan.probes.iter().any(|probe| probe.finds(&bits)));
+    }
+
+    #[test]
+    fn half_the_usual_radius_of_image_hashes_makes_it_cheap() {
+        let cost = |distance, rows| {
+            let design = Design::<4>::new(distance, distance + 1).unwrap();
+            Plan::new(&design, 31, rows).cost()
+        };
+        for rows in [1e6, 1e7, 1e8] {
+            assert!(cost(15, rows) * 5.0 < cost(3, rows) && cost(15, rows) * 2.0 < cost(8, rows));
         }
     }
 
@@ -383,7 +418,9 @@ mod tests {
                 "{radius} {rows}"
             );
         }
-        let within = |radius, rows| Plan::new(&design, radius, rows).cost() * 2.0 < rows / 520.0;
+        let within = |radius, rows| {
+            Plan::new(&design, radius, rows).cost() * 2.0 < rows / leaf::usual_count(1)
+        };
         assert!(within(8, 1e6) && within(12, 1e7));
     }
 

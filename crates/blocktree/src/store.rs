@@ -48,6 +48,12 @@ pub trait PageStore {
         self.read(block)
     }
 
+    /// Hears of a leaf that will be read soon, which a store may have the machine fetch meanwhile.
+    fn soon(&self, _leaf: Block) {}
+
+    /// The same of a leaf to which an entry will be added soon.
+    fn soon_written(&self, _leaf: Block) {}
+
     /// Unlocks a leaf whose rows are about to be used. A store may keep
     /// [`PageStore::write_alone`] off the page until the next such call.
     fn leave(&self, page: Self::Read<'_>) {

@@ -2,8 +2,9 @@
 //! position belongs.
 
 use crate::inner;
-use crate::key::{Block, Position};
+use crate::key::{Block, Key, Position};
 use crate::leaf;
+use crate::leaves::Leaves;
 use crate::meta::{self, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
 use crate::store::{Held, PageStore};
@@ -12,10 +13,16 @@ use std::cell::Cell;
 /// The most levels a sound tree can have, by far; beyond it links go in circles.
 const MAX_LEVEL: u16 = 16;
 
+/// Steps to the right from where a link or a guess led, before the way from the root is taken. Values
+/// that are spread unevenly lie further off than the guess has it; so does a page that was used
+/// again at the left end of its level.
+const MOST_STEPS: u32 = 4;
+
 /// A tree over the pages of a store.
 pub struct Tree<'s, S: PageStore, const N: usize> {
     pub(crate) store: &'s S,
     root: Cell<Root>,
+    pub(crate) leaves: Option<&'s Leaves>,
 }
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
@@ -25,7 +32,88 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Tree {
             store,
             root: Cell::new(root),
+            leaves: None,
         }
+    }
+
+    /// The same tree with a memory for leaves. No page may be moved to another block as long as the
+    /// memory is used.
+    pub fn with_leaves(self, leaves: &'s Leaves) -> Self {
+        Tree {
+            leaves: Some(leaves),
+            ..self
+        }
+    }
+
+    /// The leaf of a key, as it is remembered.
+    #[inline]
+    fn remembered(&self, table: u16, key: &Key<N>) -> Option<Block> {
+        self.leaves?.of(table, key)
+    }
+
+    /// Remembers the leaf of a key.
+    #[inline]
+    pub(crate) fn remember(&self, table: u16, key: &Key<N>, leaf: Block) {
+        if let Some(leaves) = self.leaves {
+            leaves.remember(table, key, leaf);
+        }
+    }
+
+    /// The leaf where a table has, or had, a key; or about where, if it is remembered. A start for
+    /// [`Tree::find`].
+    #[inline]
+    pub(crate) fn leaf_of(&self, position: &Position<N>, key: &Key<N>) -> Result<Block> {
+        if let Some(leaf) = self.remembered(position.table, key) {
+            return Ok(leaf);
+        }
+        let leaf = self.descend(position, 0)?;
+        self.remember(position.table, key, leaf);
+        Ok(leaf)
+    }
+
+    /// The same for several keys, with one look at the root for all of them. What was not remembered,
+    /// `hear` is told.
+    #[inline]
+    pub(crate) fn leaves_of<const M: usize>(
+        &self,
+        wanted: &[Option<(Position<N>, Key<N>)>; M],
+        hear: impl Fn(Block),
+    ) -> Result<[Option<Block>; M]> {
+        let mut leaves = wanted.each_ref().map(|wanted| {
+            let (position, key) = wanted.as_ref()?;
+            self.remembered(position.table, key)
+        });
+        if leaves
+            .iter()
+            .zip(wanted)
+            .all(|(leaf, wanted)| leaf.is_some() == wanted.is_some())
+        {
+            return Ok(leaves);
+        }
+        let root = self.root.get();
+        let below = {
+            let page = self.store.read_inner(root.block);
+            // What the root does not tell, the way from it will.
+            wanted.each_ref().map(|wanted| {
+                let (position, _) = wanted.as_ref()?;
+                let place = self.place_of(position, &page, root.level);
+                matches!(place, Ok(Place::Here)).then(|| {
+                    (
+                        inner::child::<N>(&page, inner::search(&page, position)),
+                        root.level - 1,
+                    )
+                })
+            })
+        };
+        for ((leaf, wanted), below) in leaves.iter_mut().zip(wanted).zip(below) {
+            if let (None, Some((position, key))) = (*leaf, wanted) {
+                let found = self.descend_from(position, 0, below)?;
+                hear(found);
+                self.remember(position.table, key, found);
+                *leaf = Some(found);
+            }
+        }
+        Ok(leaves)
     }
 
     /// The newest root that this tree has come across, worth keeping for next time.
@@ -49,13 +137,23 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// The block on a level (below the root's) where a position was when its parent was looked at.
     /// It may have moved right since, or left, when pages were merged: see [`Tree::find`].
     pub(crate) fn descend(&self, position: &Position<N>, level: u16) -> Result<Block> {
+        self.descend_from(position, level, None)
+    }
+
+    /// The same from a page, and its level, to which the root led.
+    fn descend_from(
+        &self,
+        position: &Position<N>,
+        level: u16,
+        mut start: Option<(Block, u16)>,
+    ) -> Result<Block> {
         let mut root = self.root.get();
         if root.level <= level {
             root = self.refresh_root()?;
         }
         let mut restarts = Restarts::default();
         'from_root: loop {
-            let (mut block, mut at) = (root.block, root.level);
+            let (mut block, mut at) = start.take().unwrap_or((root.block, root.level));
             let mut rightwards = Rightwards::<N>::default();
             while at > level {
                 let page = self.store.read_inner(block);
@@ -109,6 +207,32 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
+    /// The number of leaves, about, on which the entries from one position to another stand. Exact
+    /// if one inner page leads to all of them; else they are many, and what is told is how many
+    /// there would be below pages of the usual fill.
+    pub fn leaves_between(&self, from: &Position<N>, to: &Position<N>) -> Result<f64> {
+        let mut level = 1;
+        loop {
+            let page = self.find(from, level, None, |block| self.store.read_inner(block))?;
+            let first = inner::search(&page, from);
+            if !page::is_left_of(&page, to) {
+                let others = (inner::search(&page, to) - first) as f64;
+                return Ok(match level {
+                    1 => others + 1.0,
+                    _ => others * inner::usual_count::<N>().powi(i32::from(level) - 1),
+                });
+            }
+            // The next level up knows how many pages there are in between. The root has none beside
+            // it, unless it has just been split.
+            let others = (inner::count::<N>(&page) - first) as f64;
+            drop(page);
+            level += 1;
+            if level > self.root.get().level && self.refresh_root()?.level < level {
+                return Ok(others);
+            }
+        }
+    }
+
     /// Locks the page on a level where a position belongs, in the way of `take`. It looks first
     /// where a link of an earlier page led, if there is such a `hint`.
     #[inline]
@@ -125,13 +249,21 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         };
         let mut rightwards = Rightwards::<N>::default();
         let mut restarts = Restarts::default();
+        let mut steps = if hint.is_some() { MOST_STEPS } else { u32::MAX };
         loop {
             let page = take(block);
             match self.place_of(position, &page, level)? {
                 Place::Here => return Ok(page),
+                Place::Right if steps == 0 => {
+                    drop(page);
+                    block = self.descend(position, level)?;
+                    rightwards = Rightwards::default();
+                    steps = u32::MAX;
+                }
                 Place::Right => {
                     block = rightwards.next(&page, block)?;
                     drop(page);
+                    steps -= 1;
                 }
                 Place::Elsewhere => {
                     restarts.count(block)?;

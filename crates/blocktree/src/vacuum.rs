@@ -5,9 +5,9 @@ use crate::key::Tid;
 use crate::leaf;
 use crate::merge::Packing;
 use crate::page::Result;
-use crate::scan::Walk;
 use crate::store::{Held, PageStore};
 use crate::tree::Tree;
+use crate::walk::Walk;
 
 /// What a vacuum found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

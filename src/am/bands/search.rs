@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::scan::{AllRows, Row};
+use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::{expect_length, kind};
+use crate::am::conditions::scope_hash;
 use crate::am::keys;
-use crate::am::search::{Search, scope_hash};
+use crate::am::search::Search;
 use crate::am::state::Index;
 use crate::am::validate;
 use crate::settings;

@@ -1,8 +1,10 @@
 //! The data: uniform 64-bit values with neighbours planted at known distances, the same in every
 //! run, loaded by binary COPY.
 use super::session::Session;
-use anyhow::Result;
+use crate::eval::each_line;
+use anyhow::{Result, ensure};
 use std::io::Write;
+use std::path::Path;
 
 /// Values that are searched for.
 pub const PROBES: u64 = 1000;
@@ -25,6 +27,9 @@ const ROWS: u64 = 1;
 const CENTRES: u64 = 2;
 const FLIPS: u64 = 3;
 const ABSENT: u64 = 4;
+const MIXED: u64 = 5;
+const LOADED: u64 = 6;
+const COPIES: u64 = 7;
 
 /// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the state
 /// after any number of steps at once.
@@ -87,9 +92,8 @@ pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads what is searched for, with its permutations, and what is inserted, each statement's rows
-/// in a table of their own, `fresh_0 (id, fp)` and so on.
-pub fn load_rest(session: &mut Session, rows: u64) -> Result<()> {
+/// Loads what is searched for, with its permutations.
+pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
         let values = (0..PROBES).map(|i| {
             let fp = random(stream, i);
@@ -99,6 +103,78 @@ pub fn load_rest(session: &mut Session, rows: u64) -> Result<()> {
         let columns = format!("{table} (id bigint, fp bigint, {PERMUTED})");
         load(session, &columns, values)?;
     }
+    Ok(())
+}
+
+/// Adds rows near the probes that have none: so many each, within 3 bits.
+pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
+    let values = (0..each * PROBES).map(|i| {
+        let seed = (PLANTED.len() as u64 * PROBES) + i;
+        let value = random(ABSENT, i % PROBES) ^ flips(seed, (i / PROBES % 4) as u32);
+        [(rows + i).cast_signed(), value.cast_signed()]
+    });
+    load(session, "crowd (id bigint, fp bigint)", values)?;
+    session.run("INSERT INTO docs TABLE crowd")?;
+    session.run("VACUUM (ANALYZE) docs")
+}
+
+/// Values of other origin: each column of 16 hexadecimal digits of a file with tabs, by its name.
+pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
+    let mut columns: Vec<(String, Vec<u64>)> = Vec::new();
+    each_line(path, |fields| {
+        for (i, field) in fields.iter().enumerate() {
+            let value = (field.len() == 16).then(|| u64::from_str_radix(field, 16).ok());
+            match (columns.get_mut(i), value.flatten()) {
+                (None, None) => columns.push(((*field).to_owned(), Vec::new())),
+                (None, Some(value)) => columns.push((format!("column {}", i + 1), vec![value])),
+                (Some((_, values)), Some(value)) => values.push(value),
+                (Some(_), None) => (),
+            }
+        }
+        Ok(())
+    })?;
+    columns.retain(|(_, values)| values.len() as u64 >= PROBES);
+    ensure!(
+        !columns.is_empty(),
+        "{} has no column with {PROBES} values of 16 hexadecimal digits",
+        path.display()
+    );
+    Ok(columns)
+}
+
+/// Loads `docs (id, fp)` with these values and as many more as make so many rows, and `probes` with
+/// 1,000 of them. What is added takes each of its four blocks from a value drawn at random: it has
+/// the skew of each block, by which indexes look, at any number of rows.
+pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
+    let count = values.len() as u64;
+    let mixed = |row: u64| {
+        (0..4).fold(0, |value, block| {
+            let of = values[(random(MIXED, 4 * row + block) % count) as usize];
+            value | of & (0xffff << (16 * block))
+        })
+    };
+    let all = (0..rows.max(count)).map(|row| {
+        let value = values.get(row as usize).copied();
+        [
+            row.cast_signed(),
+            value.unwrap_or_else(|| mixed(row)).cast_signed(),
+        ]
+    });
+    load(session, "docs (id bigint, fp bigint)", all)?;
+    let probes = (0..PROBES).map(|i| {
+        let value = values[(i * count / PROBES) as usize];
+        [i.cast_signed(), value.cast_signed()]
+    });
+    load(
+        session,
+        &format!("{PLANTED_PROBES} (id bigint, fp bigint)"),
+        probes,
+    )
+}
+
+/// Loads what is inserted, each statement's rows in a table of their own, `fresh_0 (id, fp)` and so
+/// on.
+pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     for statement in 0..INSERTS {
         let start = rows + statement * INSERTED;
         let values = (start..start + INSERTED)
@@ -110,6 +186,34 @@ pub fn load_rest(session: &mut Session, rows: u64) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Loads a table `(id, fp)` of which three rows in ten are near-duplicates.
+pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
+    let values = (0..rows).map(|row| [row.cast_signed(), near(row).cast_signed()]);
+    load(session, &format!("{table} (id bigint, fp bigint)"), values)
+}
+
+/// Whether a row of [`load_near`] is within 3 bits of an earlier one. No others are.
+pub fn is_copy(row: u64) -> bool {
+    row >= 10 && row % 10 >= 7
+}
+
+/// The value of such a row: that of some earlier row which is no copy, with none to three bits
+/// changed; or a new one.
+fn near(row: u64) -> u64 {
+    if !is_copy(row) {
+        return random(LOADED, row);
+    }
+    let choice = random(COPIES, row);
+    let earlier = choice % row;
+    let original = earlier
+        - if is_copy(earlier) {
+            earlier % 10 - 6
+        } else {
+            0
+        };
+    random(LOADED, original) ^ flips(row, (choice >> 32) as u32 % 4)
 }
 
 const PERMUTED: &str = "p0 bigint, p1 bigint, p2 bigint, p3 bigint";
@@ -166,6 +270,28 @@ mod tests {
                 assert!(near.contains(&distance), "probe {i}: {near:?}");
             }
         }
+    }
+
+    #[test]
+    fn copies_are_near_to_an_earlier_row_that_is_none() {
+        let rows = 2_000;
+        let values: Vec<u64> = (0..rows).map(near).collect();
+        let mut copies = 0;
+        let mut seen = [0; 4];
+        for row in 0..rows {
+            let nearest = (0..row)
+                .filter(|&earlier| !is_copy(earlier))
+                .map(|earlier| (values[earlier as usize] ^ values[row as usize]).count_ones())
+                .min();
+            let is_near = nearest.is_some_and(|distance| distance <= 3);
+            assert_eq!(is_near, is_copy(row), "row {row}");
+            if is_near {
+                copies += 1;
+                seen[nearest.unwrap_or_default() as usize] += 1;
+            }
+        }
+        assert_eq!(copies, 597);
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
     }
 
     #[test]

@@ -77,7 +77,8 @@ pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
     ui::step(format!("Loading {rows} rows"), || {
         corpus::load_docs(session, rows)?;
         corpus::load_permuted(session, rows)?;
-        corpus::load_rest(session, rows)
+        corpus::load_probes(session)?;
+        corpus::load_fresh(session, rows)
     })?;
     let mut run = Run {
         session,

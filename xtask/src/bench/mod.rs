@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
 //! each line means.
 mod corpus;
+mod load;
 mod machine;
 mod measure;
 mod minhash;
@@ -8,11 +9,12 @@ mod report;
 mod session;
 mod sides;
 mod text;
+mod wide;
 
 use crate::{cargo, extension, private, ui};
 use anyhow::{Context, Result, bail};
 use machine::Machine;
-use neardup_pgserver::{Lock, Server, stop_leftovers};
+use neardup_pgserver::{Instance, Lock, Server, stop_leftovers};
 use serde_json::{Value, json};
 use session::Session;
 use std::fs;
@@ -32,15 +34,29 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
     text: bool,
     /// Only MinHash: from text to signatures, beside ClickHouse and rensa, and an index on them
-    #[arg(long, conflicts_with_all = ["full", "text", "shared_buffers"])]
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
     minhash: bool,
+    /// Only a load of which three rows in ten are near-duplicates; takes two minutes
+    #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
+    load: bool,
+    /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes some
+    /// 2 minutes for each million rows
+    #[arg(long, conflicts_with_all = ["full", "text"])]
+    wide: bool,
+    /// A Python interpreter that has faiss-cpu, to compare with
+    #[arg(long, value_name = "PYTHON", requires = "wide")]
+    faiss: Option<PathBuf>,
+    /// Search also among values like these: a file with tabs, plain or .gz, in which columns of 16
+    /// hexadecimal digits are taken for fingerprints
+    #[arg(long, value_name = "FILE", requires = "wide")]
+    hashes: Vec<PathBuf>,
     /// How often builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json, bench/text.json or bench/minhash.json in the target folder]
+    /// Where to write the results as JSON [default: bench/ROWS.json, or bench/text.json, load.json or minhash.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -59,27 +75,32 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
     };
     stop_leftovers(dir, PURPOSE)?;
     if options.text {
-        let server = ui::step("Starting a server for the benchmark", || {
-            let settings = settings(SMALL, None);
-            let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
-            Server::temporary(&private.instance, PURPOSE, &pairs.collect::<Vec<_>>())
-        })?;
+        let server = start(&private.instance, &settings(SMALL, None))?;
         let result = bench_texts(&server, options.rounds, |session| {
             text::bench(session, options.rounds, text::CASES)
         })?;
         return write(&result, "text", options.json.as_deref());
     }
     if options.minhash {
-        let server = ui::step("Starting a server for the benchmark", || {
-            // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
-            let settings = settings(16 * options.rows, None);
-            let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
-            Server::temporary(&private.instance, PURPOSE, &pairs.collect::<Vec<_>>())
-        })?;
+        // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
+        let server = start(&private.instance, &settings(16 * options.rows, None))?;
         let result = bench_texts(&server, options.rounds, |session| {
             minhash::bench(session, options.rows, options.rounds)
         })?;
         return write(&result, "minhash", options.json.as_deref());
+    }
+    if options.load {
+        let settings = settings(options.rows, options.shared_buffers.as_deref());
+        let server = start(&private.instance, &settings)?;
+        let result = bench_load(&server, options.rows, options.rounds)?;
+        return write(&result, "load", options.json.as_deref());
+    }
+    if options.wide {
+        let settings = settings(options.rows, options.shared_buffers.as_deref());
+        let server = start(&private.instance, &settings)?;
+        let result = bench_wide(&server, options, &settings)?;
+        let name = format!("wide-{}", options.rows);
+        return write(&result, &name, options.json.as_deref());
     }
     let sizes = if options.full {
         vec![SMALL, LARGE]
@@ -90,13 +111,7 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
     for &rows in &sizes {
         let settings = settings(rows, options.shared_buffers.as_deref());
         let result = {
-            let server = ui::step("Starting a server for the benchmark", || {
-                let pairs: Vec<(&str, &str)> = settings
-                    .iter()
-                    .map(|(name, value)| (*name, value.as_str()))
-                    .collect();
-                Server::temporary(&private.instance, PURPOSE, &pairs)
-            })?;
+            let server = start(&private.instance, &settings)?;
             bench(&server, rows, options.rounds, &settings)?
         };
         results.push(result);
@@ -107,6 +122,14 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
         .collect::<Vec<_>>()
         .join("-");
     write(&json!({ "runs": results }), &name, options.json.as_deref())
+}
+
+/// Starts a server with these settings.
+fn start(instance: &Instance, settings: &[(&str, String)]) -> Result<Server> {
+    ui::step("Starting a server for the benchmark", || {
+        let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
+        Server::temporary(instance, PURPOSE, &pairs.collect::<Vec<_>>())
+    })
 }
 
 /// Writes results to a file.
@@ -124,6 +147,26 @@ fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     ui::note(format!("written to {}", path.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures loads on a server.
+fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut result = load::bench(&mut session, rows, rounds)?;
+    let load = [before, machine::load()];
+    println!("{}", machine.line());
+    println!("One thread, all in memory; the least of {rounds} rounds.");
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
 }
 
 /// Measures the functions over texts on a server.
@@ -153,6 +196,28 @@ fn bench_texts(
     Ok(result)
 }
 
+/// Measures wide searches on one server.
+fn bench_wide(server: &Server, options: &Options, settings: &[(&str, String)]) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let faiss = options.faiss.as_deref();
+    let mut result = wide::bench(
+        &mut session,
+        options.rows,
+        options.rounds,
+        faiss,
+        &options.hashes,
+    )?;
+    let load = [before, machine::load()];
+    print_conditions(&machine, settings, options.rounds, load);
+    println!("\n{}", wide::table(&result));
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
+}
+
 /// Measures on one server, prints the table and returns the same and more as JSON.
 fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
@@ -161,7 +226,28 @@ fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -
     let load = [machine::load()];
     let measured = measure::run(&mut session, rows, rounds)?;
     let load = [load[0], machine::load()];
-    println!("\n{rows} rows; {}", machine.line());
+    println!("\n{rows} rows");
+    print_conditions(&machine, settings, rounds, load);
+    println!("\n{}", report::table(&measured));
+    let mut json = report::json(&measured);
+    json["machine"] = machine.json();
+    json["load"] = json!(load);
+    json["rounds"] = json!(rounds);
+    json["settings"] = settings
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .collect();
+    Ok(json)
+}
+
+/// Says on what machine and how a table was measured.
+fn print_conditions(
+    machine: &Machine,
+    settings: &[(&str, String)],
+    rounds: u32,
+    load: [Option<f64>; 2],
+) {
+    println!("{}", machine.line());
     let listed: Vec<String> = settings
         .iter()
         .map(|(name, value)| format!("{name} = {value}"))
@@ -177,16 +263,6 @@ fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -
             "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
         );
     }
-    println!("\n{}", report::table(&measured));
-    let mut json = report::json(&measured);
-    json["machine"] = machine.json();
-    json["load"] = json!(load);
-    json["rounds"] = json!(rounds);
-    json["settings"] = settings
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), json!(value)))
-        .collect();
-    Ok(json)
 }
 
 /// Settings of the server. By default all that is measured fits into its memory; no checkpoint and no

@@ -243,7 +243,7 @@ pub fn table(measured: &Measured) -> String {
             met.join(", "),
         ]);
     }
-    aligned(&cells)
+    aligned(&cells, &[0, 2, 6, 7])
 }
 
 /// The ratio of the times on a processor: what it would be if nothing else ran on the machine.
@@ -253,7 +253,7 @@ fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
 }
 
 /// Three digits, or all before the point.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 0.9995 => 3,
         v if v < 9.995 => 2,
@@ -263,15 +263,15 @@ fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Columns of equal width, numbers set to the right.
-fn aligned<const K: usize>(cells: &[[String; K]]) -> String {
+/// Columns of equal width: those of text set to the left, numbers to the right.
+pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String {
     let mut widths = [3; K];
     for row in cells {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let is_text = |column: usize| matches!(column, 0 | 2 | 6 | 7);
+    let is_text = |column: usize| text.contains(&column);
     let mut table = String::new();
     for (i, row) in cells.iter().enumerate() {
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {

@@ -50,7 +50,7 @@ fn within(radius: u32) -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
     /// The table.
-    table: &'static str,
+    pub table: &'static str,
     /// How many.
     pub count: u64,
 }
@@ -97,13 +97,27 @@ impl Query {
         }
     }
 
+    /// The nearest rows, by neardup's index.
+    pub fn nearest(probes: Probes, limit: u32) -> Self {
+        let nearest = format!("SELECT d.id, d.fp FROM docs d ORDER BY d.fp <~> q.fp LIMIT {limit}");
+        Self {
+            from: format!("{} CROSS JOIN LATERAL ({nearest}) d", probes.first()),
+            ..Self::neardup(probes, 0)
+        }
+    }
+
     /// The same by a sequential scan with neardup's operator.
-    pub fn sequential(probes: Probes, radius: u32) -> Self {
+    pub fn sequentially(self) -> Self {
         Self {
             plan: "Seq Scan on docs",
             settings: SEQUENTIAL,
-            ..Self::neardup(probes, radius)
+            ..self
         }
+    }
+
+    /// The rows within a radius, by a sequential scan with neardup's operator.
+    pub fn sequential(probes: Probes, radius: u32) -> Self {
+        Self::neardup(probes, radius).sequentially()
     }
 
     /// The same by a sequential scan with nothing but PostgreSQL.
@@ -166,6 +180,17 @@ impl Query {
     pub fn count(&self) -> String {
         let column = self.found.rsplit(", ").next().unwrap_or("*");
         format!("SELECT count({column}) FROM {}", self.from)
+    }
+
+    /// What is found for each probe, in one number: 1,000 for each row, and the sum of their
+    /// distances. The nearest are not always the same rows, but always as near.
+    pub fn sums(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
+        self.set(session)?;
+        let sum = "sum(1000 + (d.fp <~> q.fp))::bigint";
+        session.pairs(&format!(
+            "SELECT q.id, {sum} FROM {} GROUP BY q.id",
+            self.from
+        ))
     }
 
     /// Makes the settings that the query is measured with.

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use choices::{CHOICES, Choice, EXPERIMENTS};
 use measure::{BANDS, Distances};
 use set::Set;
+pub use set::each_line;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -151,7 +151,7 @@ fn expected(what: &str, columns: &[&str]) -> String {
 }
 
 /// Hands over the columns of each line that is not empty.
-fn each_line(
+pub fn each_line(
     path: &Path,
     mut each: impl FnMut(&[&str]) -> std::result::Result<(), String>,
 ) -> Result<()> {

@@ -12,9 +12,9 @@ use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::key::{Key, Tid};
 use crate::leaf;
 use crate::page::{self, Result};
-use crate::scan::Walk;
 use crate::store::PageStore;
 use crate::tree::Tree;
+use crate::walk::Walk;
 
 /// Comparisons between two looks whether to go on at all.
 const PAUSE: usize = 1 << 18;

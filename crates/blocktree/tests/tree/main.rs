@@ -6,6 +6,7 @@ mod meetings;
 mod mem_store;
 mod model;
 mod pairs;
+mod scopes;
 mod space;
 
 use mem_store::Crash;
@@ -15,7 +16,7 @@ use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
-use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
@@ -173,83 +174,6 @@ fn the_nearest_of_many_come_in_order_and_all_of_them() {
 }
 
 #[test]
-fn a_scope_keeps_its_rows_to_itself() {
-    let mut rng = StdRng::seed_from_u64(9);
-    // One scope of half the rows, some of several leaves, many of a few rows, at both ends.
-    let scopes = [0, 1, 77, u64::MAX - 1, u64::MAX];
-    let scope_of = |i: u32| match i % 4 {
-        0 | 1 => 77,
-        2 => scopes[i as usize / 4 % 5],
-        _ => u64::from(i) << 32,
-    };
-    let model: Model<3> = random_rows::<3>(&mut rng, 8_000)
-        .into_iter()
-        .enumerate()
-        .map(|(i, (tid, key))| (tid, key.map(|key| [scope_of(i as u32), key[1], key[2]])))
-        .collect();
-    let design = || Design::in_scope(true, 2, 4).unwrap();
-    let built: Model<3> = model
-        .iter()
-        .take(3_000)
-        .map(|(tid, key)| (*tid, *key))
-        .collect();
-    let index = Index::build(design(), &built, 1 << 20);
-    assert_scopes_hold(&index, &built, &scopes, &mut rng);
-    let tree = index.tree();
-    (model.iter().skip(3_000)).for_each(|(tid, key)| index.insert(&tree, *tid, *key));
-    assert_scopes_hold(&index, &model, &scopes, &mut rng);
-}
-
-/// Searches in one scope, in all of them, and for all rows of one.
-fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &mut StdRng) {
-    index.check();
-    let tree = index.tree();
-    let known: Vec<Key<3>> = rows.values().flatten().copied().collect();
-    for _ in 0..300 {
-        let mut query = some_key(rng, &known);
-        query[0] = match rng.random_range(0..3) {
-            0 => scopes[rng.random_range(0..scopes.len())],
-            1 => known[rng.random_range(0..known.len())][0],
-            _ => rng.random(),
-        };
-        let radius = [0, 2, rng.random_range(0..40)][rng.random_range(0..3)];
-        let within = |any_scope: bool| -> Vec<(Tid, Key<3>, u32)> {
-            (rows.iter())
-                .filter_map(|(tid, key)| Some((*tid, (*key)?)))
-                .filter(|(_, key)| any_scope || key[0] == query[0])
-                .map(|(tid, key)| (tid, key, distance(&key, &query, 1)))
-                .filter(|&(_, _, distance)| distance <= radius)
-                .collect()
-        };
-        let estimate = [1.0, 1e5, 1e9][rng.random_range(0..3)];
-        assert_eq!(index.search(&query, radius, estimate), within(false));
-
-        let whole = Rc::new(Plan::new(&index.design, index.design.bits(), 1.0));
-        let mut scan = Scan::new(index.design.clone(), whole, query).in_all_scopes();
-        scan.narrow(radius);
-        let mut found = Vec::new();
-        while scan.step(&tree, &mut found).unwrap() {}
-        let mut found: Vec<_> = (found.into_iter())
-            .map(|row| (row.tid, row.fingerprint, row.distance))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, within(true));
-
-        let mut all = Vec::new();
-        let mut scan = AllRows::new(index.design.clone(), Some(query[0]));
-        while scan.step(&tree, &mut all).unwrap() {}
-        let mut all: Vec<Tid> = all.into_iter().map(|row| row.tid).collect();
-        all.sort_unstable();
-        // Rows without a fingerprint have scope 0 in this test.
-        let expected: Vec<Tid> = (rows.iter())
-            .filter(|(_, key)| key.map_or(0, |key| key[0]) == query[0])
-            .map(|(tid, _)| *tid)
-            .collect();
-        assert_eq!(all, expected);
-    }
-}
-
-#[test]
 fn one_mask_on_everything_changes_nothing() {
     let mut rng = StdRng::seed_from_u64(3);
     let model = random_rows::<1>(&mut rng, 5_000);
@@ -354,6 +278,55 @@ fn threads_insert_search_and_vacuum_together() {
     let mut model = model;
     model.extend(added.into_iter().flatten().filter(|(tid, _)| !dead(*tid)));
     index.assert_equals(&model, &mut rng, 20);
+}
+
+#[test]
+fn splits_between_the_steps_of_a_search_hide_nothing() {
+    // Leaves of 29 entries, whose places a search looks up some time before it reads them.
+    let design = Design::<16>::new(3, 4).unwrap();
+    let mut rng = StdRng::seed_from_u64(7);
+    let center: Key<16> = std::array::from_fn(|_| rng.random());
+    let near = |rng: &mut StdRng| {
+        let mut key = center;
+        for _ in 0..3 {
+            key[rng.random_range(0..16)] ^= 1 << rng.random_range(0..64);
+        }
+        key
+    };
+    for rounds in 0..8 {
+        let rows = (0..400).map(|i| {
+            (
+                Tid {
+                    block: i,
+                    offset: 1,
+                },
+                Some(near(&mut rng)),
+            )
+        });
+        let model: Model<16> = rows.collect();
+        let index = Index::build(design.clone(), &model, 1 << 20);
+        let plan = Rc::new(Plan::new(&index.design, 3, 1e9));
+        assert_eq!(plan.probes.len(), 4);
+        let (tree, inserting) = (index.tree(), index.tree());
+        let mut scan = Scan::new(index.design.clone(), plan, center);
+        let (mut matches, mut next) = (Vec::new(), 1_000);
+        while scan.step(&tree, &mut matches).unwrap() {
+            // A search that is outrun would never end.
+            for _ in 0..30 * rounds * u32::from(next < 3_000) {
+                let tid = Tid {
+                    block: next,
+                    offset: 1,
+                };
+                index.insert(&inserting, tid, Some(near(&mut rng)));
+                next += 1;
+            }
+        }
+        let mut found: Vec<Tid> = matches.iter().map(|row| row.tid).collect();
+        found.sort_unstable();
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "seen twice");
+        let there = found.iter().filter(|tid| tid.block < 1_000).count();
+        assert_eq!(there, model.len(), "round {rounds}");
+    }
 }
 
 #[test]

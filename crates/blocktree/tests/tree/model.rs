@@ -4,15 +4,17 @@ use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::leaves::Leaves;
 use neardup_blocktree::meta::{self, Meta};
 use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
-use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::scan::Scan;
 use neardup_blocktree::sort::Rows;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use neardup_blocktree::vacuum::VacuumStats;
+use neardup_blocktree::walk::AllRows;
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ pub struct Index<const N: usize> {
     pub store: MemStore,
     pub design: Rc<Design<N>>,
     pub meta: Meta,
+    /// Where those who have not looked since still think that leaves are.
+    pub leaves: Leaves,
 }
 
 impl<const N: usize> Index<N> {
@@ -42,6 +46,7 @@ impl<const N: usize> Index<N> {
             store,
             design: Rc::new(design),
             meta,
+            leaves: Leaves::default(),
         }
     }
 
@@ -52,7 +57,7 @@ impl<const N: usize> Index<N> {
         if root.block >= self.store.blocks() {
             root = meta::root(&self.store.read(0)).unwrap();
         }
-        Tree::new(&self.store, root)
+        Tree::new(&self.store, root).with_leaves(&self.leaves)
     }
 
     pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
@@ -70,6 +75,7 @@ impl<const N: usize> Index<N> {
                 tid,
             }],
         };
+        tree.prepare(positions.iter().copied()).unwrap();
         for position in positions {
             tree.insert(&position).unwrap();
         }
@@ -83,6 +89,7 @@ impl<const N: usize> Index<N> {
             moves > 0
         };
         let end = self.tree().compact(blocks, go_on).unwrap();
+        self.leaves.forget();
         self.store.truncate(end);
     }
 

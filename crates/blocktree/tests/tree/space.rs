@@ -5,9 +5,10 @@ use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::meta;
 use neardup_blocktree::plan::Plan;
-use neardup_blocktree::scan::{AllRows, Scan};
+use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
+use neardup_blocktree::walk::AllRows;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -138,6 +139,64 @@ fn a_scan_that_pauses_while_pages_move_sees_each_row_once() {
         rows.sort_unstable();
         let expected: Vec<_> = stay.iter().map(|(tid, key)| (*tid, *key)).collect();
         assert_eq!(rows, expected, "seed {seed}");
+    }
+    assert!(
+        freed > 1_000 && used > 1_000,
+        "{freed} pages freed, {used} used again"
+    );
+}
+
+#[test]
+fn leaves_looked_up_beforehand_may_be_merged_and_used_elsewhere() {
+    let (mut freed, mut used) = (0, 0);
+    for seed in 0..20 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let design = Design::<16>::new(3, 4).unwrap();
+        let center: Key<16> = std::array::from_fn(|_| rng.random());
+        // Rows on both sides of the query in each table, most of them to go, so that the leaf of
+        // the query becomes one with those before it.
+        let around = |rng: &mut StdRng, bits: u32| {
+            let mut key = center;
+            for _ in 0..bits {
+                key[rng.random_range(0..16)] ^= 1 << rng.random_range(0..64);
+            }
+            key
+        };
+        let mut start = Model::new();
+        for i in 0..600 {
+            start.insert(tid(i), Some(around(&mut rng, 64)));
+        }
+        for i in 0..8 {
+            start.insert(tid(1_000 + i), Some(around(&mut rng, 3)));
+        }
+        let index = Index::build(design, &start, 1 << 20);
+        let plan = Rc::new(Plan::new(&index.design, 3, 1e9));
+        assert_eq!(plan.probes.len(), 4);
+        let tree = index.tree();
+        let mut scan = Scan::new(index.design.clone(), plan, center);
+        let (mut found, mut next) = (Vec::new(), 1_000_000);
+        while scan.step(&tree, &mut found).unwrap() {
+            let (free, place) = (index.tree().free_pages(), rng.random());
+            freed += index
+                .vacuum(|tid| !(1_000..2_000).contains(&tid.block))
+                .freed_pages;
+            let others = index.tree().free_pages();
+            assert!(others >= free);
+            for _ in 0..600 {
+                let mut key: Key<16> = std::array::from_fn(|_| rng.random());
+                (0..4).for_each(|block| key[4 * block] = place);
+                index.insert(&index.tree(), tid(next), Some(key));
+                next += 1;
+            }
+            used += others - index.tree().free_pages();
+        }
+        let mut found: Vec<Tid> = found.iter().map(|row| row.tid).collect();
+        found.sort_unstable();
+        assert_eq!(
+            found,
+            (1_000..1_008).map(tid).collect::<Vec<_>>(),
+            "seed {seed}"
+        );
     }
     assert!(
         freed > 1_000 && used > 1_000,

@@ -1,0 +1,138 @@
+//! Kernels with AVX2: four words at a time, whose bits are counted by a table of half bytes (Muła,
+//! Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018).
+
+use super::{push_bits, push_rest};
+use crate::key::Key;
+use std::arch::x86_64::*;
+
+/// Keys of a step: four distances fit into a register.
+const STEP: usize = 4;
+/// Steps to a look at the result.
+const STEPS: usize = 4;
+
+/// Whether the machine has what [`within`] needs.
+#[inline]
+pub(super) fn is_there() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
+}
+
+/// See [`super::within`]. False, with nothing done: not for this number of words.
+#[target_feature(enable = "avx2,popcnt")]
+pub(super) fn within<const N: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    match (N - skipped, skipped) {
+        (1, 0 | 1) => of_words::<N, 1>(keys, query, radius, found),
+        (2, 0 | 1) => of_words::<N, 2>(keys, query, radius, found),
+        (4, 0 | 1) => of_words::<N, 4>(keys, query, radius, found),
+        _ => return false,
+    }
+    true
+}
+
+/// Keys of which the last `W` words count.
+#[target_feature(enable = "avx2,popcnt")]
+fn of_words<const N: usize, const W: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let repeated: [u64; 4] = std::array::from_fn(|i| query[N - W + i % W]);
+    // SAFETY: four words are what it loads.
+    let queries = unsafe { _mm256_loadu_si256(repeated.as_ptr().cast()) };
+    let over = _mm256_set1_epi64x(i64::from(radius) + 1);
+    let bytes = 8 * N * STEP;
+    let looks = keys.chunks_exact(bytes * STEPS);
+    let seen = looks.len() * STEP * STEPS;
+    for (look, chunk) in looks.enumerate() {
+        let near = |step: usize| {
+            let keys = &chunk[bytes * step..bytes * (step + 1)];
+            let differing =
+                |part: usize| count(_mm256_xor_si256(words::<N, W>(keys, part), queries));
+            let distances = match W {
+                1 => differing(0),
+                2 => pairs(differing(0), differing(1)),
+                _ => pairs(
+                    pairs(differing(0), differing(1)),
+                    pairs(differing(2), differing(3)),
+                ),
+            };
+            let within = _mm256_castsi256_pd(_mm256_cmpgt_epi64(over, distances));
+            (_mm256_movemask_pd(within) as u32) << (STEP * step)
+        };
+        let near = near(0) | near(1) | near(2) | near(3);
+        push_bits(near, STEP * STEPS * look, found);
+    }
+    push_rest(keys, seen, query, N - W, radius, found);
+}
+
+/// The bits that are set in each word.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn count(words: __m256i) -> __m256i {
+    let half = _mm256_set1_epi8(0x0f);
+    let counts = _mm256_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+    );
+    let low = _mm256_and_si256(words, half);
+    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(words), half);
+    let bytes = _mm256_add_epi8(
+        _mm256_shuffle_epi8(counts, low),
+        _mm256_shuffle_epi8(counts, high),
+    );
+    _mm256_sad_epu8(bytes, _mm256_setzero_si256())
+}
+
+/// The words that count of the `part`th four `W`th of the keys of a step.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
+    debug_assert!(keys.len() == 8 * N * STEP && part < W && (N == W || N == W + 1));
+    // SAFETY: all that is loaded lies within the keys of the step, as each line says; no load needs
+    // an alignment.
+    unsafe {
+        // The `i`th key of this part, behind its scope if it has one: W words from there are its.
+        let first = keys.as_ptr().add(8 * N * (4 / W) * part + 8 * (N - W));
+        match (N - W, W) {
+            // 4 / W whole keys, or the four words of one: 32 bytes.
+            (0, _) | (_, 4) => _mm256_loadu_si256(first.cast()),
+            // Eight words from the first scope on, of which every other one counts.
+            (_, 1) => {
+                let scope = first.sub(8);
+                let (low, high) = (
+                    _mm256_loadu_si256(scope.cast()),
+                    _mm256_loadu_si256(scope.add(32).cast()),
+                );
+                in_order(_mm256_unpackhi_epi64(low, high))
+            }
+            // Two words each of two keys.
+            _ => {
+                let two = |i: usize| _mm_loadu_si128(first.add(8 * N * i).cast());
+                _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(0)), two(1))
+            }
+        }
+    }
+}
+
+/// Puts words in order that came from two registers by turns, half by half.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_order(words: __m256i) -> __m256i {
+    _mm256_permute4x64_epi64::<0b11_01_10_00>(words)
+}
+
+/// The sums of neighbouring words, in their order.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn pairs(low: __m256i, high: __m256i) -> __m256i {
+    in_order(_mm256_add_epi64(
+        _mm256_unpacklo_epi64(low, high),
+        _mm256_unpackhi_epi64(low, high),
+    ))
+}

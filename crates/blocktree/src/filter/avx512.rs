@@ -1,0 +1,159 @@
+//! Kernels with AVX-512 and its VPOPCNTDQ: eight words at a time.
+
+use super::{push_bits, push_rest};
+use crate::key::Key;
+use std::arch::x86_64::*;
+
+/// Keys of a step: eight distances fit into a register.
+const STEP: usize = 8;
+
+/// Whether the machine has what [`within`] needs.
+#[inline]
+pub(super) fn is_there() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vpopcntdq")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// See [`super::within`]. False, with nothing done: not for this number of words.
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+pub(super) fn within<const N: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    match (N - skipped, skipped) {
+        (1, 0 | 1) => of_words::<N, 1, 4>(keys, query, radius, found),
+        (2, 0 | 1) => of_words::<N, 2, 2>(keys, query, radius, found),
+        (4, 0 | 1) => of_words::<N, 4, 1>(keys, query, radius, found),
+        _ => return false,
+    }
+    true
+}
+
+/// Keys of which the last `W` words count, `STEPS` steps to a look at the result.
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+fn of_words<const N: usize, const W: usize, const STEPS: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let repeated: [u64; 8] = std::array::from_fn(|i| query[N - W + i % W]);
+    // SAFETY: eight words are what it loads.
+    let queries = unsafe { _mm512_loadu_si512(repeated.as_ptr().cast()) };
+    let limit = _mm512_set1_epi64(i64::from(radius));
+    let bytes = 8 * N * STEP;
+    let near_of = |keys: &[u8]| {
+        let differing = |part: usize| {
+            let words = words::<N, W>(keys, part);
+            _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
+        };
+        let distances = match W {
+            1 => differing(0),
+            2 => pairs(differing(0), differing(1)),
+            _ => pairs(
+                pairs(differing(0), differing(1)),
+                pairs(differing(2), differing(3)),
+            ),
+        };
+        u32::from(_mm512_cmple_epu64_mask(distances, limit))
+    };
+    let looks = keys.chunks_exact(bytes * STEPS);
+    let rest = looks.remainder();
+    let mut seen = 0;
+    for look in looks {
+        let near = |step: usize| near_of(&look[bytes * step..bytes * (step + 1)]) << (STEP * step);
+        // Written out: the compiler would leave a loop.
+        let near = match STEPS {
+            1 => near(0),
+            2 => near(0) | near(1),
+            _ => near(0) | near(1) | near(2) | near(3),
+        };
+        push_bits(near, seen, found);
+        seen += STEP * STEPS;
+    }
+    // Groups of a few keys are compared as often as whole leaves.
+    let steps = rest.chunks_exact(bytes);
+    let rest = steps.remainder();
+    for keys in steps {
+        push_bits(near_of(keys), seen, found);
+        seen += STEP;
+    }
+    if rest.is_empty() {
+        return;
+    }
+    if N == 1 {
+        let there = (1u8 << (rest.len() / 8)) - 1;
+        // SAFETY: only as many words are read as there are, fewer than eight.
+        let keys = unsafe { _mm512_maskz_loadu_epi64(there, rest.as_ptr().cast()) };
+        let distances = _mm512_popcnt_epi64(_mm512_xor_si512(keys, queries));
+        let near = _mm512_mask_cmple_epu64_mask(there, distances, limit);
+        push_bits(u32::from(near), seen, found);
+    } else {
+        push_rest(keys, seen, query, N - W, radius, found);
+    }
+}
+
+/// The words that count of the `part`th eight `W`th of the keys of a step.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {
+    debug_assert!(keys.len() == 8 * N * STEP && part < W && (N == W || N == W + 1));
+    // SAFETY: all that is loaded lies within the keys of the step, as each line says; no load needs
+    // an alignment.
+    unsafe {
+        // The `i`th key of this part, behind its scope if it has one: W words from there are its.
+        let first = keys.as_ptr().add(8 * N * (8 / W) * part + 8 * (N - W));
+        let key = |i: usize| first.add(8 * N * i);
+        match (N - W, W) {
+            // 8 / W whole keys: 64 bytes.
+            (0, _) => _mm512_loadu_si512(first.cast()),
+            // 16 words from the first scope on, of which every other one counts.
+            (_, 1) => {
+                let scope = first.sub(8);
+                let (low, high) = (
+                    _mm512_loadu_si512(scope.cast()),
+                    _mm512_loadu_si512(scope.add(64).cast()),
+                );
+                _mm512_permutex2var_epi64(low, odd(), high)
+            }
+            // Two words each of four keys.
+            (_, 2) => {
+                let two = |i: usize| _mm_loadu_si128(key(i).cast());
+                let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(0)), two(1));
+                let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(2)), two(3));
+                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+            }
+            // Four words each of two keys.
+            _ => {
+                let four = |i: usize| _mm256_loadu_si256(key(i).cast());
+                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(four(0)), four(1))
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn even() -> __m512i {
+    _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn odd() -> __m512i {
+    _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15)
+}
+
+/// The sums of neighbouring words, in their order.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn pairs(low: __m512i, high: __m512i) -> __m512i {
+    _mm512_add_epi64(
+        _mm512_permutex2var_epi64(low, even(), high),
+        _mm512_permutex2var_epi64(low, odd(), high),
+    )
+}

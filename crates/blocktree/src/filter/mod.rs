@@ -1,0 +1,215 @@
+//! The kernels that measure the distances of a whole leaf to a query.
+//!
+//! All give the same result; the fastest that the machine has is chosen at run time.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod prefix;
+
+pub use prefix::with_prefix;
+
+use crate::key::{Key, word_at};
+
+/// Appends to `found` the places of the keys within `radius` of the query, in ascending order.
+/// `keys` holds whole keys of `N` words in the machine's byte order, of which the first `skipped`
+/// words are not looked at.
+#[inline]
+pub fn within<const N: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    debug_assert!(skipped < N);
+    #[cfg(target_arch = "x86_64")]
+    {
+        if avx512::is_there() {
+            // SAFETY: the features it needs were just seen.
+            if unsafe { avx512::within(keys, query, skipped, radius, found) } {
+                return;
+            }
+        } else if avx2::is_there() {
+            // SAFETY: as above.
+            if unsafe { avx2::within(keys, query, skipped, radius, found) } {
+                return;
+            }
+        }
+        if is_x86_feature_detected!("popcnt") {
+            // SAFETY: as above.
+            return unsafe { within_popcnt(keys, query, skipped, radius, found) };
+        }
+    }
+    within_portable(keys, query, skipped, radius, found);
+}
+
+/// [`within`] for keys that are no part of a page; at most 65,536 of them.
+#[inline]
+pub fn within_keys<const N: usize>(
+    keys: &[Key<N>],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let words = keys.as_flattened();
+    // SAFETY: the same memory as bytes, which have no alignment and no invalid values.
+    let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) };
+    within(bytes, query, skipped, radius, found);
+}
+
+/// The kernel for any machine. On 64-bit ARM the compiler makes NEON instructions of it.
+#[inline(always)]
+pub fn within_portable<const N: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    push_rest(keys, 0, query, skipped, radius, found);
+}
+
+/// [`within_portable`] with the POPCNT instruction.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn within_popcnt<const N: usize>(
+    keys: &[u8],
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    within_portable(keys, query, skipped, radius, found);
+}
+
+/// Measures one key after the other, from a place on.
+#[inline(always)]
+fn push_rest<const N: usize>(
+    keys: &[u8],
+    from: usize,
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    for (i, key) in keys.chunks_exact(8 * N).enumerate().skip(from) {
+        let mut distance = 0;
+        for (word, wanted) in query.iter().enumerate() {
+            if word >= skipped {
+                distance += (word_at(key, 8 * word) ^ wanted).count_ones();
+            }
+        }
+        if distance <= radius {
+            found.push(i as u16);
+        }
+    }
+}
+
+/// Appends the places of the bits that are set, counted from `base`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn push_bits(mut bits: u32, base: usize, found: &mut Vec<u16>) {
+    while bits != 0 {
+        found.push((base + bits.trailing_zeros() as usize) as u16);
+        bits &= bits - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Keys of `N` words, some of them near the query but for their first word.
+    fn keys_near<const N: usize>(
+        query: &Key<N>,
+        keys: &[([u64; N], Vec<u32>, bool)],
+        skipped: usize,
+    ) -> Vec<u8> {
+        let one = |(far, flips, near): &([u64; N], Vec<u32>, bool)| {
+            let mut key = *far;
+            if *near {
+                key[skipped..].copy_from_slice(&query[skipped..]);
+                for flip in flips {
+                    let bit = *flip as usize % (64 * (N - skipped));
+                    key[skipped + bit / 64] ^= 1 << (bit % 64);
+                }
+            }
+            key.map(u64::to_ne_bytes)
+        };
+        keys.iter().flat_map(one).flatten().collect()
+    }
+
+    fn assert_all_find_the_same<const N: usize>(
+        query: [u64; N],
+        radius: u32,
+        keys: &[([u64; N], Vec<u32>, bool)],
+        skipped: usize,
+    ) {
+        let bytes = keys_near(&query, keys, skipped);
+        let expected: Vec<u16> = (keys.iter().enumerate())
+            .filter(|(i, _)| {
+                let key = crate::key::key_at::<N>(&bytes, 8 * N * i);
+                crate::key::distance(&key, &query, skipped) <= radius
+            })
+            .map(|(i, _)| i as u16)
+            .collect();
+        let mut found = Vec::new();
+        within_portable(&bytes, &query, skipped, radius, &mut found);
+        assert_eq!(found, expected, "portable");
+        found.clear();
+        within(&bytes, &query, skipped, radius, &mut found);
+        assert_eq!(found, expected, "chosen");
+        #[cfg(target_arch = "x86_64")]
+        {
+            if avx512::is_there() {
+                found.clear();
+                // SAFETY: the features it needs were just seen.
+                assert!(unsafe { avx512::within(&bytes, &query, skipped, radius, &mut found) });
+                assert_eq!(found, expected, "AVX-512");
+            }
+            if avx2::is_there() {
+                found.clear();
+                // SAFETY: as above.
+                assert!(unsafe { avx2::within(&bytes, &query, skipped, radius, &mut found) });
+                assert_eq!(found, expected, "AVX2");
+            }
+            if is_x86_feature_detected!("popcnt") {
+                found.clear();
+                // SAFETY: as above.
+                unsafe { within_popcnt(&bytes, &query, skipped, radius, &mut found) };
+                assert_eq!(found, expected, "POPCNT");
+            }
+        }
+    }
+
+    macro_rules! all_find_the_same {
+        ($($name:ident: $words:literal words, $skipped:literal skipped;)*) => {
+            proptest! {
+                $(#[test]
+                fn $name(
+                    query: [u64; $words], radius in 0..64u32 * $words + 2,
+                    small in 0..12u32, wide: bool,
+                    keys in prop::collection::vec((
+                        any::<[u64; $words]>(), prop::collection::vec(any::<u32>(), 0..8), any::<bool>(),
+                    ), 0..300),
+                ) {
+                    let radius = if wide { radius } else { small };
+                    assert_all_find_the_same(query, radius, &keys, $skipped);
+                })*
+            }
+        };
+    }
+
+    all_find_the_same! {
+        on_64_bits: 1 words, 0 skipped;
+        on_64_bits_with_a_scope: 2 words, 1 skipped;
+        on_128_bits: 2 words, 0 skipped;
+        on_128_bits_with_a_scope: 3 words, 1 skipped;
+        on_256_bits: 4 words, 0 skipped;
+        on_256_bits_with_a_scope: 5 words, 1 skipped;
+    }
+}

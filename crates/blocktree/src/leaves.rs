@@ -1,0 +1,58 @@
+//! Where the leaves of a key were found last, in each table.
+//!
+//! A constraint looks for a row's neighbours, adds the row, and looks again: thrice to the same leaf
+//! of each table. So the second and the third time need not come down from the root. A leaf that has
+//! been split since leads on by its right link, and one that is no longer the right one shows it, as
+//! with any link that was read earlier ([`crate::tree::Tree::find`]).
+
+use crate::key::{Block, Key};
+use std::cell::Cell;
+
+/// Tables that are remembered. More would take longer to probe than to find.
+const TABLES: usize = 32;
+
+/// What is remembered of an index. To be kept while its pages are not moved, see
+/// [`crate::tree::Tree::compact`].
+#[derive(Debug)]
+pub struct Leaves([Cell<(u64, Block)>; TABLES]);
+
+impl Default for Leaves {
+    /// Nothing yet.
+    fn default() -> Self {
+        // Block 0 is the meta page.
+        Leaves([const { Cell::new((0, 0)) }; TABLES])
+    }
+}
+
+impl Leaves {
+    /// The leaf where a key was, if it was the last one of this table.
+    #[inline]
+    pub(crate) fn of<const N: usize>(&self, table: u16, key: &Key<N>) -> Option<Block> {
+        let (known, leaf) = self.0.get(usize::from(table))?.get();
+        (leaf != 0 && known == check(key)).then_some(leaf)
+    }
+
+    /// Forgets all, before pages are moved.
+    pub fn forget(&self) {
+        for place in &self.0 {
+            place.set((0, 0));
+        }
+    }
+
+    /// Remembers a key's leaf instead of the last one of this table.
+    #[inline]
+    pub(crate) fn remember<const N: usize>(&self, table: u16, key: &Key<N>, leaf: Block) {
+        if let Some(place) = self.0.get(usize::from(table)) {
+            place.set((check(key), leaf));
+        }
+    }
+}
+
+/// Tells keys apart, nearly always: a leaf taken for another key's costs a way, and no result.
+#[inline]
+fn check<const N: usize>(key: &Key<N>) -> u64 {
+    // The multiplier is that of Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+    (key.iter()).fold(0u64, |check, word| {
+        (check ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
