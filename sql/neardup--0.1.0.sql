@@ -850,7 +850,8 @@ CREATE FUNCTION neardup_index_info(index regclass,
     OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int, OUT tables int, OUT leading_bits int,
     OUT height int, OUT pages bigint, OUT inner_pages bigint, OUT leaf_pages bigint, OUT empty_pages bigint, OUT unused_pages bigint,
     OUT entries bigint, OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8, OUT candidates float8,
-    OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid)
+    OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid,
+    OUT hashes int, OUT bands int, OUT band_rows int, OUT similarity float8)
     RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
 -- As amcheck's functions: they read everything, and the check locks out writers.
@@ -863,12 +864,19 @@ REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean), neardup_index_inf
 -- They see what the query's snapshot sees and check the caller's rights on the table themselves.
 CREATE FUNCTION neardup_pairs(index regclass, distance integer, OUT a tid, OUT b tid, OUT distance integer)
     RETURNS SETOF record LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_pairs';
+CREATE FUNCTION neardup_pairs(index regclass, distance float8, OUT a tid, OUT b tid, OUT distance float8)
+    RETURNS SETOF record LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_signature_pairs';
 COMMENT ON FUNCTION neardup_pairs(regclass, integer) IS 'all pairs of rows within a distance, found by one pass over each table of a neardup index';
+COMMENT ON FUNCTION neardup_pairs(regclass, float8) IS 'all pairs of rows within a distance of signatures, found by one pass over each table of a neardup index';
 
 CREATE FUNCTION neardup_clusters(index regclass, distance integer, method text DEFAULT 'star', keep text DEFAULT NULL,
     OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_clusters';
+CREATE FUNCTION neardup_clusters(index regclass, distance float8, method text DEFAULT 'star', keep text DEFAULT NULL,
+    OUT member tid, OUT representative tid, OUT size bigint, OUT distance float8)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000 AS 'MODULE_PATHNAME', 'neardup_signature_clusters';
 COMMENT ON FUNCTION neardup_clusters(regclass, integer, text, text) IS 'groups of near-duplicate rows, each with the row to keep by the order given';
+COMMENT ON FUNCTION neardup_clusters(regclass, float8, text, text) IS 'groups of near-duplicate rows by their signatures, each with the row to keep by the order given';
 
 CREATE FUNCTION neardup_distance_histogram(relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000, column_name name DEFAULT NULL,
     OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[])

@@ -9,8 +9,8 @@ use postgres::error::SqlState;
 use postgres::{Client, Error};
 use std::io::Write;
 
-/// Two tables alike, that keep near-duplicates out in the two ways that there are. Between the look of
-/// the trigger and the write of the row some time passes.
+/// Tables that keep near-duplicates out in the two ways that there are, by fingerprints and by
+/// signatures. Between the look of the trigger and the write of the row some time passes.
 const SCHEMA: &str = "CREATE TABLE triggered (id bigint PRIMARY KEY, fp fingerprint); \
     CREATE INDEX ON triggered USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON triggered \
@@ -19,7 +19,23 @@ const SCHEMA: &str = "CREATE TABLE triggered (id bigint PRIMARY KEY, fp fingerpr
         $$ BEGIN PERFORM pg_sleep(0.005 * random()); RETURN NEW; END $$; \
     CREATE TRIGGER linger BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION linger(); \
     CREATE TABLE constrained (id bigint PRIMARY KEY, fp fingerprint, \
-        EXCLUDE USING neardup (fp WITH ~=));";
+        EXCLUDE USING neardup (fp WITH ~=)); \
+    CREATE TABLE signed (id bigint PRIMARY KEY, body text, sig minhash_signature); \
+    CREATE INDEX ON signed USING neardup (sig); \
+    CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON signed \
+        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('sig', 'body', 'shingle=1', 'similarity=0.8'); \
+    CREATE TRIGGER linger BEFORE INSERT ON signed FOR EACH ROW EXECUTE FUNCTION linger(); \
+    CREATE TABLE signed_apart (id bigint PRIMARY KEY, body text, \
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, shingle => 1)) STORED, \
+        EXCLUDE USING neardup (sig WITH ~=));";
+
+/// The tables, the condition of near-duplicates, and the index.
+const TABLES: [(&str, &str, &str); 4] = [
+    ("triggered", "a.fp <#> b.fp <= 3", "triggered_fp_idx"),
+    ("constrained", "a.fp <#> b.fp <= 3", "constrained_fp_excl"),
+    ("signed", "a.sig ~= b.sig", "signed_sig_idx"),
+    ("signed_apart", "a.sig ~= b.sig", "signed_apart_sig_excl"),
+];
 
 /// How a client writes its rows.
 #[derive(Clone, Copy, Debug)]
@@ -34,24 +50,41 @@ enum Way {
     Copy,
 }
 
-const WAYS: [(&str, Way); 6] = [
+const WAYS: [(&str, Way); 11] = [
     ("triggered", Way::Single),
     ("triggered", Way::Several),
     ("triggered", Way::Many),
     ("triggered", Way::Copy),
     ("constrained", Way::Single),
     ("constrained", Way::Many),
+    ("signed", Way::Single),
+    ("signed", Way::Several),
+    ("signed", Way::Copy),
+    ("signed_apart", Way::Single),
+    ("signed_apart", Way::Many),
 ];
 
 /// Centres around which all clients write.
 const CENTERS: u64 = 40;
 
-fn write(client: &mut Client, table: &str, way: Way, rows: &[(u64, u64)]) -> Result<(), Error> {
+/// What a row holds: a value near one of the centres, or a text near one of them.
+fn content(random: &mut Random, table: &str) -> String {
+    let number = random.below(CENTERS);
+    if table.starts_with("signed") {
+        let from = random.below(20);
+        let words = from..from + 60;
+        return words.map(|word| format!("c{number}w{word} ")).collect();
+    }
+    let center = Random::new(number).bits();
+    format!("{:016x}", random.near(center, 6))
+}
+
+fn write(client: &mut Client, table: &str, way: Way, rows: &[(u64, String)]) -> Result<(), Error> {
     let skip = match table {
-        "constrained" => " ON CONFLICT DO NOTHING",
+        "constrained" | "signed_apart" => " ON CONFLICT DO NOTHING",
         _ => "",
     };
-    let values = |(id, fp): &(u64, u64)| format!("({id}, '{fp:016x}')");
+    let values = |(id, content): &(u64, String)| format!("({id}, '{content}')");
     let insert = |values: String| format!("INSERT INTO {table} VALUES {values}{skip};");
     match way {
         Way::Single => rows
@@ -66,10 +99,14 @@ fn write(client: &mut Client, table: &str, way: Way, rows: &[(u64, u64)]) -> Res
             client.batch_execute(&insert(all.join(", ")))
         }
         Way::Copy => {
-            let mut writer = client.copy_in(&format!("COPY {table} FROM stdin"))?;
-            for (id, fp) in rows {
+            let columns = match table {
+                "signed" => "id, body",
+                _ => "id, fp",
+            };
+            let mut writer = client.copy_in(&format!("COPY {table} ({columns}) FROM stdin"))?;
+            for (id, content) in rows {
                 // An error of the server's comes with `finish`.
-                writeln!(writer, "{id}\t{fp:016x}").ok();
+                writeln!(writer, "{id}\t{content}").ok();
             }
             writer.finish().map(drop)
         }
@@ -88,11 +125,10 @@ fn client(
     let mut random = Random::new(seed);
     let (mut batches, mut id) = (0, seed << 32);
     while go_on(batches) {
-        let rows: Vec<(u64, u64)> = (0..8)
+        let rows: Vec<(u64, String)> = (0..8)
             .map(|_| {
                 id += 1;
-                let center = Random::new(random.below(CENTERS)).bits();
-                (id, random.near(center, 6))
+                (id, content(&mut random, table))
             })
             .collect();
         loop {
@@ -117,18 +153,16 @@ fn client(
 
 /// Asserts that no two rows are near-duplicates, and that the constraint's own index agrees.
 fn holds(client: &mut Client) -> Outcome {
-    for table in ["triggered", "constrained"] {
+    // By the index nothing would be found that it does not hold.
+    client.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
+    for (table, near, index) in TABLES {
         let pairs: i64 = value(
             client,
-            &format!(
-                "SELECT count(*) FROM {table} a, {table} b WHERE a.id < b.id AND a.fp <#> b.fp <= 3"
-            ),
+            &format!("SELECT count(*) FROM {table} a, {table} b WHERE a.id < b.id AND {near}"),
         )?;
         assert_eq!(pairs, 0, "{table}");
         let rows: i64 = value(client, &format!("SELECT count(*) FROM {table}"))?;
         assert!(rows >= CENTERS as i64, "{table}: {rows}");
-    }
-    for index in ["triggered_fp_idx", "constrained_fp_excl"] {
         client.batch_execute(&format!("SELECT neardup_index_check('{index}', true)"))?;
     }
     let locks: i64 = value(

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 8] = [
+const DOCUMENTS: [(&str, &str); 9] = [
     ("README.md", "## A worked example"),
+    ("docs/minhash.md", "# MinHash"),
     (
         "docs/tutorial-news.md",
         "# Tutorial: one copy of each story",

@@ -259,10 +259,9 @@ fn answers(client: &mut Client) -> Result<Vec<Vec<i64>>> {
             answers.push(value(
                 client,
                 &format!(
-                    "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM {} \
-                     WHERE fp <@ ball({}, {radius})",
+                    "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM {} WHERE {}",
                     place.table,
-                    place.of(&row.to_string())
+                    place.in_ball(&place.of(&row.to_string()), radius)
                 ),
             )?);
         }

@@ -8,7 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::nodes::{Member, Nodes};
 use super::pairs::{distance_argument, work_memory};
-use crate::am::bands;
+use super::signatures::refuse_bits;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
@@ -26,7 +26,7 @@ export! {
 
 /// How rows that are near each other are made into groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Method {
+pub enum Method {
     Star,
     Connected,
 }
@@ -49,67 +49,96 @@ impl Method {
 /// `neardup_clusters(index, distance, method, keep)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_set(|call| {
+        let wanted = Wanted::of(call);
+        let distance = distance_argument(call.arg(1).value() as i32);
+        let relations = LockedIndex::open_for_reading(wanted.index);
+        // SAFETY: the relations are open.
+        let listed = unsafe {
+            refuse_bits(relations.index());
+            note_read(relations.index());
+            with_words!(words_of(relations.index()), N => {
+                let index = Index::<N>::open(relations.index());
+                let shown = |distance| pg_sys::Datum::from(distance as i32);
+                find::<N>(&index, &relations, distance, &wanted, shown)
+            })
+        };
+        ClusterSet::new(listed)
+    })
+}
+
+/// What a caller asks for, but for the distance.
+pub struct Wanted {
+    pub index: pg_sys::Oid,
+    pub method: Method,
+    pub keep: Option<OrderBy>,
+}
+
+impl Wanted {
+    /// The arguments index, distance, method and keep.
+    pub fn of(call: &Call) -> Self {
         for (n, name) in ["index", "distance", "method"].iter().enumerate() {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
-        let distance = distance_argument(call.arg(1).value() as i32);
         // SAFETY: the SQL script declares both as text.
-        let (method, keep) = unsafe {
-            let method = Method::parse(&text::utf8(call.arg(2)));
-            let keep =
-                (!call.is_null(3)).then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3))));
-            (method, keep)
-        };
-        let index = pg_sys::Oid::from(call.arg(0).value() as u32);
-        let relations = LockedIndex::open_for_reading(index);
-        // SAFETY: the relations are open.
-        let listed = unsafe {
-            bands::refuse(relations.index());
-            note_read(relations.index());
-            with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                find::<N>(&index, &relations, distance, method, keep.as_ref())
-            })
-        };
-        ClusterSet {
-            listed: listed.into_iter(),
-            pointers: Default::default(),
+        unsafe {
+            Wanted {
+                index: pg_sys::Oid::from(call.arg(0).value() as u32),
+                method: Method::parse(&text::utf8(call.arg(2))),
+                keep: (!call.is_null(3))
+                    .then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),
+            }
         }
-    })
+    }
 }
 
 /// A row of the result.
 #[derive(Clone, Copy)]
-struct Listed {
+pub struct Listed {
     member: Tid,
     representative: Tid,
     size: u32,
-    distance: u32,
+    /// Of whatever type the result has.
+    distance: pg_sys::Datum,
 }
 
 /// All clusters of two rows or more.
 ///
 /// # Safety
 /// The relations are open.
-unsafe fn find<const N: usize>(
+pub unsafe fn find<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     radius: u32,
-    method: Method,
-    keep: Option<&OrderBy>,
+    wanted: &Wanted,
+    shown: impl Fn(u32) -> pg_sys::Datum,
 ) -> Vec<Listed> {
     let mut files = TempSpace::new();
     let mut near = Rows::new(work_memory());
     // SAFETY: the caller's promise.
     let mut nodes = unsafe { Nodes::<N>::find(index, relations, radius, &mut files, &mut near) };
     // SAFETY: the caller's promise.
-    unsafe { sort_members(&mut nodes.members, relations, keep) };
+    unsafe { sort_members(&mut nodes.members, relations, wanted.keep.as_ref()) };
+    let representatives = cluster(&mut nodes.members, near, files, wanted.method);
+    let (fingerprints, scope_words) = (&nodes.fingerprints, index.layout.scope_words());
+    list(&nodes.members, &representatives, |a, b| {
+        let [a, b] = [a, b].map(|member| &fingerprints[member.node as usize]);
+        shown(distance(a, b, scope_words))
+    })
+}
 
-    // From here on a node is a fingerprint in one scope, numbered by its best row.
+/// The representatives of all nodes, which are numbered by the best of their rows: from here on a
+/// node is what members have in common, in one scope. The members come from the most wanted on, and
+/// get the number of their node as their rank.
+pub fn cluster(
+    members: &mut [Member],
+    mut near: Rows<TempSpace, 1>,
+    mut files: TempSpace,
+    method: Method,
+) -> Vec<u32> {
     let mut ranks = Ranks::default();
-    for member in &mut nodes.members {
+    for member in members {
         member.rank = ranks.of(member.node, member.scope);
     }
     let mut star = Star::new(ranks.count());
@@ -127,11 +156,10 @@ unsafe fn find<const N: usize>(
         let (a, b) = split(pair.key[0]);
         star.near(a, b);
     });
-    let representatives = match method {
+    match method {
         Method::Star => star.finish(),
         Method::Connected => connected.finish(),
-    };
-    list(&nodes, &representatives, index.layout.scope_words())
+    }
 }
 
 /// Two numbers in one, ordered by the first.
@@ -147,7 +175,11 @@ fn split(joined: u64) -> (u32, u32) {
 ///
 /// # Safety
 /// The relations are open.
-unsafe fn sort_members(members: &mut [Member], relations: &LockedIndex, keep: Option<&OrderBy>) {
+pub unsafe fn sort_members(
+    members: &mut [Member],
+    relations: &LockedIndex,
+    keep: Option<&OrderBy>,
+) {
     members.sort_unstable_by_key(|member| member.row);
     let Some(keep) = keep else {
         return;
@@ -237,32 +269,31 @@ impl Ranks {
 }
 
 /// The result: clusters in the order of their representatives, and in each the rows in their order.
-fn list<const N: usize>(
-    nodes: &Nodes<N>,
+pub fn list(
+    members: &[Member],
     representatives: &[u32],
-    scope_words: usize,
+    distance: impl Fn(&Member, &Member) -> pg_sys::Datum,
 ) -> Vec<Listed> {
     let mut sizes = vec![0u32; representatives.len()];
     // The first row of a node, which comes before all others of its cluster if it represents it.
     let mut best: Vec<Option<Member>> = vec![None; representatives.len()];
     let cluster = |member: &Member| representatives[member.rank as usize];
-    for member in &nodes.members {
+    for member in members {
         sizes[cluster(member) as usize] += 1;
         best[member.rank as usize].get_or_insert(*member);
     }
     let mut listed: Vec<(u32, u32, Listed)> = Vec::new();
-    for (place, member) in (0..).zip(&nodes.members) {
+    for (place, member) in (0..).zip(members) {
         let size = sizes[cluster(member) as usize];
         let Some(representative) = best[cluster(member) as usize] else {
             continue;
         };
         if size > 1 {
-            let key = |member: &Member| &nodes.fingerprints[member.node as usize];
             let row = Listed {
                 member: member.row,
                 representative: representative.row,
                 size,
-                distance: distance(key(member), key(&representative), scope_words),
+                distance: distance(member, &representative),
             };
             if listed.try_reserve(1).is_err() {
                 UserError::out_of_memory().raise();
@@ -275,10 +306,19 @@ fn list<const N: usize>(
 }
 
 /// Clusters on their way to the server.
-struct ClusterSet {
+pub struct ClusterSet {
     listed: std::vec::IntoIter<Listed>,
     /// What the row given last points to.
     pointers: [pg_sys::ItemPointerData; 2],
+}
+
+impl ClusterSet {
+    pub fn new(listed: Vec<Listed>) -> Self {
+        ClusterSet {
+            listed: listed.into_iter(),
+            pointers: Default::default(),
+        }
+    }
 }
 
 impl Set for ClusterSet {
@@ -292,7 +332,7 @@ impl Set for ClusterSet {
             columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
         columns.push(Some(pg_sys::Datum::from(i64::from(row.size))));
-        columns.push(Some(pg_sys::Datum::from(row.distance as i32)));
+        columns.push(Some(row.distance));
         true
     }
 }

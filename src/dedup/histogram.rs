@@ -11,7 +11,7 @@ use super::pairs::{PairSet, distance_argument};
 use super::scope::{ScopeColumns, Values};
 use crate::am::bands;
 use crate::am::keys::with_words;
-use crate::am::state::{Index, words_of};
+use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::order::tid_array;
@@ -211,11 +211,29 @@ fn sample_index(index: pg_sys::Oid, most: u32, rows: usize) -> Counts {
     // SAFETY: the relations are open.
     unsafe {
         note_read(relations.index());
-        bands::refuse(relations.index());
+        refuse_signatures(relations.index());
         with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             sample_of::<N>(&index, &relations, most, rows)
         })
+    }
+}
+
+/// # Safety
+/// The relation is an open index of this access method.
+unsafe fn refuse_signatures(index: pg_sys::Relation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if bands::is_on_signatures(index) {
+            let name = name(index);
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("index {name} is not one on fingerprints"),
+            )
+            .detail("Signatures have no distances in whole bits.")
+            .hint("Count pairs: SELECT round(distance::numeric, 2), count(*) FROM neardup_pairs(..., 0.2) GROUP BY 1.")
+            .raise();
+        }
     }
 }
 

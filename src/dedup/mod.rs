@@ -5,4 +5,5 @@ mod histogram;
 mod nodes;
 mod pairs;
 mod scope;
+pub mod signatures;
 mod trigger;

@@ -4,7 +4,7 @@ use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::scope::ScopeColumns;
-use crate::am::bands;
+use super::signatures::refuse_bits;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
@@ -33,6 +33,18 @@ pub fn distance_argument(distance: i32) -> u32 {
             .detail(format!("It is {distance}."))
             .raise()
     })
+}
+
+/// A distance of fingerprints that a caller passes as a floating-point number, as drivers may do; an
+/// error if it is not a number of bits.
+pub fn whole_distance(distance: f64) -> u32 {
+    if !(distance >= 0.0 && distance.fract() == 0.0) {
+        UserError::invalid_parameter("the distance of fingerprints is a number of bits")
+            .detail(format!("It is {distance}."))
+            .raise();
+    }
+    // Whatever is too large holds everything.
+    distance as u32
 }
 
 /// `work_mem` in bytes.
@@ -66,7 +78,7 @@ impl PairSet {
         let relations = LockedIndex::open_for_reading(oid);
         // SAFETY: the relations are open.
         unsafe {
-            bands::refuse(relations.index());
+            refuse_bits(relations.index());
             note_read(relations.index());
             let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());

@@ -10,11 +10,72 @@ unsafe extern "C-unwind" {
     fn datumCopy(value: pg_sys::Datum, by_value: bool, length: core::ffi::c_int) -> pg_sys::Datum;
 }
 
+/// The columns of an index, of which values can be taken from rows.
+pub struct IndexColumns {
+    info: *mut pg_sys::IndexInfo,
+    state: *mut pg_sys::EState,
+}
+
+impl IndexColumns {
+    /// # Safety
+    /// The index is open as long as the result lives.
+    pub unsafe fn of(index: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            IndexColumns {
+                info: pg_sys::BuildIndexInfo(index),
+                state: pg_sys::CreateExecutorState(),
+            }
+        }
+    }
+
+    /// Takes the values of a row's columns, and which are NULL, as long as it looks at them.
+    ///
+    /// # Safety
+    /// The slot holds a row of the index's table.
+    pub unsafe fn with<T>(
+        &self,
+        slot: *mut pg_sys::TupleTableSlot,
+        look: impl FnOnce(&[pg_sys::Datum], &[bool]) -> T,
+    ) -> T {
+        const COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
+        let mut values = [pg_sys::Datum::from(0); COLUMNS];
+        let mut nulls = [true; COLUMNS];
+        // SAFETY: the caller's promise; there is room for all columns that an index can have.
+        unsafe {
+            let context = (*self.state).es_per_tuple_exprcontext;
+            let context = match context.is_null() {
+                true => pg_sys::MakePerTupleExprContext(self.state),
+                false => context,
+            };
+            (*context).ecxt_scantuple = slot;
+            pg_sys::FormIndexDatum(
+                self.info,
+                slot,
+                self.state,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            let result = look(&values, &nulls);
+            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
+            result
+        }
+    }
+}
+
+impl Drop for IndexColumns {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: made by us.
+            unsafe { pg_sys::FreeExecutorState(self.state) }
+        }
+    }
+}
+
 /// The columns of an index's scope, of which values can be taken from rows and compared.
 pub struct ScopeColumns {
     index: pg_sys::Relation,
-    info: *mut pg_sys::IndexInfo,
-    state: *mut pg_sys::EState,
+    columns: IndexColumns,
     /// The function behind `=`, and the collation, of each column.
     equal: Vec<(pg_sys::Oid, pg_sys::Oid)>,
 }
@@ -44,8 +105,7 @@ impl ScopeColumns {
             Some(ScopeColumns {
                 index,
                 equal: equal.collect(),
-                info: pg_sys::BuildIndexInfo(index),
-                state: pg_sys::CreateExecutorState(),
+                columns: IndexColumns::of(index),
             })
         }
     }
@@ -55,30 +115,14 @@ impl ScopeColumns {
     /// # Safety
     /// The slot holds a row of the index's table.
     pub unsafe fn values(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<Values> {
-        let columns = pg_sys::INDEX_MAX_KEYS as usize;
-        let mut values = vec![pg_sys::Datum::from(0); columns];
-        let mut nulls = vec![true; columns];
-        // SAFETY: the caller's promise; there is room for all columns that an index can have.
+        // SAFETY: the caller's promise.
         unsafe {
-            let context = (*self.state).es_per_tuple_exprcontext;
-            let context = match context.is_null() {
-                true => pg_sys::MakePerTupleExprContext(self.state),
-                false => context,
-            };
-            (*context).ecxt_scantuple = slot;
-            pg_sys::FormIndexDatum(
-                self.info,
-                slot,
-                self.state,
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
-            let taken: Option<Values> = (0..self.equal.len())
-                .map(|column| (!nulls[column]).then_some(values[column]))
-                .collect();
-            let taken = taken.map(|values| self.copy(&values));
-            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
-            taken
+            self.columns.with(slot, |values, nulls| {
+                let taken: Option<Values> = (0..self.equal.len())
+                    .map(|column| (!nulls[column]).then_some(values[column]))
+                    .collect();
+                taken.map(|values| self.copy(&values))
+            })
         }
     }
 
@@ -113,14 +157,5 @@ impl ScopeColumns {
                 // SAFETY: the function is that of the `=` of the column's type.
                 unsafe { pg_sys::OidFunctionCall2Coll(function, collation, a, b).value() != 0 }
             })
-    }
-}
-
-impl Drop for ScopeColumns {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: made by us.
-            unsafe { pg_sys::FreeExecutorState(self.state) }
-        }
     }
 }

@@ -1,17 +1,18 @@
 //! Looking inside an index, to see what it costs and whether its keys crowd: `neardup_index_info`.
+use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Crowd, Info};
 use neardup_blocktree::key::Key;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
 use pgrx::pg_sys;
 
-use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::relation::LockedIndex;
 use crate::pg::varlena;
 use crate::storage::pages::IndexPages;
+use crate::types::signature::similarity;
 
 export! {
     guarded "neardup_index_info" => index_info;
@@ -25,7 +26,6 @@ fn index_info(call: &mut Call) -> pg_sys::Datum {
     // the end of this function.
     unsafe {
         let relations = LockedIndex::open(pg_sys::Oid::from(call.arg(0).value() as u32), lock);
-        bands::refuse(relations.index());
         let row = with_words!(words_of(relations.index()), N => {
             let pages = IndexPages::for_one_pass(relations.index());
             describe(&Index::<N>::with_pages(relations.index(), pages))
@@ -38,7 +38,7 @@ fn index_info(call: &mut Call) -> pg_sys::Datum {
 type Column = Option<pg_sys::Datum>;
 
 /// The row, as the SQL script declares it.
-fn describe<const N: usize>(index: &Index<N>) -> [Column; 23] {
+fn describe<const N: usize>(index: &Index<N>) -> [Column; 27] {
     let design = &index.design;
     let info = index.sound(index.tree().measure(design));
     let leading = (0..design.tables().len()).map(|table| probed_bits(design, table));
@@ -48,11 +48,16 @@ fn describe<const N: usize>(index: &Index<N>) -> [Column; 23] {
     let rows = info.rows + info.null_rows;
     let bytes = pages as f64 * PAGE_SIZE as f64;
     let [entries, table, mask, bits, tid] = crowd(index, &info);
+    // What is said of fingerprints, or of signatures.
+    let bands = index.bands.as_deref();
+    let of_bits = |column| bands.is_none().then_some(column).flatten();
+    let of_values = |value: fn(&Bands) -> usize| bands.map(value);
+    let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
     [
-        integer(design.bits()),
+        of_bits(integer(design.bits())),
         integer(index.layout.scope_columns as u32),
-        integer(design.distance()),
-        integer(design.blocks().len() as u32),
+        of_bits(integer(design.distance())),
+        of_bits(integer(design.blocks().len() as u32)),
         integer(design.tables().len() as u32),
         integer(leading.min().unwrap_or(0)),
         integer(u32::from(info.height)),
@@ -72,6 +77,10 @@ fn describe<const N: usize>(index: &Index<N>) -> [Column; 23] {
         mask,
         bits,
         tid,
+        of_values(Bands::hashes).and_then(|hashes| integer(hashes as u32)),
+        of_values(Bands::count).and_then(|bands| integer(bands as u32)),
+        of_values(Bands::fewest_rows).and_then(|rows| integer(rows as u32)),
+        similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
     ]
 }
 
@@ -105,8 +114,8 @@ fn crowd<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 5] {
         bigint(entries),
         // Tables count from 1 for users.
         integer(u32::from(table) + 1),
-        Some(bit_string(&mask)),
-        Some(bit_string(&bits)),
+        index.bands.is_none().then(|| bit_string(&mask)),
+        index.bands.is_none().then(|| bit_string(&bits)),
         Some(pg_sys::Datum::from(pointer)),
     ]
 }

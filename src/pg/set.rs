@@ -2,10 +2,12 @@
 //!
 //! What such a function keeps between its calls is Rust's own memory and nothing of the server's: no
 //! open relation, no pin, no snapshot. A query may stop asking at any time (LIMIT, a cursor that is
-//! closed, an error), and then nothing has to be given back in the right order.
-use pgrx::pg_sys;
+//! closed, an error), and then nothing has to be given back in the right order. What cannot be kept
+//! so is collected in one call, in the server's own store, which goes to disk beyond `work_mem`.
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::call::Call;
+use super::errors::UserError;
 
 /// Rows on their way to the server.
 pub trait Set: Sized {
@@ -15,6 +17,57 @@ pub trait Set: Sized {
 }
 
 impl Call {
+    /// Returns a set that is collected at once: `fill` is given what adds a row.
+    pub fn return_collected(
+        &mut self,
+        fill: impl FnOnce(&Call, &mut dyn FnMut(&[Option<pg_sys::Datum>])),
+    ) -> pg_sys::Datum {
+        use pg_sys::SetFunctionReturnMode::{SFRM_Materialize, SFRM_Materialize_Random};
+        let fcinfo = self.fcinfo();
+        // SAFETY: the server passes a live call record. The store and its descriptor live as long
+        // as the query, in whose memory they are made.
+        unsafe {
+            let result = (*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>();
+            let modes = match result.as_ref() {
+                Some(result) if result.type_ == pg_sys::NodeTag::T_ReturnSetInfo => {
+                    result.allowedModes as u32
+                }
+                _ => 0,
+            };
+            if modes & SFRM_Materialize == 0 {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                    "set-valued function called in a context that cannot accept a set",
+                )
+                .raise();
+            }
+            let context = (*(*result).econtext).ecxt_per_query_memory;
+            let outer = pg_sys::MemoryContextSwitchTo(context);
+            let mut descriptor = core::ptr::null_mut();
+            pg_sys::get_call_result_type(fcinfo, core::ptr::null_mut(), &raw mut descriptor);
+            let again = modes & SFRM_Materialize_Random != 0;
+            let store = pg_sys::tuplestore_begin_heap(again, false, pg_sys::work_mem);
+            pg_sys::MemoryContextSwitchTo(outer);
+            (*result).returnMode = SFRM_Materialize;
+            (*result).setResult = store;
+            (*result).setDesc = descriptor;
+            fill(self, &mut |columns| {
+                let none = pg_sys::Datum::from(0);
+                let mut nulls: Vec<bool> = columns.iter().map(Option::is_none).collect();
+                let mut values: Vec<pg_sys::Datum> =
+                    columns.iter().map(|value| value.unwrap_or(none)).collect();
+                assert_eq!(
+                    (*descriptor).natts as usize,
+                    columns.len(),
+                    "declared in the SQL script"
+                );
+                let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+                pg_sys::tuplestore_putvalues(store, descriptor, values, nulls);
+            });
+        }
+        self.return_null()
+    }
+
     /// Returns the next row of a set, which `begin` makes in the first call.
     pub fn return_set<T: Set>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         let fcinfo = self.fcinfo();

@@ -18,6 +18,7 @@ END $$;
 CREATE FUNCTION add(rows int) RETURNS void LANGUAGE sql AS $$
     INSERT INTO docs SELECT id, fp_of(id) FROM (SELECT nextval('ids') AS id FROM generate_series(1, rows)) AS new;
     INSERT INTO wide SELECT id, wide_of(id) FROM (SELECT nextval('ids') AS id FROM generate_series(1, rows)) AS new;
+    INSERT INTO signed SELECT id, signature_of(id) FROM (SELECT nextval('ids') AS id FROM generate_series(1, rows)) AS new;
     INSERT INTO scoped SELECT id, fp_of(id), 'site ' || nullif(id % 8, 7)
         FROM (SELECT nextval('ids') AS id FROM generate_series(1, rows)) AS new;
 $$;

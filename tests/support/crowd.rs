@@ -95,7 +95,12 @@ fn change(place: &Place, random: &mut Random) -> String {
 }
 
 fn create_other(place: &Place, concurrently: &str) -> (&'static str, String) {
-    let Place { table, columns, .. } = place;
+    let Place {
+        table,
+        columns,
+        other_options,
+        ..
+    } = place;
     let label = match concurrently {
         "" => "create index",
         _ => "create index concurrently",
@@ -104,7 +109,7 @@ fn create_other(place: &Place, concurrently: &str) -> (&'static str, String) {
         label,
         format!(
             "CREATE INDEX {concurrently} IF NOT EXISTS {table}_other ON {table} \
-             USING neardup {columns} WITH (distance = 2, blocks = 5)"
+             USING neardup {columns} WITH ({other_options})"
         ),
     )
 }

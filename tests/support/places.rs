@@ -17,6 +17,8 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION wide_of(n bigint) RETURNS fingerprint256 IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
         THEN (word(cluster(n), 1) || word(cluster(n), 2) || word(n % 70, 3) || word(cluster(n), 4)) \
             ::fingerprint256 END; \
+    CREATE FUNCTION signature_of(n bigint) RETURNS minhash_signature IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
+        THEN minhash(ARRAY(SELECT cluster(n) || ':' || word FROM generate_series(n % 30, n % 30 + 40) AS word), 32) END; \
     CREATE FUNCTION apart_of(n bigint) RETURNS fingerprint IMMUTABLE \
         RETURN (hashint8extended(n % 1500, 9) # (1::bigint << (n % 64)::int))::fingerprint;";
 
@@ -35,6 +37,9 @@ pub struct Place {
     pub keeps_apart: bool,
     /// Whether the rows go with a crash.
     unlogged: bool,
+    /// Whether rows have signatures, and the options of a second index.
+    signatures: bool,
+    pub other_options: &'static str,
 }
 
 /// 64 bits.
@@ -47,6 +52,8 @@ pub const DOCS: Place = Place {
     columns: "(fp)",
     keeps_apart: false,
     unlogged: false,
+    signatures: false,
+    other_options: "distance = 2, blocks = 5",
 };
 /// 256 bits.
 pub const WIDE: Place = Place {
@@ -55,6 +62,17 @@ pub const WIDE: Place = Place {
              CREATE INDEX wide_fp ON wide USING neardup (fp)",
     row: "id, wide_of(id)",
     of: "wide_of",
+    ..DOCS
+};
+/// MinHash signatures.
+pub const SIGNED: Place = Place {
+    table: "signed",
+    create: "CREATE TABLE signed (id bigint, fp minhash_signature); \
+             CREATE INDEX signed_fp ON signed USING neardup (fp) WITH (hashes = 32)",
+    row: "id, signature_of(id)",
+    of: "signature_of",
+    signatures: true,
+    other_options: "hashes = 32, similarity = 0.9",
     ..DOCS
 };
 /// A column in front.
@@ -86,9 +104,9 @@ pub const FLEETING: Place = Place {
 };
 
 /// All of them.
-pub const PLACES: [&Place; 5] = [&DOCS, &WIDE, &SCOPED, &APART, &FLEETING];
+pub const PLACES: [&Place; 6] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &FLEETING];
 /// Those that a standby has as well.
-pub const LOGGED: [&Place; 4] = [&DOCS, &WIDE, &SCOPED, &APART];
+pub const LOGGED: [&Place; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
 /// Makes the tables, each with so many rows.
 pub fn prepare(client: &mut Client, places: &[&Place], rows: u64) -> Result<()> {
@@ -120,6 +138,14 @@ impl Place {
         format!("{}({number})", self.of)
     }
 
+    /// The condition that a row is within a radius of a value, as an index answers it.
+    pub fn in_ball(&self, value: &str, radius: i32) -> String {
+        match self.signatures {
+            true => format!("fp <@ ball({value}, {})", share(radius)),
+            false => format!("fp <@ ball({value}, {radius})"),
+        }
+    }
+
     /// Empties the table but for so many rows, which are left in no order.
     pub fn trim(&self, client: &mut Client, rows: u64) -> Result<()> {
         let table = self.table;
@@ -143,8 +169,11 @@ impl Place {
         // No value of theirs is NULL.
         let number = random.below(250) * 20 + 1 + random.below(19);
         let value = self.of(&number.to_string());
-        let within = format!("fp <~> {value} <= {radius}");
-        let ball = format!("fp <@ ball({value}, {radius})");
+        let within = match self.signatures {
+            true => format!("fp <%> {value} <= {}", share(radius)),
+            false => format!("fp <~> {value} <= {radius}"),
+        };
+        let ball = self.in_ball(&value, radius);
         let mut found = compare(
             client,
             self.table,
@@ -161,6 +190,11 @@ impl Place {
         }
         Ok(found)
     }
+}
+
+/// A radius of fingerprints, from which many rows are found, as one of signatures.
+fn share(radius: i32) -> f64 {
+    f64::from(radius) / 64.0
 }
 
 /// A few probes of a place in one snapshot, by any of its indexes. Unless `strict`, there may be

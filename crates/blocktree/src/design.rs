@@ -108,6 +108,8 @@ pub struct Design<const N: usize> {
     /// Bits of each block, first block first.
     blocks: Vec<u32>,
     tables: Vec<Table<N>>,
+    /// Bits in front of a key that are a band's hash, and no bits of a fingerprint.
+    hash_bits: u32,
 }
 
 /// C(n, k), or the largest number if it is beyond 32 bits.
@@ -166,6 +168,7 @@ impl<const N: usize> Design<N> {
             distance,
             blocks: sizes,
             tables,
+            hash_bits: 0,
         })
     }
 
@@ -191,6 +194,7 @@ impl<const N: usize> Design<N> {
             distance: 0,
             blocks: Vec::new(),
             tables: vec![table; count],
+            hash_bits: row.leading_zeros(),
         }
     }
 
@@ -242,11 +246,8 @@ impl<const N: usize> Design<N> {
 
     /// Bits of all the leading blocks of a table.
     pub fn leading_bits(&self, table: usize) -> u32 {
-        self.tables[table]
-            .leading
-            .iter()
-            .map(|&block| self.blocks[block])
-            .sum()
+        let blocks = self.tables[table].leading.iter();
+        self.hash_bits + blocks.map(|&block| self.blocks[block]).sum::<u32>()
     }
 }
 

@@ -43,25 +43,13 @@ pub unsafe fn expect_length(relation: pg_sys::Relation, bands: &Bands, signature
     }
 }
 
-/// Raises an error if an index is one on signatures, for functions that know fingerprints only.
+/// Whether an index is one on signatures.
 ///
 /// # Safety
 /// The relation is an open index of this access method.
-pub unsafe fn refuse(relation: pg_sys::Relation) {
+pub unsafe fn is_on_signatures(relation: pg_sys::Relation) -> bool {
     // SAFETY: the caller's promise.
-    unsafe {
-        if Layout::of(relation).signatures {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("index {} is not one on fingerprints", name(relation)),
-            )
-            .detail("This function does not work on indexes on MinHash signatures.")
-            .hint(
-                "Pairs of signatures come from a join: ON a.sig <%> b.sig <= 0.2 AND a.id < b.id.",
-            )
-            .raise();
-        }
-    }
+    unsafe { Layout::of(relation).signatures }
 }
 
 /// Calls a function with a signature. What it takes to read it from TOAST is given back afterwards:

@@ -14,8 +14,7 @@ use crate::pg::errors::UserError;
 /// An action with what it needs.
 pub enum Ready {
     Skip,
-    /// With the greatest distance of near-duplicates, for the message.
-    Error(i32),
+    Error,
     Mark,
     /// With the statement that writes to the log.
     Log(CString),
@@ -27,7 +26,7 @@ impl Ready {
     pub unsafe fn new(arguments: &Arguments, relation: pg_sys::Relation) -> Self {
         match &arguments.action {
             Action::Skip => Ready::Skip,
-            Action::Error => Ready::Error(arguments.distance),
+            Action::Error => Ready::Error,
             Action::Mark(_) => Ready::Mark,
             // SAFETY: the caller's promise.
             Action::Log(name) => Ready::Log(unsafe { log_statement(name, relation) }),
@@ -56,7 +55,7 @@ pub unsafe fn fate(
     unsafe {
         match action {
             // A constraint does not care either for what the transaction can see.
-            Ready::Error(distance) => refuse(relation, columns, found, *distance),
+            Ready::Error => refuse(relation, columns, found),
             _ if found.unseen => look::refuse_unseen(),
             Ready::Skip => Fate::Drop,
             Ready::Mark => {
@@ -74,9 +73,10 @@ pub unsafe fn fate(
 
 /// Error 23P01, which tells the existing row's key only to someone who may read it, as the server's
 /// own constraints do.
-unsafe fn refuse(relation: pg_sys::Relation, columns: &Columns, found: &Found, distance: i32) -> ! {
+unsafe fn refuse(relation: pg_sys::Relation, columns: &Columns, found: &Found) -> ! {
     // SAFETY: the relation is open, and the key of its column's type.
     unsafe {
+        let (unit, limit) = (columns.kind.unit(), columns.kind.limit());
         let shown = columns
             .key
             .zip(found.key)
@@ -88,13 +88,13 @@ unsafe fn refuse(relation: pg_sys::Relation, columns: &Columns, found: &Found, d
                 pg_sys::getTypeOutputInfo(form.atttypid, &mut output, &mut varlena);
                 let key = CStr::from_ptr(pg_sys::OidOutputFunctionCall(output, key));
                 format!(
-                    "The row with ({})=({}) differs in {} bits; at most {distance} are a near-duplicate.",
+                    "The row with ({})=({}) differs in {} {unit}; at most {limit} are a near-duplicate.",
                     CStr::from_ptr(form.attname.data.as_ptr()).to_string_lossy(),
                     key.to_string_lossy(),
                     found.distance
                 )
             }
-            None => format!("An existing row differs in at most {distance} bits."),
+            None => format!("An existing row differs in at most {limit} {unit}."),
         };
         UserError::new(
             PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
@@ -143,7 +143,7 @@ unsafe fn log(
             statement,
             &[
                 (key_type, existing),
-                (pg_sys::INT4OID, pg_sys::Datum::from(found.distance as i32)),
+                columns.kind.shown(found.distance),
                 (row_type, dropped),
             ],
         );

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use pgrx::pg_sys;
 
 use crate::pg::errors::UserError;
+use crate::types::signature::{Bound, near_duplicate};
 
 /// What is done with a near-duplicate of a row that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,15 +19,75 @@ pub enum Action {
     Log(CString),
 }
 
+/// How near two rows are if they are near-duplicates, as it was written. What it means depends on the
+/// column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Near {
+    /// As `~=` has it.
+    Conventional,
+    Distance(CString),
+    Similarity(CString),
+}
+
+impl Near {
+    /// The greatest distance of fingerprints, in bits.
+    pub fn bits(&self) -> Result<i32, String> {
+        match self {
+            Near::Conventional => Ok(3),
+            Near::Distance(text) => number(text)
+                .filter(|distance| (0..=256).contains(distance))
+                .ok_or_else(|| {
+                    format!(
+                        "The distance is a number of bits from 0 to 256, and not \"{}\".",
+                        text.to_string_lossy()
+                    )
+                }),
+            Near::Similarity(_) => Err(
+                "The option \"similarity\" is for signatures; fingerprints have a distance.".into(),
+            ),
+        }
+    }
+
+    /// The least similarity of signatures, for messages, if it makes sense.
+    pub fn similarity(&self) -> f64 {
+        let rounded = |share: f64| (share * 1e9).round() / 1e9;
+        let share = match self {
+            Near::Conventional => None,
+            Near::Distance(text) => number(text).map(|distance: f64| rounded(1.0 - distance)),
+            Near::Similarity(text) => number(text),
+        };
+        share.unwrap_or(0.8)
+    }
+
+    /// The most positions in which signatures of so many values differ.
+    pub fn mismatches(&self, hashes: usize) -> Result<usize, String> {
+        let (text, bound) = match self {
+            Near::Conventional => return Ok(near_duplicate(hashes)),
+            Near::Distance(text) => (text, Bound::Distance),
+            Near::Similarity(text) => (text, Bound::Similarity),
+        };
+        number(text)
+            .filter(|share| (0.0..=1.0).contains(share))
+            .map(|share| bound.mismatches(hashes, share).unsigned_abs() as usize)
+            .ok_or_else(|| {
+                format!(
+                    "The distance or similarity of signatures is a number from 0 to 1, and not \"{}\".",
+                    text.to_string_lossy()
+                )
+            })
+    }
+}
+
 /// The arguments of one trigger. Names are in the encoding of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// The column of the fingerprint.
+    /// The trigger's name, for messages.
+    name: String,
+    /// The column of the fingerprint, or of the signature.
     pub fingerprint: CString,
     /// The column of the text that it is computed from; `None`: the row comes with its fingerprint.
     pub text: Option<CString>,
-    /// The greatest distance, in bits, at which two rows are near-duplicates.
-    pub distance: i32,
+    pub near: Near,
     pub action: Action,
     /// The column by which rows are named to users; `None`: the primary key.
     pub key: Option<CString>,
@@ -37,7 +98,15 @@ pub struct Arguments {
 }
 
 /// The options that are the trigger's own; all others are the fingerprint function's.
-pub const OPTIONS: [&str; 6] = ["distance", "action", "mark", "log", "key", "scope"];
+pub const OPTIONS: [&str; 7] = [
+    "distance",
+    "similarity",
+    "action",
+    "mark",
+    "log",
+    "key",
+    "scope",
+];
 
 impl Arguments {
     /// Reads a trigger's arguments; raises an error if they make no sense.
@@ -52,21 +121,19 @@ impl Arguments {
                 .collect();
             (CStr::from_ptr(trigger.tgname).to_string_lossy(), arguments)
         };
-        match Self::parse(&arguments) {
-            Ok(arguments) => arguments,
-            Err(why) => UserError::invalid_parameter(format!(
-                "the arguments of trigger \"{name}\" make no sense to neardup_dedup"
-            ))
-            .detail(why)
-            .hint("First the fingerprint's column, then the text's if the fingerprint is to be computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').")
-            .raise(),
-        }
+        Self::parse(&name, &arguments).unwrap_or_else(|why| senseless(&name, why))
     }
 
-    fn parse(arguments: &[&CStr]) -> Result<Self, String> {
+    /// What an argument means, now that it is known what it is about; or an error.
+    pub fn sensible<T>(&self, meaning: Result<T, String>) -> T {
+        meaning.unwrap_or_else(|why| senseless(&self.name, why))
+    }
+
+    fn parse(name: &str, arguments: &[&CStr]) -> Result<Self, String> {
+        let trigger = name;
         let mut columns = Vec::new();
-        let (mut distance, mut action, mut mark, mut log, mut key, mut scope) =
-            (None, None, None, None, None, None);
+        let (mut distance, mut similarity, mut action) = (None, None, None);
+        let (mut mark, mut log, mut key, mut scope) = (None, None, None, None);
         let mut parameters: Vec<(CString, CString)> = Vec::new();
         for argument in arguments {
             let bytes = argument.to_bytes();
@@ -84,6 +151,7 @@ impl Arguments {
             let value = cstring(bytes[at + 1..].trim_ascii());
             let place = match name {
                 b"distance" => &mut distance,
+                b"similarity" => &mut similarity,
                 b"action" => &mut action,
                 b"mark" => &mut mark,
                 b"log" => &mut log,
@@ -115,11 +183,16 @@ impl Arguments {
             ));
         }
         Ok(Arguments {
+            name: trigger.to_owned(),
             fingerprint,
             text,
-            distance: match distance {
-                Some(text) => number(&text)?,
-                None => 3,
+            near: match (distance, similarity) {
+                (None, None) => Near::Conventional,
+                (Some(distance), None) => Near::Distance(distance),
+                (None, Some(similarity)) => Near::Similarity(similarity),
+                (Some(_), Some(_)) => {
+                    return Err("One of \"distance\" and \"similarity\" is enough.".into());
+                }
             },
             action: parse_action(action.as_deref(), mark, log)?,
             key,
@@ -165,16 +238,17 @@ fn parse_action(
     }
 }
 
-fn number(text: &CStr) -> Result<i32, String> {
-    (text.to_str().ok())
-        .and_then(|text| text.parse().ok())
-        .filter(|distance| (0..=256).contains(distance))
-        .ok_or_else(|| {
-            format!(
-                "The distance is a number of bits from 0 to 256, and not \"{}\".",
-                text.to_string_lossy()
-            )
-        })
+fn number<T: core::str::FromStr>(text: &CStr) -> Option<T> {
+    text.to_str().ok()?.parse().ok()
+}
+
+fn senseless(trigger: &str, why: String) -> ! {
+    UserError::invalid_parameter(format!(
+        "the arguments of trigger \"{trigger}\" make no sense to neardup_dedup"
+    ))
+    .detail(why)
+    .hint("First the fingerprint's column, then the text's if the fingerprint is to be computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').")
+    .raise()
 }
 
 fn parse_names(text: &CStr) -> Result<Vec<CString>, String> {

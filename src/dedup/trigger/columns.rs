@@ -4,65 +4,12 @@ use std::ffi::{CStr, CString};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
-use crate::am::keys::Layout;
+use super::kind::Kind;
+use crate::am::keys::{Layout, with_words};
+use crate::am::state::{Index, words_of};
 use crate::am::validate;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
-use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
-
-/// A fingerprint type by its width: what is the same for all types of one width.
-#[derive(Clone, Copy)]
-pub struct Kind {
-    /// 64-bit words: 1, 2 or 4.
-    words: usize,
-}
-
-impl Kind {
-    /// The fingerprint's bits, the most significant word first.
-    ///
-    /// # Safety
-    /// The datum is of a type of this width.
-    pub unsafe fn words(self, fingerprint: pg_sys::Datum) -> Vec<u64> {
-        match self.words {
-            1 => vec![fingerprint.value() as u64],
-            // SAFETY: passed by reference.
-            words => unsafe {
-                core::slice::from_raw_parts(fingerprint.cast_mut_ptr::<u64>(), words).to_vec()
-            },
-        }
-    }
-
-    /// The distance of two fingerprints, in bits.
-    ///
-    /// # Safety
-    /// Both datums are of a type of this width.
-    pub unsafe fn distance(self, a: pg_sys::Datum, b: pg_sys::Datum) -> u32 {
-        // SAFETY: the caller's promise.
-        let (a, b) = unsafe { (self.words(a), self.words(b)) };
-        a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
-    }
-
-    /// The ball around a fingerprint, as the operator `<@` takes it.
-    ///
-    /// # Safety
-    /// The datum is of a type of this width.
-    pub unsafe fn ball(self, center: pg_sys::Datum, radius: i32) -> pg_sys::Datum {
-        /// # Safety
-        /// The datum is a `T`.
-        unsafe fn ball<T: Fingerprint>(center: pg_sys::Datum, radius: i32) -> pg_sys::Datum {
-            // SAFETY: the caller's promise.
-            Ball::new(unsafe { T::from_datum(center) }, radius).into_datum()
-        }
-        // SAFETY: the caller's promise; balls of one width are stored alike.
-        unsafe {
-            match self.words {
-                1 => ball::<Fingerprint64>(center, radius),
-                2 => ball::<Fingerprint128>(center, radius),
-                _ => ball::<Fingerprint256>(center, radius),
-            }
-        }
-    }
-}
 
 /// A column within whose equal values rows are compared.
 pub struct Scope {
@@ -80,6 +27,53 @@ impl Scope {
     pub unsafe fn equal(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
         // SAFETY: the operator of the index's class for this type.
         unsafe { pg_sys::OidFunctionCall2Coll(self.equality, self.collation, a, b).value() != 0 }
+    }
+}
+
+/// The extension's own types, by the schema that it is in.
+#[derive(Clone, Copy)]
+pub struct Types {
+    schema: pg_sys::Oid,
+}
+
+impl Types {
+    /// By one of the extension's functions.
+    pub fn beside(function: pg_sys::Oid) -> Self {
+        Types {
+            // SAFETY: a catalogue look-up.
+            schema: unsafe { pg_sys::get_func_namespace(function) },
+        }
+    }
+
+    /// The schema.
+    pub fn schema(self) -> pg_sys::Oid {
+        self.schema
+    }
+
+    /// A type's name if it is one of them.
+    pub fn name(self, oid: pg_sys::Oid) -> Option<Vec<u8>> {
+        // SAFETY: a catalogue look-up; the entry is read before it is released.
+        unsafe {
+            let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+            let tuple = pg_sys::SearchSysCache1(cache, oid.into());
+            if tuple.is_null() {
+                return None;
+            }
+            let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
+            let name = CStr::from_ptr(form.typname.data.as_ptr())
+                .to_bytes()
+                .to_vec();
+            let here = form.typnamespace == self.schema;
+            pg_sys::ReleaseSysCache(tuple);
+            here.then_some(name)
+        }
+    }
+
+    /// Whether values of a type, or of what a domain is over, are MinHash signatures.
+    fn is_signature(self, oid: pg_sys::Oid) -> bool {
+        // SAFETY: a catalogue look-up.
+        let base = unsafe { pg_sys::getBaseType(oid) };
+        self.name(base).as_deref() == Some(b"minhash_signature")
     }
 }
 
@@ -102,7 +96,7 @@ impl Columns {
     ///
     /// # Safety
     /// The relation is open and locked.
-    pub unsafe fn find(relation: pg_sys::Relation, arguments: &Arguments) -> Self {
+    pub unsafe fn find(relation: pg_sys::Relation, types: Types, arguments: &Arguments) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             let column = |name: &CString| column(relation, name);
@@ -132,9 +126,17 @@ impl Columns {
             if let (Some(mark), Some(key)) = (mark, key) {
                 check_types(relation, mark, key);
             }
-            let Some((index, scope, words)) = find_index(relation, fingerprint, &wanted, mark)
+            let form = &*compat::attribute((*relation).rd_att, fingerprint as usize - 1);
+            let holds_signatures = types.is_signature(form.atttypid);
+            // Whatever index there is: an argument that makes no sense is told first.
+            arguments.sensible(match holds_signatures {
+                true => arguments.near.mismatches(1).map(drop),
+                false => arguments.near.bits().map(drop),
+            });
+            let Some((index, scope, kind)) =
+                find_index(relation, fingerprint, &wanted, mark, arguments)
             else {
-                no_index(relation, arguments);
+                no_index(relation, arguments, holds_signatures);
             };
             Columns {
                 fingerprint,
@@ -143,7 +145,7 @@ impl Columns {
                 mark,
                 scope,
                 index,
-                kind: Kind { words },
+                kind,
             }
         }
     }
@@ -213,14 +215,15 @@ unsafe fn check_types(relation: pg_sys::Relation, mark: i16, key: i16) {
     }
 }
 
-/// The index that a look goes through, its scope columns, and the width of its fingerprints: an
+/// The index that a look goes through, its scope columns, and what near-duplicates are by it: an
 /// index with exactly the wanted columns in front.
 unsafe fn find_index(
     relation: pg_sys::Relation,
     fingerprint: i16,
     wanted: &[i16],
     mark: Option<i16>,
-) -> Option<(pg_sys::Oid, Vec<Scope>, usize)> {
+    arguments: &Arguments,
+) -> Option<(pg_sys::Oid, Vec<Scope>, Kind)> {
     // SAFETY: the relation is open, and each of its indexes while it is looked at.
     unsafe {
         let indexes = pg_sys::RelationGetIndexList(relation);
@@ -228,11 +231,9 @@ unsafe fn find_index(
         for i in 0..pg_sys::list_length(indexes) {
             let oid = pg_sys::list_nth_oid(indexes, i);
             let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            let fits = fits(index, fingerprint, wanted, mark);
-            if let Some((scope, words)) = fits
-                && found.is_none()
-            {
-                found = Some((oid, scope, words));
+            if found.is_none() {
+                let fits = fits(index, fingerprint, wanted, mark, arguments);
+                found = fits.map(|(scope, kind)| (oid, scope, kind));
             }
             pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
         }
@@ -246,7 +247,8 @@ unsafe fn fits(
     fingerprint: i16,
     wanted: &[i16],
     mark: Option<i16>,
-) -> Option<(Vec<Scope>, usize)> {
+    arguments: &Arguments,
+) -> Option<(Vec<Scope>, Kind)> {
     // SAFETY: the index is open; it has as many columns and classes as its form says.
     unsafe {
         let form = &*(*index).rd_index;
@@ -264,12 +266,7 @@ unsafe fn fits(
         let (last, front) = columns.split_last()?;
         let same_scope =
             front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
-        if *last != fingerprint
-            || layout.balls
-            || layout.signatures
-            || !same_scope
-            || !covers(index, mark)
-        {
+        if *last != fingerprint || layout.balls || !same_scope || !covers(index, mark) {
             return None;
         }
         let scope = (front.iter().enumerate())
@@ -284,8 +281,24 @@ unsafe fn fits(
                 }
             })
             .collect();
-        Some((scope, layout.fingerprint_words))
+        Some((scope, kind(index, &layout, arguments)?))
     }
+}
+
+/// What near-duplicates are by an index; `None` if it cannot look them up.
+unsafe fn kind(index: pg_sys::Relation, layout: &Layout, arguments: &Arguments) -> Option<Kind> {
+    if !layout.signatures {
+        return Some(Kind::Fingerprints {
+            words: layout.fingerprint_words,
+            radius: arguments.sensible(arguments.near.bits()),
+        });
+    }
+    // SAFETY: the index is open.
+    let bands = unsafe { with_words!(words_of(index), N => Index::<N>::open(index).bands) }?;
+    let hashes = bands.hashes();
+    let mismatches = arguments.sensible(arguments.near.mismatches(hashes));
+    // Beyond it a look would read the whole index.
+    (mismatches <= bands.guaranteed()).then_some(Kind::Signatures { hashes, mismatches })
 }
 
 /// Whether an index holds all rows that count: all, or where near-duplicates are marked, all that
@@ -330,7 +343,7 @@ pub unsafe fn table<'a>(relation: pg_sys::Relation) -> std::borrow::Cow<'a, str>
     unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()).to_string_lossy() }
 }
 
-unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments) -> ! {
+unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments, of_signatures: bool) -> ! {
     // SAFETY: the relation is open, and names are C strings.
     unsafe {
         let quoted = |name: &CStr| {
@@ -342,17 +355,33 @@ unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments) -> ! {
         let name = (*(*relation).rd_rel).relname.data.as_ptr();
         let mut columns: Vec<String> = arguments.scope.iter().map(|name| quoted(name)).collect();
         columns.push(quoted(&arguments.fingerprint));
+        let (what, options) = match of_signatures {
+            true => {
+                let similarity = arguments.near.similarity();
+                let wanted = format!("WITH (similarity = {similarity})");
+                (
+                    format!(" for a similarity of {similarity}"),
+                    format!(
+                        " {wanted}; and hashes = ... in the brackets unless signatures have 128."
+                    ),
+                )
+            }
+            false => (
+                String::new(),
+                "; with the operator class bigint_hamming_ops behind a bigint column.".to_owned(),
+            ),
+        };
         UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
             format!(
-                "table \"{}\" has no neardup index on {}",
+                "table \"{}\" has no neardup index on {}{what}",
                 table(relation),
                 columns.join(", ")
             ),
         )
         .detail("Without it neardup_dedup would read the whole table for each row.")
         .hint(format!(
-            "CREATE INDEX ON {}.{} USING neardup ({}); with the operator class bigint_hamming_ops behind a bigint column.",
+            "CREATE INDEX ON {}.{} USING neardup ({}){options}",
             quoted(CStr::from_ptr(schema)),
             quoted(CStr::from_ptr(name)),
             columns.join(", ")

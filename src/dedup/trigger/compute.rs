@@ -6,7 +6,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::NewRow;
 use super::arguments::{Arguments, OPTIONS};
-use super::columns::Columns;
+use super::columns::{Columns, Types};
 use super::statements;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -28,7 +28,7 @@ impl Fingerprints {
     /// The relation is open; the memory context lasts as long as the statement.
     pub unsafe fn of(
         relation: pg_sys::Relation,
-        function: pg_sys::Oid,
+        types: Types,
         arguments: &Arguments,
         columns: &Columns,
         memory: pg_sys::MemoryContext,
@@ -75,7 +75,7 @@ impl Fingerprints {
                         .hint("Compute the fingerprint yourself, and name only its column.")
                         .raise();
                     }
-                    let statement = statement(function, column.atttypid, arguments);
+                    let statement = statement(types, column.atttypid, arguments);
                     Fingerprints::OfText(statement, base)
                 }
             }
@@ -120,23 +120,20 @@ fn is_text(oid: pg_sys::Oid) -> bool {
 }
 
 /// The statement that makes a fingerprint of this type from a text.
-unsafe fn statement(
-    trigger_function: pg_sys::Oid,
-    fingerprint: pg_sys::Oid,
-    arguments: &Arguments,
-) -> CString {
+unsafe fn statement(types: Types, fingerprint: pg_sys::Oid, arguments: &Arguments) -> CString {
     // SAFETY: catalogue look-ups, whose results are null or C strings.
     unsafe {
-        let schema = pg_sys::get_func_namespace(trigger_function);
-        let function = match name_in(fingerprint, schema).as_deref() {
+        let schema = types.schema();
+        let function = match types.name(fingerprint).as_deref() {
             Some(b"fingerprint") => c"simhash",
             Some(b"fingerprint128") => c"simhash128",
+            Some(b"minhash_signature") => c"minhash",
             _ => UserError::new(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 "neardup_dedup cannot compute this column from a text",
             )
             .detail(format!(
-                "It is of type {}; simhash makes a fingerprint, simhash128 a fingerprint128.",
+                "It is of type {}; simhash makes a fingerprint, simhash128 a fingerprint128, minhash a minhash_signature.",
                 CStr::from_ptr(pg_sys::format_type_be(fingerprint)).to_string_lossy()
             ))
             .hint("Compute it yourself, and name only its column.")
@@ -181,25 +178,6 @@ unsafe fn statement(
 unsafe fn quoted<'a>(name: &CStr) -> &'a [u8] {
     // SAFETY: a new C string, or the one that was given, which the callers keep.
     unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())).to_bytes() }
-}
-
-/// A type's name if it lives in this schema.
-unsafe fn name_in(oid: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Vec<u8>> {
-    // SAFETY: a catalogue look-up; the entry is read before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
-        let name = CStr::from_ptr(form.typname.data.as_ptr())
-            .to_bytes()
-            .to_vec();
-        let here = form.typnamespace == schema;
-        pg_sys::ReleaseSysCache(tuple);
-        here.then_some(name)
-    }
 }
 
 /// The named parameters, beyond the text itself, of the function that takes a text first.

@@ -12,15 +12,13 @@ pub struct Query<'a> {
     pub fingerprint: pg_sys::Datum,
     /// The values of the scope columns, in the index's order.
     pub scope: &'a [pg_sys::Datum],
-    /// The greatest distance, in bits.
-    pub distance: i32,
     /// The version of the row that is being replaced.
     pub itself: Option<pg_sys::ItemPointerData>,
 }
 
 /// The nearest row.
 pub struct Found {
-    /// In bits.
+    /// In bits, or mismatches.
     pub distance: u32,
     /// Its key, if rows have one; `None` for NULL as well.
     pub key: Option<pg_sys::Datum>,
@@ -51,9 +49,9 @@ pub unsafe fn nearest(
 ) -> Option<Found> {
     // SAFETY: the caller's promise.
     unsafe {
-        let words = columns.kind.words(query.fingerprint);
+        let locks = columns.kind.locks(query.fingerprint);
         loop {
-            held.acquire(columns.index, &words, query.distance.unsigned_abs());
+            held.acquire(columns.index, &locks);
             match look(relation, columns, query) {
                 Sight::Nothing => return None,
                 Sight::Found(found) => return Some(found),
@@ -99,12 +97,19 @@ unsafe fn look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> 
             order.len() as i32,
         );
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
+        let in_order = columns.kind.comes_in_order();
         let mut sight = Sight::Nothing;
+        let mut nearest = None;
         while pg_sys::index_getnext_slot(scan, forward, slot) {
             let values = Values::of(slot);
             let Some(distance) = values.distance(columns, query) else {
                 continue;
             };
+            // Of rows that are equally near one that will stay is better than one that may not.
+            let is_undecided = matches!(sight, Sight::Undecided(..));
+            if nearest.is_some_and(|best| best < distance || best == distance && !is_undecided) {
+                continue;
+            }
             // Set by the look at this row.
             let other = match snapshot.xmin {
                 pg_sys::InvalidTransactionId => snapshot.xmax,
@@ -119,7 +124,10 @@ unsafe fn look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> 
             } else {
                 Sight::Undecided(other, snapshot.speculativeToken)
             };
-            break;
+            nearest = Some(distance);
+            if in_order || distance == 0 && matches!(sight, Sight::Found(_)) {
+                break;
+            }
         }
         pg_sys::index_endscan(scan);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
@@ -128,7 +136,7 @@ unsafe fn look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> 
     }
 }
 
-/// The scan keys: equality for each scope column, a ball, and the order by distance.
+/// The scan keys: equality for each scope column, a ball, and the order by distance if there is one.
 unsafe fn conditions(
     columns: &Columns,
     query: &Query,
@@ -144,9 +152,13 @@ unsafe fn conditions(
         .collect();
     let last = query.scope.len() + 1;
     // SAFETY: the caller's promise.
-    let ball = unsafe { columns.kind.ball(query.fingerprint, query.distance) };
+    let ball = unsafe { columns.kind.ball(query.fingerprint) };
     keys.push(key(last, validate::WITHIN, ball));
-    (keys, vec![key(last, validate::DISTANCE, query.fingerprint)])
+    let order = match columns.kind.comes_in_order() {
+        true => vec![key(last, validate::DISTANCE, query.fingerprint)],
+        false => Vec::new(),
+    };
+    (keys, order)
 }
 
 /// The values of a row in a slot.
@@ -213,8 +225,11 @@ impl<'a> Values<'a> {
                     .is_some_and(|own| scope.equal(own, value))
             });
             let fingerprint = self.get(columns.fingerprint)?;
-            let distance = columns.kind.distance(fingerprint, query.fingerprint);
-            (same_scope && i64::from(distance) <= i64::from(query.distance)).then_some(distance)
+            if !same_scope {
+                return None;
+            }
+            let distance = columns.kind.distance(fingerprint, query.fingerprint)?;
+            columns.kind.is_near(distance).then_some(distance)
         }
     }
 }

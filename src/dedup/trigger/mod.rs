@@ -1,13 +1,14 @@
 //! `neardup_dedup`: a row trigger that keeps near-duplicates out, marks them, or records them.
 //!
 //! What makes it correct when transactions insert near-duplicates of each other at the same time:
-//! rows that are near agree in at least one block of their fingerprints ([`locks`]), and between the
+//! rows that are near agree in at least one block of their fingerprints or signatures ([`locks`]), and between the
 //! look for a near-duplicate and the moment at which the new row stands in the index, its blocks are
 //! locked. The look sees what other transactions have not committed yet, and waits for them.
 mod act;
 mod arguments;
 mod columns;
 mod compute;
+mod kind;
 mod locks;
 mod look;
 mod statements;
@@ -18,13 +19,12 @@ use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use act::{Fate, Ready};
 use arguments::Arguments;
-use columns::Columns;
+use columns::{Columns, Types};
 use compute::Fingerprints;
 use locks::Held;
 
 /// What one trigger knows while one statement lasts.
 struct State {
-    distance: i32,
     action: Ready,
     columns: Columns,
     fingerprints: Fingerprints,
@@ -144,16 +144,16 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
         let function = call.function();
         if (*function).fn_extra.is_null() {
             let arguments = Arguments::of(&*data.tg_trigger);
-            let columns = Columns::find(data.tg_relation, &arguments);
+            let types = Types::beside((*data.tg_trigger).tgfoid);
+            let columns = Columns::find(data.tg_relation, types, &arguments);
             let fingerprints = Fingerprints::of(
                 data.tg_relation,
-                (*data.tg_trigger).tgfoid,
+                types,
                 &arguments,
                 &columns,
                 (*function).fn_mcxt,
             );
             let state = State {
-                distance: arguments.distance,
                 action: Ready::new(&arguments, data.tg_relation),
                 columns,
                 fingerprints,
@@ -195,7 +195,7 @@ impl State {
             };
             let unchanged = old.is_some_and(|old| {
                 old.get(columns.fingerprint)
-                    .is_some_and(|old| columns.kind.distance(old, fingerprint) == 0)
+                    .is_some_and(|old| columns.kind.distance(old, fingerprint) == Some(0))
                     && (columns.scope.iter().zip(&scope)).all(|(column, &value)| {
                         old.get(column.column)
                             .is_some_and(|old| column.equal(old, value))
@@ -207,7 +207,6 @@ impl State {
             let query = look::Query {
                 fingerprint,
                 scope: &scope,
-                distance: self.distance,
                 itself: old.map(|old| (*old.tuple).t_self),
             };
             let found = look::nearest(relation, columns, &query, &mut self.held);

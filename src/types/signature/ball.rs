@@ -97,7 +97,8 @@ impl<'a> SignatureBall<'a> {
         }
     }
 
-    fn into_datum(self) -> pg_sys::Datum {
+    /// The value in the form that the server takes, in the current memory context.
+    pub fn into_datum(self) -> pg_sys::Datum {
         let mismatches = self.mismatches.clamp(-1, self.center.values.len() as i32);
         varlena::build(&[
             &mismatches.to_ne_bytes(),

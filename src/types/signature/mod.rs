@@ -111,6 +111,11 @@ impl<'a> Signature<'a> {
         self.values.len() - minhash::matches(self.values, other.values)
     }
 
+    /// The number of its scheme.
+    pub fn scheme_code(&self) -> u8 {
+        self.scheme.code()
+    }
+
     /// Whether the two were made in the same way.
     pub fn comparable(&self, other: &Signature) -> bool {
         let of = |s: &Signature| (s.scheme, s.seed, s.values.len());

@@ -19,6 +19,8 @@ SELECT minhash('abcd', tokens => 'char', shingle => 2, hashes => 16) = minhash(A
 -- What the Python package datasketch gives: MinHash(16, 1), legacy and affine32, after "a", "b" and "the quick".
 SELECT (minhash_values(minhash(ARRAY['a', 'b', 'the quick'], 16, 1, 'datasketch1')))[1:6];
 SELECT minhash_from_values(minhash_values(minhash(ARRAY['x'], 16, 5, 'datasketch2')), 5, 'datasketch2') = minhash(ARRAY['x'], 16, 5, 'datasketch2');
+SELECT minhash_values(minhash(ARRAY['Hello', 'world', '近似'], 16, 7, 'datasketch1')) = '{808476264,1423028510,422030900,1156971463,477104940,1726541394,1875367959,1761839564,193063674,226215420,1505580330,1604074635,2159467694,6296716,94595212,1614532816}'::bigint[],
+    minhash_values(minhash(ARRAY['Hello', 'world', '近似'], 16, 7, 'datasketch2')) = '{701510031,303381451,42396827,615393269,2666574986,673955028,2206988931,516904459,156781320,1835104500,2280007018,560623629,844336036,1639973079,1636806002,1002320398}'::bigint[];
 
 -- Text form.
 SELECT 'neardup1/16/0/0000000000000001000000020000000300000004000000050000000600000007000000080000000900000010000000110000001200000013000000140000001F'::minhash_signature;

@@ -140,10 +140,6 @@ EXECUTE approximate;
 RESET plan_cache_mode;
 RESET enable_seqscan;
 
--- Functions for fingerprints say so.
-SELECT * FROM neardup_index_info('docs_sig');
-SELECT * FROM neardup_pairs('docs_sig', 3);
-
 -- Constraints.
 CREATE TABLE unalike (id int, sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=));
 INSERT INTO unalike SELECT id, sig FROM docs WHERE id <= 49 AND sig IS NOT NULL ON CONFLICT DO NOTHING;

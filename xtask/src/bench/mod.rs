@@ -4,6 +4,7 @@ mod corpus;
 mod load;
 mod machine;
 mod measure;
+mod minhash;
 mod report;
 mod session;
 mod sides;
@@ -35,6 +36,9 @@ pub struct Options {
     /// With --text: a file whose lines stand in for the generated English documents
     #[arg(long, value_name = "FILE", requires = "text")]
     documents: Option<PathBuf>,
+    /// Only MinHash: from text to signatures, beside ClickHouse and rensa, and an index on them
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
+    minhash: bool,
     /// Only a load of which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
     load: bool,
@@ -55,7 +59,7 @@ pub struct Options {
     /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json, bench/text.json or bench/load.json in the target folder]
+    /// Where to write the results as JSON [default: bench/ROWS.json, or bench/text.json, load.json or minhash.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -75,8 +79,23 @@ pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> 
     stop_leftovers(dir, PURPOSE)?;
     if options.text {
         let server = start(&private.instance, &settings(SMALL, None))?;
-        let result = bench_text(&server, options.rounds, options.documents.as_deref())?;
+        let result = bench_texts(&server, options.rounds, |session| {
+            text::bench(
+                session,
+                options.rounds,
+                text::CASES,
+                options.documents.as_deref(),
+            )
+        })?;
         return write(&result, "text", options.json.as_deref());
+    }
+    if options.minhash {
+        // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
+        let server = start(&private.instance, &settings(16 * options.rows, None))?;
+        let result = bench_texts(&server, options.rounds, |session| {
+            minhash::bench(session, options.rows, options.rounds)
+        })?;
+        return write(&result, "minhash", options.json.as_deref());
     }
     if options.load {
         let settings = settings(options.rows, options.shared_buffers.as_deref());
@@ -159,12 +178,16 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
 }
 
 /// Measures the functions over texts on a server.
-fn bench_text(server: &Server, rounds: u32, documents: Option<&Path>) -> Result<Value> {
+fn bench_texts(
+    server: &Server,
+    rounds: u32,
+    bench: impl FnOnce(&mut Session) -> Result<Value>,
+) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
     let machine = Machine::ask(&mut session)?;
     let before = machine::load();
-    let mut result = text::bench(&mut session, rounds, documents)?;
+    let mut result = bench(&mut session)?;
     let load = [before, machine::load()];
     println!("{}", machine.line());
     println!(

@@ -13,9 +13,11 @@
 //!
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
+mod pairs;
 mod scan;
 pub mod tune;
 
+pub use pairs::BandPairs;
 pub use scan::{BandQuery, BandScan};
 
 use crate::design::Design;

@@ -1,7 +1,7 @@
 //! Bands over the store in memory: all rows near a query are found, each once, after builds,
-//! inserts and vacuums, and however little memory a search has.
+//! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
-use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
+use neardup_blocktree::bands::{BandPairs, BandQuery, BandScan, Bands};
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::key::{Position, Tid};
 use neardup_blocktree::meta::Meta;
@@ -10,7 +10,7 @@ use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 type Model = BTreeMap<Tid, Option<Vec<u32>>>;
@@ -78,6 +78,57 @@ impl Index {
         let tree = self.tree();
         while scan.step(&tree, &mut found).unwrap() {}
         found
+    }
+
+    /// Pairs that may have so few mismatches, by what is known of each candidate; no pair twice in
+    /// one band.
+    fn pairs(&self, mismatches: usize, memory: usize) -> BTreeSet<[Tid; 2]> {
+        let mut search = BandPairs::new(self.bands.clone(), mismatches, memory);
+        let mut candidates: BTreeMap<[Tid; 2], (u32, u32)> = BTreeMap::new();
+        let tree = self.tree();
+        let mut give = |rows: [Tid; 2], least: u32| {
+            assert!(rows[0] < rows[1]);
+            let (bound, shared) = candidates.entry(rows).or_insert((least, 0));
+            *bound = least.min(*bound);
+            *shared += 1;
+        };
+        while search.step(&tree, &mut |_| true, &mut give).unwrap() {}
+        let most = if search.by_bands() {
+            self.bands.count()
+        } else {
+            1
+        };
+        assert!(
+            candidates
+                .values()
+                .all(|&(_, shared)| shared as usize <= most)
+        );
+        let shared = |shared| if search.by_bands() { shared } else { 0 };
+        (candidates.into_iter())
+            .filter(|(_, (least, n))| *least as usize <= mismatches + shared(*n) as usize)
+            .map(|(rows, _)| rows)
+            .collect()
+    }
+
+    fn assert_finds_pairs(&self, model: &Model, rng: &mut StdRng) {
+        let guaranteed = self.bands.guaranteed();
+        let known: Vec<(Tid, &Vec<u32>)> = (model.iter())
+            .filter_map(|(tid, signature)| Some((*tid, signature.as_ref()?)))
+            .collect();
+        for mismatches in [rng.random_range(0..=guaranteed), guaranteed + 1] {
+            let found = self.pairs(mismatches, 1 << 24);
+            // A part at a time.
+            assert_eq!(self.pairs(mismatches, 0), found);
+            for (i, (a, one)) in known.iter().enumerate() {
+                for (b, other) in &known[i + 1..] {
+                    let differing = one.iter().zip(*other).filter(|(a, b)| a != b).count();
+                    assert!(
+                        differing > mismatches || found.contains(&[*a, *b]),
+                        "{a:?} and {b:?} are missing"
+                    );
+                }
+            }
+        }
     }
 
     fn assert_finds(&self, model: &Model, rng: &mut StdRng) {
@@ -170,6 +221,9 @@ proptest! {
                 next += 1;
             }
             index.assert_finds(&model, &mut rng);
+            if next < start + 1000 {
+                index.assert_finds_pairs(&model, &mut rng);
+            }
             let share = [0.05, 0.9][rng.random_range(0..2)];
             let mut dead = Vec::new();
             model.retain(|tid, _| {

@@ -32,7 +32,7 @@ pub struct ClickHouse {
 }
 
 /// The Python of the environment that has chdb.
-fn python(target: &Path) -> PathBuf {
+pub fn python(target: &Path) -> PathBuf {
     target.join("bench").join("venv").join("bin").join("python")
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions in one run.
-mod clickhouse;
+pub mod clickhouse;
 #[path = "../../../../crates/sketch/benches/texts/mod.rs"]
-mod texts;
+pub mod texts;
 
 use super::session::{Session, Time, least};
 use crate::{cargo, ui};
@@ -15,25 +15,26 @@ use std::io::Write as _;
 use std::path::Path;
 
 /// Bytes of each kind of text, at least.
-const BYTES: usize = 16_000_000;
+pub const BYTES: usize = 16_000_000;
 /// Bytes of a document, about: two rows fill a page.
 const DOCUMENT: usize = 3_900;
 /// Bytes of a line of the file that are one document at most: a row fits a page.
 const LINE: usize = 7_000;
 
 /// A line of the table: an expression over `body` here, and over `t` there.
-struct Case {
-    what: &'static str,
-    texts: &'static str,
-    ours: &'static str,
-    theirs: &'static [&'static str],
+pub struct Case {
+    pub what: &'static str,
+    pub texts: &'static str,
+    pub ours: &'static str,
+    pub theirs: &'static [&'static str],
     /// Megabytes a second at least.
-    speed: Option<f64>,
+    pub speed: Option<f64>,
     /// Times as fast as each of theirs at least.
-    times: Option<f64>,
+    pub times: Option<f64>,
 }
 
-const CASES: &[Case] = &[
+/// Simhash.
+pub const CASES: &[Case] = &[
     Case {
         what: "English, 2 words",
         texts: "english",
@@ -126,7 +127,12 @@ const CASES: &[Case] = &[
 /// as JSON.
 ///
 /// The lines of `file`, if there is one, stand in for the English documents.
-pub fn bench(session: &mut Session, rounds: u32, file: Option<&Path>) -> Result<Value> {
+pub fn bench(
+    session: &mut Session,
+    rounds: u32,
+    cases: &[Case],
+    file: Option<&Path>,
+) -> Result<Value> {
     let target = cargo::target_dir()?;
     let mut clickhouse = ClickHouse::start(&target)?;
     match &clickhouse {
@@ -140,12 +146,12 @@ pub fn bench(session: &mut Session, rounds: u32, file: Option<&Path>) -> Result<
         load(session, clickhouse.as_mut(), file)
     })?;
     let mut measured: Vec<Vec<Vec<Time>>> = Vec::new();
-    for case in CASES {
+    for case in cases {
         measured.push(vec![Vec::new(); 1 + case.theirs.len()]);
     }
     for round in 1..=rounds {
         ui::step(format!("Round {round} of {rounds}"), || {
-            for (case, times) in CASES.iter().zip(&mut measured) {
+            for (case, times) in cases.iter().zip(&mut measured) {
                 let query = format!("SELECT count({}) FROM {}", case.ours, case.texts);
                 times[0].extend(session.times(&query)?);
                 for (function, times) in case.theirs.iter().zip(&mut times[1..]) {
@@ -159,12 +165,12 @@ pub fn bench(session: &mut Session, rounds: u32, file: Option<&Path>) -> Result<
             Ok(())
         })?;
     }
-    println!("\n{}", table(&measured, &bytes));
+    println!("\n{}", table(cases, &measured, &bytes));
     Ok(json!({
         "bytes": bytes,
         "clickhouse": clickhouse.map(|clickhouse| clickhouse.version.clone()),
         "rounds": rounds,
-        "seconds": as_json(&measured),
+        "seconds": as_json(cases, &measured),
     }))
 }
 
@@ -241,7 +247,7 @@ fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
     (!times.is_empty()).then(|| (least(&walls), cpus.map(|cpus| least(&cpus))))
 }
 
-fn table(measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
+fn table(cases: &[Case], measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
     let mut out = String::new();
     let mut row = |cells: [&str; 7]| {
         let [what, ours, speed, theirs, their_speed, ratio, goal] = cells;
@@ -260,7 +266,7 @@ fn table(measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
         "goal",
     ]);
     row(["---", "---", "---:", "---", "---:", "---:", "---"]);
-    for (case, times) in CASES.iter().zip(measured) {
+    for (case, times) in cases.iter().zip(measured) {
         let Some(ours) = best(&times[0]) else {
             continue;
         };
@@ -302,7 +308,7 @@ fn met(goal: &str, met: bool) -> String {
     format!("{goal}: {}", if met { "yes" } else { "NO" })
 }
 
-fn as_json(measured: &[Vec<Vec<Time>>]) -> Value {
+fn as_json(cases: &[Case], measured: &[Vec<Vec<Time>>]) -> Value {
     let seconds = |times: &[Time]| -> Vec<Value> {
         times
             .iter()
@@ -310,7 +316,7 @@ fn as_json(measured: &[Vec<Vec<Time>>]) -> Value {
             .collect()
     };
     let mut all = serde_json::Map::new();
-    for (case, times) in CASES.iter().zip(measured) {
+    for (case, times) in cases.iter().zip(measured) {
         let functions = std::iter::once(&case.ours).chain(case.theirs);
         let each: serde_json::Map<String, Value> = functions
             .zip(times)

@@ -1,0 +1,220 @@
+//! All pairs of rows whose signatures may be near each other, band by band.
+//!
+//! Each band's table is read once, from left to right, a part at a time. Rows with one hash stand
+//! together; each two of them whose sketches do not rule it out are a candidate. A pair comes once
+//! for each band that it shares: how often that is tells more about it ([`Bands`]), so whoever
+//! collects them counts. A search beyond what the bands guarantee compares the sketches of all rows
+//! instead.
+
+use std::rc::Rc;
+
+use super::{Bands, HASH_BITS, Sketch, WORDS};
+use crate::key::{Key, Tid};
+use crate::leaf;
+use crate::page::{self, Result};
+use crate::store::PageStore;
+use crate::tree::Tree;
+use crate::walk::Walk;
+
+/// Comparisons between two looks whether to go on at all.
+const PAUSE: usize = 1 << 18;
+
+/// An entry in memory: its key, and its row packed.
+type Entry<const N: usize> = (Key<N>, u64);
+
+/// A search for candidates under way. It stands on no page between its steps.
+#[derive(Debug)]
+pub struct BandPairs<const N: usize> {
+    bands: Rc<Bands>,
+    mismatches: u32,
+    by_bands: bool,
+    table: u16,
+    walk: Walk<N>,
+    /// What has been read and not been compared with all that it has to be, in order.
+    entries: Vec<Entry<N>>,
+    capacity: usize,
+    compared: usize,
+}
+
+impl<const N: usize> BandPairs<N> {
+    /// A search for pairs with so many mismatches or fewer, that keeps as many entries as fit into
+    /// so many bytes, but no less than two leaves hold.
+    pub fn new(bands: Rc<Bands>, mismatches: usize, memory: usize) -> Self {
+        BandPairs {
+            by_bands: mismatches <= bands.guaranteed(),
+            mismatches: mismatches as u32,
+            table: 0,
+            walk: Walk::new(0),
+            entries: Vec::new(),
+            capacity: (memory / size_of::<Entry<N>>()).max(2 * leaf::capacity::<N>()),
+            compared: 0,
+            bands,
+        }
+    }
+
+    /// Whether candidates come once for each band that they share; otherwise they come once, and
+    /// that they share none is no news.
+    pub fn by_bands(&self) -> bool {
+        self.by_bands
+    }
+
+    /// Reads another part and gives its candidates: two rows, the lower address first, and a number
+    /// of mismatches that they have at least if they share no band; each shared band takes one
+    /// away. False: there is nothing left. Rows that are not `wanted` are left out.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        wanted: &mut impl FnMut(Tid) -> bool,
+        give: &mut impl FnMut([Tid; 2], u32),
+    ) -> Result<bool> {
+        let tables = if self.by_bands { self.bands.count() } else { 1 };
+        if usize::from(self.table) >= tables {
+            return Ok(false);
+        }
+        let mut entries = core::mem::take(&mut self.entries);
+        let mut ended = false;
+        while !ended && entries.len() + leaf::capacity::<N>() <= self.capacity {
+            ended = !read_leaf(tree, &mut self.walk, &mut entries, wanted)?;
+        }
+        // The last run may go on.
+        let whole = match ended {
+            true => entries.len(),
+            false => self.start_of_last_run(&entries),
+        };
+        if whole == 0 && !ended {
+            // It takes all the memory: what follows of it is read once more for this part.
+            self.within(&entries, tree.store, give);
+            self.beyond(&entries, tree, wanted, give)?;
+            entries.clear();
+        }
+        let mut rest = &entries[..whole];
+        while let Some(&(first, _)) = rest.first() {
+            let run = rest.partition_point(|(key, _)| self.run(key) <= self.run(&first));
+            self.within(&rest[..run], tree.store, give);
+            rest = &rest[run..];
+        }
+        entries.drain(..whole);
+        self.entries = entries;
+        if ended {
+            self.table += 1;
+            self.walk = Walk::new(self.table);
+        }
+        Ok(true)
+    }
+
+    /// What entries have in common that are compared: the scope and the hash, or the scope.
+    fn run(&self, key: &Key<N>) -> Key<N> {
+        let mut run = [0; N];
+        run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
+        if self.by_bands {
+            run[N - WORDS] = key[N - WORDS] & !(u64::MAX >> HASH_BITS);
+        }
+        run
+    }
+
+    fn start_of_last_run(&self, entries: &[Entry<N>]) -> usize {
+        match entries.last() {
+            Some((last, _)) => entries.partition_point(|(key, _)| self.run(key) < self.run(last)),
+            None => 0,
+        }
+    }
+
+    /// Compares the entries of a run, or of a part of it, with each other.
+    fn within<S: PageStore>(
+        &mut self,
+        run: &[Entry<N>],
+        store: &S,
+        give: &mut impl FnMut([Tid; 2], u32),
+    ) {
+        for (i, entry) in run.iter().enumerate() {
+            self.compare(entry, &run[i + 1..], store, give);
+        }
+    }
+
+    /// Compares a part of a run with what follows of it.
+    fn beyond<S: PageStore>(
+        &mut self,
+        part: &[Entry<N>],
+        tree: &Tree<'_, S, N>,
+        wanted: &mut impl FnMut(Tid) -> bool,
+        give: &mut impl FnMut([Tid; 2], u32),
+    ) -> Result<()> {
+        let run = self.run(&part[0].0);
+        let mut walk = self.walk;
+        let mut others = Vec::new();
+        loop {
+            others.clear();
+            let more = read_leaf(tree, &mut walk, &mut others, wanted)?;
+            let end = others.partition_point(|(key, _)| self.run(key) <= run);
+            for other in &others[..end] {
+                self.compare(other, part, tree.store, give);
+            }
+            if !more || end < others.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn compare<S: PageStore>(
+        &mut self,
+        (key, row): &Entry<N>,
+        others: &[Entry<N>],
+        store: &S,
+        give: &mut impl FnMut([Tid; 2], u32),
+    ) {
+        self.compared += others.len();
+        if self.compared >= PAUSE {
+            self.compared = 0;
+            store.pause();
+        }
+        let low = u64::MAX >> HASH_BITS;
+        let sketch = |key: &Key<N>| -> Sketch { [key[N - WORDS], key[N - WORDS + 1]] };
+        let own = sketch(key);
+        for (other, other_row) in others {
+            let other = sketch(other);
+            let bits = ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones();
+            if bits <= self.mismatches && row != other_row {
+                let least = match self.by_bands {
+                    true => {
+                        let (bits, alike) = self.bands.difference(&own, &other);
+                        bits + alike
+                    }
+                    false => bits,
+                };
+                let rows = [row.min(other_row), row.max(other_row)];
+                give(rows.map(|row| Tid::from_packed(*row)), least);
+            }
+        }
+    }
+}
+
+/// Appends the wanted entries of a walk's next leaf, in order. False: it was the table's last.
+fn read_leaf<S: PageStore, const N: usize>(
+    tree: &Tree<'_, S, N>,
+    walk: &mut Walk<N>,
+    entries: &mut Vec<Entry<N>>,
+    wanted: &mut impl FnMut(Tid) -> bool,
+) -> Result<bool> {
+    let mut found: Vec<Entry<N>> = Vec::with_capacity(leaf::capacity::<N>());
+    if entries.try_reserve(leaf::capacity::<N>()).is_err() {
+        tree.store.out_of_memory();
+    }
+    tree.store.pause();
+    let Some((leaf, from)) = walk.step(tree, |block| tree.store.read(block))? else {
+        return Ok(false);
+    };
+    // What lies before has been read, on a leaf that was merged into this one since.
+    found.extend(
+        (0..leaf::count::<N>(&leaf))
+            .map(|i| leaf::position::<N>(&leaf, i))
+            .filter(|entry| *entry >= from)
+            .map(|entry| (entry.key, entry.tid.packed())),
+    );
+    let table = page::table(&leaf);
+    let more = page::high::<N>(&leaf).is_some_and(|high| high.table == table);
+    // Nothing is asked of the caller, who may look at other pages, while the leaf is locked.
+    drop(leaf);
+    found.sort_unstable();
+    entries.extend((found.into_iter()).filter(|&(_, row)| wanted(Tid::from_packed(row))));
+    Ok(more)
+}

@@ -1,0 +1,269 @@
+//! Near-duplicates among all signatures of an index.
+//!
+//! The index tells which rows may be near each other, in one pass over the table of each band; how
+//! near they are, the signatures in the table tell. Equal signatures stand next to each other in
+//! the index, and one of them is searched for all.
+mod clusters;
+mod pairs;
+mod rows;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use neardup_blocktree::bands::BandPairs;
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::pairs::InOrder;
+use neardup_blocktree::sort::Rows;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::pairs::work_memory;
+use crate::am::bands;
+use crate::am::state::{Index, name};
+use crate::pg::errors::UserError;
+use crate::storage::temp::TempSpace;
+use crate::types::signature::Bound;
+use rows::{FoundRow, SignatureRows};
+
+/// Bits below a row's address in a word that holds a number of mismatches, too.
+const BELOW: u32 = 16;
+/// Bytes that a row takes in [`Groups`], about: its place in a hash table that is half full, and in
+/// a list that has grown.
+const GROUPED: usize = 80;
+
+/// A distance of signatures that a caller passes, as mismatches of those in an index; an error if it
+/// is below zero.
+///
+/// # Safety
+/// The index is one on signatures.
+unsafe fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
+    if distance < 0.0 || distance.is_nan() {
+        UserError::invalid_parameter("distance must not be negative")
+            .detail(format!("It is {distance}."))
+            .raise();
+    }
+    let hashes = index.bands.as_ref().map_or(0, |bands| bands.hashes());
+    usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
+}
+
+/// Raises an error for an index on signatures, where a distance in bits was passed.
+///
+/// # Safety
+/// The relation is an open index of this access method.
+pub unsafe fn refuse_bits(relation: pg_sys::Relation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if bands::is_on_signatures(relation) {
+            UserError::invalid_parameter(format!("index {} is on signatures", name(relation)))
+                .detail("Their distance is a number from 0 to 1, and no integer.")
+                .hint("Write it with a point, such as 0.2, or as 0.0 or 1::float8.")
+                .raise();
+        }
+    }
+}
+
+/// A row's part among rows with an equal signature, of which one or more others have the same.
+enum Part {
+    /// It stands for all of these, of which it is one, as the snapshot sees them.
+    First(Vec<Tid>),
+    /// Another one stands for it.
+    Follows,
+}
+
+/// Rows with equal signatures, by the addresses of their entries in the index.
+struct Groups {
+    parts: HashMap<u64, Part>,
+    /// Bytes that they may take.
+    limit: usize,
+}
+
+impl Groups {
+    /// Finds all of an index's.
+    ///
+    /// # Safety
+    /// The relations that the rows are of are open, and the index is theirs.
+    unsafe fn find<const N: usize>(index: &Index<N>, rows: &mut SignatureRows) -> Self {
+        let mut groups = Groups {
+            parts: HashMap::new(),
+            // SAFETY: a variable of the server's.
+            limit: unsafe { pg_sys::maintenance_work_mem } as usize * 1024,
+        };
+        let tree = index.tree();
+        let mut walk = InOrder::new(index.design.clone());
+        let mut run: (Key<N>, Vec<Tid>) = ([0; N], Vec::new());
+        loop {
+            let mut entries = Vec::new();
+            let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+            for (key, tid) in entries {
+                if key != run.0 {
+                    // SAFETY: the caller's promise.
+                    unsafe { groups.add(&run.1, rows) };
+                    run = (key, Vec::new());
+                }
+                run.1.push(tid);
+            }
+            if !more {
+                break;
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { groups.add(&run.1, rows) };
+        groups
+    }
+
+    /// Takes in rows whose signatures may be equal.
+    unsafe fn add(&mut self, run: &[Tid], rows: &mut SignatureRows) {
+        if run.len() < 2 {
+            return;
+        }
+        let mut known: HashMap<FoundRow, (Tid, Vec<Tid>)> = HashMap::new();
+        for &entry in run {
+            pgrx::check_for_interrupts!();
+            // SAFETY: the caller's promise.
+            let Some((row, found)) = (unsafe { rows.find(entry) }) else {
+                self.parts.insert(entry.packed(), Part::Follows);
+                continue;
+            };
+            match known.entry(found) {
+                Entry::Vacant(place) => drop(place.insert((entry, vec![row]))),
+                Entry::Occupied(mut place) => {
+                    place.get_mut().1.push(row);
+                    self.parts.insert(entry.packed(), Part::Follows);
+                }
+            }
+            if self.parts.len() * GROUPED > self.limit {
+                too_many(self.parts.len());
+            }
+        }
+        for (first, members) in known.into_values() {
+            if members.len() > 1 {
+                self.parts.insert(first.packed(), Part::First(members));
+            }
+        }
+    }
+
+    /// Whether a row is to be searched for.
+    fn is_wanted(&self, entry: Tid) -> bool {
+        !matches!(self.parts.get(&entry.packed()), Some(Part::Follows))
+    }
+
+    /// The rows that one stands for; only itself if it is in no group.
+    fn members<'a>(&'a self, entry: Tid, itself: &'a Tid) -> &'a [Tid] {
+        match self.parts.get(&entry.packed()) {
+            Some(Part::First(members)) => members,
+            _ => core::slice::from_ref(itself),
+        }
+    }
+
+    /// All groups, in the order of their first rows' entries.
+    fn all(&self) -> impl Iterator<Item = (Tid, &[Tid])> {
+        let mut firsts: Vec<u64> = (self.parts.iter())
+            .filter(|(_, part)| matches!(part, Part::First(_)))
+            .map(|(&entry, _)| entry)
+            .collect();
+        firsts.sort_unstable();
+        firsts
+            .into_iter()
+            .filter_map(|entry| match self.parts.get(&entry) {
+                Some(Part::First(members)) => Some((Tid::from_packed(entry), &members[..])),
+                _ => None,
+            })
+    }
+}
+
+/// Two rows near each other, each of which may stand for several.
+struct Edge {
+    /// The addresses of their entries, and those under which the snapshot sees them.
+    entries: [Tid; 2],
+    rows: [Tid; 2],
+    mismatches: u32,
+}
+
+/// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
+/// themselves or for others. Candidates go to files if they are many.
+///
+/// # Safety
+/// The relations that the rows are of are open, and the index is theirs.
+unsafe fn edges<const N: usize>(
+    index: &Index<N>,
+    groups: &Groups,
+    mismatches: usize,
+    rows: &mut SignatureRows,
+    mut give: impl FnMut(Edge),
+) {
+    let Some(bands) = index.bands.clone() else {
+        return;
+    };
+    let mut files = TempSpace::new();
+    let mut candidates = Rows::<TempSpace, 2>::new(work_memory() / 2);
+    let mut search = BandPairs::<N>::new(bands, mismatches, work_memory() / 2);
+    let tree = index.tree();
+    while index.sound(search.step(
+        &tree,
+        &mut |tid| groups.is_wanted(tid),
+        &mut |[a, b], least| {
+            let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
+            candidates.push(&mut files, key, Tid::MIN);
+        },
+    )) {}
+    let by_bands = search.by_bands();
+    drop(search);
+
+    // Candidates come in the order of the first row, then of the second.
+    let mut left: Option<(Tid, Option<(Tid, FoundRow)>)> = None;
+    let mut verify = |[a, b]: [Tid; 2]| {
+        pgrx::check_for_interrupts!();
+        // SAFETY: the caller's promise.
+        unsafe {
+            if left.as_ref().is_none_or(|(entry, _)| *entry != a) {
+                left = Some((a, rows.find(a)));
+            }
+            if let Some((_, Some((row, found)))) = &left
+                && let Some((other_row, other)) = rows.find(b)
+                && let Some(differing) = found.mismatches(&other)
+                && differing <= mismatches
+            {
+                give(Edge {
+                    entries: [a, b],
+                    rows: [*row, other_row],
+                    mismatches: differing as u32,
+                });
+            }
+        }
+    };
+    // The pair under way: its rows, the fewest mismatches if they shared no band, and how many
+    // they share.
+    let mut last: Option<([Tid; 2], usize, usize)> = None;
+    let mut judge = |last: Option<([Tid; 2], usize, usize)>| {
+        if let Some((pair, least, shared)) = last
+            && least <= mismatches + if by_bands { shared } else { 0 }
+        {
+            verify(pair);
+        }
+    };
+    candidates.in_order(&mut files, None, |_, candidate| {
+        let [a, b] = candidate.key;
+        let pair = [Tid::from_packed(a), Tid::from_packed(b >> BELOW)];
+        let least = (b & ((1 << BELOW) - 1)) as usize;
+        match &mut last {
+            // The fewest come first.
+            Some((known, _, shared)) if *known == pair => *shared += 1,
+            _ => judge(last.replace((pair, least, 1))),
+        }
+    });
+    judge(last);
+}
+
+/// 53400: near-duplicates need more memory than is set for such work.
+fn too_many(rows: usize) -> ! {
+    // SAFETY: a variable of the server's.
+    let limit = unsafe { pg_sys::maintenance_work_mem } / 1024;
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        "near-duplicates need more memory than maintenance_work_mem allows",
+    )
+    .detail(format!(
+        "{rows} rows with near-duplicates were found, and maintenance_work_mem is {limit} MB."
+    ))
+    .hint("SET maintenance_work_mem to a larger value, or use a smaller distance.")
+    .raise()
+}

@@ -1,0 +1,127 @@
+//! Rows with their signatures and scopes.
+use std::collections::HashMap;
+
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys;
+
+use crate::am::bands::with_signature;
+use crate::am::keys::Layout;
+use crate::am::state::Index;
+use crate::dedup::scope::{IndexColumns, ScopeColumns, Values};
+use crate::pg::compat;
+use crate::pg::relation::LockedIndex;
+use crate::storage::rows::IndexedRows;
+
+/// What makes rows equal or near: the signature, within a scope.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct FoundRow {
+    /// The scope's hash, and its number among those with the same; zeroes without a scope.
+    scope: (u64, u32),
+    /// The scheme and the seed.
+    made: (u8, u64),
+    values: Vec<u32>,
+}
+
+impl FoundRow {
+    /// In how many positions two signatures differ; `None` if they are of different scopes, or were
+    /// made in different ways.
+    pub fn mismatches(&self, other: &FoundRow) -> Option<usize> {
+        let of = |row: &FoundRow| (row.scope, row.made, row.values.len());
+        (of(self) == of(other)).then(|| {
+            self.values.len() - neardup_sketch::minhash::matches(&self.values, &other.values)
+        })
+    }
+}
+
+/// Looks up rows.
+pub struct SignatureRows {
+    rows: IndexedRows,
+    columns: IndexColumns,
+    index: pg_sys::Relation,
+    layout: Layout,
+    scope: Option<ScopeColumns>,
+    /// Scopes by their hash.
+    known: HashMap<u64, Vec<Values>>,
+    /// Where their values live, and those of the row at hand.
+    contexts: [pg_sys::MemoryContext; 2],
+}
+
+impl SignatureRows {
+    /// # Safety
+    /// The relations are open as long as the result lives, and the index is theirs, on signatures.
+    pub unsafe fn new<const N: usize>(relations: &LockedIndex, index: &Index<N>) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            SignatureRows {
+                rows: IndexedRows::new(relations.table()),
+                columns: IndexColumns::of(relations.index()),
+                index: relations.index(),
+                layout: index.layout,
+                scope: ScopeColumns::of(relations.index(), &index.layout),
+                known: HashMap::new(),
+                contexts: [
+                    compat::small_context(c"neardup scopes"),
+                    compat::small_context(c"neardup row"),
+                ],
+            }
+        }
+    }
+
+    /// The row of an entry: its address as the snapshot sees it, and what it holds. `None` if the
+    /// snapshot sees none, or if it is in no scope.
+    ///
+    /// # Safety
+    /// As for [`SignatureRows::new`].
+    pub unsafe fn find(&mut self, entry: Tid) -> Option<(Tid, FoundRow)> {
+        let row = self.rows.find(entry)?;
+        let column = self.layout.scope_columns;
+        // SAFETY: the caller's promise; values live as long as the context.
+        unsafe {
+            let [kept, passing] = self.contexts;
+            pg_sys::MemoryContextReset(passing);
+            let outer = pg_sys::MemoryContextSwitchTo(passing);
+            let slot = self.rows.slot();
+            let (layout, index) = (&self.layout, self.index);
+            let found = self.columns.with(slot, |values, nulls| {
+                if nulls[..=column].contains(&true) {
+                    return None;
+                }
+                let hash = layout.row_scope(index, values.as_ptr(), nulls.as_ptr());
+                let signature = with_signature(values[column], |signature| FoundRow {
+                    scope: (hash.unwrap_or(0), 0),
+                    made: (signature.scheme_code(), signature.seed),
+                    values: signature.values.to_vec(),
+                });
+                Some(signature)
+            });
+            let found = found.map(|mut found| {
+                if let Some(scope) = &self.scope
+                    && let Some(values) = scope.values(slot)
+                {
+                    let known = self.known.entry(found.scope.0).or_default();
+                    let number = known.iter().position(|other| scope.equal(other, &values));
+                    found.scope.1 = number.unwrap_or_else(|| {
+                        pg_sys::MemoryContextSwitchTo(kept);
+                        known.push(scope.copy(&values));
+                        pg_sys::MemoryContextSwitchTo(passing);
+                        known.len() - 1
+                    }) as u32;
+                }
+                (row, found)
+            });
+            pg_sys::MemoryContextSwitchTo(outer);
+            found
+        }
+    }
+}
+
+impl Drop for SignatureRows {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            for context in self.contexts {
+                // SAFETY: made by us.
+                unsafe { pg_sys::MemoryContextDelete(context) }
+            }
+        }
+    }
+}
