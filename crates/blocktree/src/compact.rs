@@ -137,26 +137,34 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             });
     }
 
-    /// Moves a page into an unused one. What was there is not changed any more: it is to be cut off.
+    /// Moves a page into an unused one. What was there is to be cut off. That may not come to pass, if
+    /// the vacuum is cancelled; so the first page of a level, which is the root or was it once and
+    /// may be remembered, is freed where it was: who goes there sees that it has moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
         let mut copy: Box<Page> = Box::new([0; page::PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));
         let (level, low) = (page::level(&copy), page::low::<N>(&copy));
         let root = self.refresh_root()?;
         if root.block == from {
+            let mut old = self.store.write(from);
             let mut target = self.store.write_anew(to);
             let mut meta_page = self.store.write(0);
             let root = Root { block: to, ..root };
-            self.store
-                .change([&mut target, &mut meta_page], |[target, meta_page]| {
+            self.store.change(
+                [&mut old, &mut target, &mut meta_page],
+                |[old, target, meta_page]| {
                     target.copy_from_slice(&*copy);
+                    page::free::<N>(old, level, None);
                     meta::put_root(meta_page, root);
-                });
+                },
+            );
+            drop(old);
             drop(meta_page);
             self.refresh_root()?;
             return Ok(());
         }
         let mut left = (self.left_neighbour(&low, level)?).map(|left| self.store.write(left));
+        let mut old = left.is_none().then(|| self.store.write(from));
         let mut parent = self.lock(&low, level + 1)?;
         let slot = inner::search(&parent, &low);
         let linked = (left.as_ref()).is_none_or(|left| page::right(left) == Some(from));
@@ -169,19 +177,21 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             target.copy_from_slice(&*copy);
             inner::put_child::<N>(parent, slot, to);
         };
-        match &mut left {
-            Some(left) => self.store.change(
+        if let Some(left) = &mut left {
+            self.store.change(
                 [left, &mut parent, &mut target],
                 |[left, parent, target]| {
                     edit(target, parent);
                     page::put_right(left, Some(to));
                 },
-            ),
-            None => self
-                .store
-                .change([&mut parent, &mut target], |[parent, target]| {
+            );
+        }
+        if let Some(old) = &mut old {
+            self.store
+                .change([old, &mut parent, &mut target], |[old, parent, target]| {
                     edit(target, parent);
-                }),
+                    page::free::<N>(old, level, None);
+                });
         }
         Ok(())
     }

@@ -60,11 +60,18 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             while at > level {
                 let page = self.store.read_inner(block);
                 let place = match self.place_of(position, &page, at) {
-                    // The root that was remembered has been moved to another block.
-                    Err(_) if block == root.block && self.refresh_root()? != root => {
-                        root = self.root.get();
+                    // The root that was remembered has been moved to another block. What stands
+                    // here now may be a free page, which nobody holds who waits.
+                    Err(damage) if block == root.block => {
+                        drop(page);
+                        let old = root;
+                        root = self.refresh_root()?;
+                        if root == old {
+                            return Err(damage);
+                        }
                         continue 'from_root;
                     }
+                    Ok(Place::Right) if rightwards.leads_back(&page) => Place::Elsewhere,
                     place => place?,
                 };
                 match place {
@@ -221,7 +228,8 @@ impl Restarts {
 }
 
 /// A way along right links. High keys must grow on it, so that it ends even if damaged links lead
-/// in a circle.
+/// in a circle. Between two looks the page to the right may have been taken away, and used again
+/// further left.
 #[derive(Clone, Copy, Debug)]
 struct Rightwards<const N: usize>(Option<Position<N>>);
 
@@ -232,6 +240,13 @@ impl<const N: usize> Default for Rightwards<N> {
 }
 
 impl<const N: usize> Rightwards<N> {
+    /// Whether a page ends no further right than the one before it on the way.
+    #[inline]
+    fn leads_back(&self, page: &Page) -> bool {
+        self.0
+            .is_some_and(|last| page::high::<N>(page).is_some_and(|high| high <= last))
+    }
+
     /// Where a page's right link leads.
     #[inline]
     fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
@@ -241,12 +256,6 @@ impl<const N: usize> Rightwards<N> {
                 what: "a right link is missing",
             });
         };
-        if self.0.is_some_and(|last| high <= last) {
-            return Err(Corruption {
-                block,
-                what: "right links lead backwards",
-            });
-        }
         self.0 = Some(high);
         Ok(right)
     }

@@ -2,6 +2,7 @@
 
 mod bands;
 mod info;
+mod meetings;
 mod mem_store;
 mod model;
 mod pairs;
