@@ -20,13 +20,18 @@ pub unsafe fn utf8<'a>(datum: Datum) -> Cow<'a, str> {
 
 /// The same of text that is a part of some other value.
 pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    // Which are the same in all encodings of a database.
+    if bytes.is_ascii()
+        && let Ok(text) = str::from_utf8(bytes)
+    {
+        return Cow::Borrowed(text);
+    }
     // SAFETY: a conversion returns a new terminated string, or its argument if there is nothing to
     // convert, which is excluded here.
     unsafe {
         let encoding = pg_sys::GetDatabaseEncoding();
         let (from, to) = (encoding as pg_enc::Type, pg_enc::PG_UTF8);
-        // An empty text comes back as it is, too, and is not terminated.
-        if from == to || from == pg_enc::PG_SQL_ASCII || bytes.is_ascii() {
+        if from == to || from == pg_enc::PG_SQL_ASCII {
             return Cow::Borrowed(checked(bytes, from));
         }
         let source = bytes.as_ptr().cast_mut();

@@ -9,7 +9,12 @@ use pgrx::pg_sys;
 pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the caller promises a varlena; detoasting yields one with a plain or short header.
     unsafe {
-        let plain = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
+        use pgrx::varlena::{varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u};
+        let mut plain: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        // A call costs more than most of what is done with a short text.
+        if !varatt_is_4b_u(plain) && (!varatt_is_1b(plain) || varatt_is_1b_e(plain)) {
+            plain = pg_sys::pg_detoast_datum_packed(plain);
+        }
         core::slice::from_raw_parts(
             pgrx::varlena::vardata_any(plain).cast::<u8>(),
             pgrx::varlena::varsize_any_exhdr(plain),
