@@ -11,15 +11,29 @@ use crate::am::validate;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
-/// A column within whose equal values rows are compared.
-pub struct Scope {
+/// A column of an index, and when its values are equal.
+pub struct EqualColumn {
     /// The column of the table, counted from 1.
     pub column: i16,
     equality: pg_sys::RegProcedure,
     collation: pg_sys::Oid,
 }
 
-impl Scope {
+impl EqualColumn {
+    /// The `i`th column of an open index, by the operator of this strategy.
+    unsafe fn of(index: pg_sys::Relation, i: usize, strategy: i16) -> Self {
+        // SAFETY: the index is open, and has so many columns.
+        unsafe {
+            let (family, input) = (*(*index).rd_opfamily.add(i), *(*index).rd_opcintype.add(i));
+            let operator = pg_sys::get_opfamily_member(family, input, input, strategy);
+            EqualColumn {
+                column: *(*(*index).rd_index).indkey.values.as_ptr().add(i),
+                equality: pg_sys::get_opcode(operator),
+                collation: *(*index).rd_indcollation.add(i),
+            }
+        }
+    }
+
     /// Whether two values of the column are equal.
     ///
     /// # Safety
@@ -85,8 +99,10 @@ pub struct Columns {
     pub key: Option<i16>,
     /// Where the key of the row that is repeated goes.
     pub mark: Option<i16>,
-    /// In the order of the index's columns.
-    pub scope: Vec<Scope>,
+    /// Within whose equal values rows are compared, in the order of the index's columns.
+    pub scope: Vec<EqualColumn>,
+    /// The unique keys of the table, of which no two rows can have the same.
+    pub unique: Vec<Vec<EqualColumn>>,
     pub index: pg_sys::Oid,
     pub kind: Kind,
 }
@@ -144,6 +160,7 @@ impl Columns {
                 key,
                 mark,
                 scope,
+                unique: unique_keys(relation),
                 index,
                 kind,
             }
@@ -191,6 +208,34 @@ unsafe fn primary_key(relation: pg_sys::Relation) -> Option<i16> {
     }
 }
 
+/// The columns of all keys that are unique at any time, for all rows.
+unsafe fn unique_keys(relation: pg_sys::Relation) -> Vec<Vec<EqualColumn>> {
+    // SAFETY: the relation is open, and each of its indexes while it is looked at.
+    unsafe {
+        let indexes = pg_sys::RelationGetIndexList(relation);
+        let mut keys = Vec::new();
+        for i in 0..pg_sys::list_length(indexes) {
+            let oid = pg_sys::list_nth_oid(indexes, i);
+            let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+            let form = &*(*index).rd_index;
+            if form.indisunique
+                && form.indimmediate
+                && form.indisready
+                && pg_sys::RelationGetIndexPredicate(index).is_null()
+                && pg_sys::RelationGetIndexExpressions(index).is_null()
+            {
+                // Access methods with unique indexes are like btree.
+                let equal = pg_sys::BTEqualStrategyNumber as i16;
+                let columns = 0..form.indnkeyatts as usize;
+                keys.push(columns.map(|i| EqualColumn::of(index, i, equal)).collect());
+            }
+            pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        }
+        pg_sys::list_free(indexes);
+        keys
+    }
+}
+
 /// Refuses a column to mark in that does not hold keys.
 unsafe fn check_types(relation: pg_sys::Relation, mark: i16, key: i16) {
     // SAFETY: both are columns of the open relation.
@@ -223,7 +268,7 @@ unsafe fn find_index(
     wanted: &[i16],
     mark: Option<i16>,
     arguments: &Arguments,
-) -> Option<(pg_sys::Oid, Vec<Scope>, Kind)> {
+) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Kind)> {
     // SAFETY: the relation is open, and each of its indexes while it is looked at.
     unsafe {
         let indexes = pg_sys::RelationGetIndexList(relation);
@@ -248,7 +293,7 @@ unsafe fn fits(
     wanted: &[i16],
     mark: Option<i16>,
     arguments: &Arguments,
-) -> Option<(Vec<Scope>, Kind)> {
+) -> Option<(Vec<EqualColumn>, Kind)> {
     // SAFETY: the index is open; it has as many columns and classes as its form says.
     unsafe {
         let form = &*(*index).rd_index;
@@ -269,17 +314,8 @@ unsafe fn fits(
         if *last != fingerprint || layout.balls || !same_scope || !covers(index, mark) {
             return None;
         }
-        let scope = (front.iter().enumerate())
-            .map(|(i, &column)| {
-                let (family, input) = (*(*index).rd_opfamily.add(i), *(*index).rd_opcintype.add(i));
-                let equal = validate::EQUAL as i16;
-                let operator = pg_sys::get_opfamily_member(family, input, input, equal);
-                Scope {
-                    column,
-                    equality: pg_sys::get_opcode(operator),
-                    collation: *(*index).rd_indcollation.add(i),
-                }
-            })
+        let scope = (0..front.len())
+            .map(|i| EqualColumn::of(index, i, validate::EQUAL as i16))
             .collect();
         Some((scope, kind(index, &layout, arguments)?))
     }

@@ -36,20 +36,20 @@ impl Kind {
         }
     }
 
-    /// What has to be locked before a row with this value is written, in the order in which it is
+    /// What has to be locked before a row with this value in a column is written, in the order in which it is
     /// to be: of two near-duplicates at least one is the same.
     ///
     /// # Safety
     /// The datum is of the column's type.
-    pub unsafe fn locks(self, value: pg_sys::Datum) -> Vec<u32> {
+    pub unsafe fn locks(self, column: i16, value: pg_sys::Datum) -> Vec<u32> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Kind::Fingerprints { words, radius } => {
-                    locks::of_bits(&Self::bits(words, value), radius.unsigned_abs())
+                    locks::of_bits(column, &Self::bits(words, value), radius.unsigned_abs())
                 }
                 Kind::Signatures { mismatches, .. } => with_signature(value, |signature| {
-                    locks::of_values(signature.values, kind(signature), mismatches)
+                    locks::of_values(column, signature.values, kind(signature), mismatches)
                 }),
             }
         }

@@ -1,6 +1,9 @@
 //! The look for the nearest row that is there, or may be once another transaction commits.
+use std::collections::HashSet;
+
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::NewRow;
 use super::columns::Columns;
 use super::locks::Held;
 use crate::am::validate;
@@ -12,8 +15,16 @@ pub struct Query<'a> {
     pub fingerprint: pg_sys::Datum,
     /// The values of the scope columns, in the index's order.
     pub scope: &'a [pg_sys::Datum],
+    pub itself: Itself<'a>,
+}
+
+/// What is no other row.
+pub enum Itself<'a> {
     /// The version of the row that is being replaced.
-    pub itself: Option<pg_sys::ItemPointerData>,
+    Version(pg_sys::ItemPointerData),
+    /// Whatever has a unique key of this new row. It is for ON CONFLICT to say what becomes of it,
+    /// and an error otherwise.
+    Key(&'a NewRow),
 }
 
 /// The nearest row.
@@ -45,14 +56,22 @@ pub unsafe fn nearest(
     relation: pg_sys::Relation,
     columns: &Columns,
     query: &Query,
-    held: &mut Held,
+    held: &Held,
 ) -> Option<Found> {
     // SAFETY: the caller's promise.
     unsafe {
-        let locks = columns.kind.locks(query.fingerprint);
+        let locks = (columns.kind).locks(columns.fingerprint, query.fingerprint);
+        let mut gone = HashSet::new();
+        held.acquire(&locks);
         loop {
-            held.acquire(columns.index, &locks);
-            match look(relation, columns, query) {
+            let known = core::mem::take(&mut gone);
+            match look(relation, columns, query, &mut gone) {
+                // A version that has gone since the last look may have a successor, which stands in
+                // the index where this look had passed already. It need not be locked: an update
+                // that leaves the fingerprint as it is does not come by here.
+                Sight::Nothing if !gone.is_subset(&known) => {
+                    pgrx::check_for_interrupts!();
+                }
                 Sight::Nothing => return None,
                 Sight::Found(found) => return Some(found),
                 Sight::Undecided(transaction, token) => {
@@ -65,13 +84,22 @@ pub unsafe fn nearest(
                         let operation = pg_sys::XLTW_Oper::XLTW_None;
                         pg_sys::XactLockTableWait(transaction, relation, &mut nowhere, operation);
                     }
+                    gone.clear();
+                    held.acquire(&locks);
                 }
             }
         }
     }
 }
 
-unsafe fn look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> Sight {
+/// One look. `gone` gets the addresses of versions that nobody will see any more who comes later, but
+/// that have not gone so long ago that all who are there now came later.
+unsafe fn look(
+    relation: pg_sys::Relation,
+    columns: &Columns,
+    query: &Query,
+    gone: &mut HashSet<(u32, u16)>,
+) -> Sight {
     // SAFETY: what is opened here is closed here, and by the server after an error. The snapshot
     // needs nothing set but its type.
     unsafe {
@@ -100,7 +128,19 @@ unsafe fn look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> 
         let in_order = columns.kind.comes_in_order();
         let mut sight = Sight::Nothing;
         let mut nearest = None;
-        while pg_sys::index_getnext_slot(scan, forward, slot) {
+        loop {
+            let another_version = (*scan).xs_heap_continue;
+            if !another_version && pg_sys::index_getnext_tid(scan, forward).is_null() {
+                break;
+            }
+            let address = pgrx::itemptr::item_pointer_get_both((*scan).xs_heaptid);
+            if !pg_sys::index_fetch_heap(scan, slot) {
+                // The server would take the entry away for a version that is dead to all.
+                if !another_version && !(*scan).kill_prior_tuple {
+                    gone.insert(address);
+                }
+                continue;
+            }
             let values = Values::of(slot);
             let Some(distance) = values.distance(columns, query) else {
                 continue;
@@ -207,7 +247,7 @@ impl<'a> Values<'a> {
 
     /// The distance to what is looked for; `None` if this row does not count.
     unsafe fn distance(&self, columns: &Columns, query: &Query) -> Option<u32> {
-        if let Some(itself) = query.itself
+        if let Itself::Version(itself) = query.itself
             && pgrx::itemptr::item_pointer_get_both(itself)
                 == pgrx::itemptr::item_pointer_get_both(self.slot.tts_tid)
         {
@@ -229,8 +269,25 @@ impl<'a> Values<'a> {
                 return None;
             }
             let distance = columns.kind.distance(fingerprint, query.fingerprint)?;
-            columns.kind.is_near(distance).then_some(distance)
+            let counts = columns.kind.is_near(distance) && !self.is_itself(columns, query);
+            counts.then_some(distance)
         }
+    }
+
+    /// Whether a unique key says that this is the row that is to be inserted.
+    unsafe fn is_itself(&self, columns: &Columns, query: &Query) -> bool {
+        let Itself::Key(row) = query.itself else {
+            return false;
+        };
+        columns.unique.iter().any(|key| {
+            (key.iter()).all(|column| {
+                match (self.get(column.column), row.get(column.column)) {
+                    // SAFETY: both values are of the column's type.
+                    (Some(own), Some(new)) => unsafe { column.equal(own, new) },
+                    _ => false,
+                }
+            })
+        })
     }
 }
 

@@ -21,7 +21,8 @@ use act::{Fate, Ready};
 use arguments::Arguments;
 use columns::{Columns, Types};
 use compute::Fingerprints;
-use locks::Held;
+use locks::{Held, Holder};
+use look::Itself;
 
 /// What one trigger knows while one statement lasts.
 struct State {
@@ -157,7 +158,11 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
                 action: Ready::new(&arguments, data.tg_relation),
                 columns,
                 fingerprints,
-                held: Held::default(),
+                held: Held(Holder {
+                    statement: (*function).fn_mcxt,
+                    table: (*data.tg_relation).rd_id,
+                    trigger: (*data.tg_trigger).tgoid,
+                }),
             };
             let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
             (*function).fn_extra = context.leak_and_drop_on_delete(state).cast();
@@ -177,8 +182,7 @@ impl State {
         mut row: NewRow,
         old: Option<&NewRow>,
     ) -> pg_sys::HeapTuple {
-        // The row of the last call stands in the index by now.
-        self.held.release();
+        self.held.begin_row();
         let columns = &self.columns;
         // SAFETY: the caller's promise.
         unsafe {
@@ -207,9 +211,12 @@ impl State {
             let query = look::Query {
                 fingerprint,
                 scope: &scope,
-                itself: old.map(|old| (*old.tuple).t_self),
+                itself: match old {
+                    Some(old) => Itself::Version((*old.tuple).t_self),
+                    None => Itself::Key(&row),
+                },
             };
-            let found = look::nearest(relation, columns, &query, &mut self.held);
+            let found = look::nearest(relation, columns, &query, &self.held);
             let Some(found) = found else {
                 if let (Some(mark), Some(_)) = (columns.mark, old) {
                     row.set(mark, None);

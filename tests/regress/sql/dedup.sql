@@ -146,6 +146,19 @@ CREATE OR REPLACE TRIGGER dedup BEFORE DELETE ON bad FOR EACH ROW EXECUTE FUNCTI
 DELETE FROM bad;
 SELECT neardup_dedup();
 
+-- A row with a unique key that is there is no near-duplicate of that row, but the row itself.
+CREATE TABLE pages_by_url (id int PRIMARY KEY, url text UNIQUE, fp fingerprint, visits int DEFAULT 1);
+CREATE INDEX ON pages_by_url USING neardup (fp);
+CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp ON pages_by_url FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
+INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000000'), (2, 'b', 'ffffffffffffffff'), (3, NULL, '00000000ffffffff');
+INSERT INTO pages_by_url VALUES (4, 'a', '0000000000000001') ON CONFLICT (url) DO UPDATE SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
+INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000003') ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
+-- Near another row: skipped as ever; so is what has no key in common.
+INSERT INTO pages_by_url VALUES (2, 'b', '0000000000000001') ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
+INSERT INTO pages_by_url VALUES (5, 'c', '0000000000000001'), (6, NULL, '00000000fffffffe');
+INSERT INTO pages_by_url VALUES (1, 'd', '0000000000000001');
+SELECT * FROM pages_by_url ORDER BY id;
+
 -- Two triggers on one table, and a statement in a statement: each holds its own locks.
 CREATE TABLE two (id int PRIMARY KEY, a fingerprint, b fingerprint);
 CREATE INDEX ON two USING neardup (a);
