@@ -28,8 +28,8 @@ const _: () = assert!(
 /// The main fork of an index.
 pub struct IndexPages {
     relation: pg_sys::Relation,
-    /// The number of its file.
-    file: u32,
+    /// The number of its file; `None` for a temporary one, whose pages are not remembered.
+    file: Option<u32>,
     /// Whether changes go into the write-ahead log.
     logged: bool,
     /// The ring of buffers to read through; null for all of them.
@@ -50,7 +50,10 @@ impl IndexPages {
         let (logged, file) = unsafe {
             (
                 compat::relation_needs_wal(relation),
-                compat::file_number(relation),
+                // Numbers of temporary files are drawn apart from those of others, and a buffer's tag
+                // does not tell both kinds apart.
+                ((*(*relation).rd_rel).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP)
+                    .then(|| compat::file_number(relation)),
             )
         };
         IndexPages {
@@ -163,10 +166,10 @@ impl IndexPages {
     /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
     /// that very page.
     fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
-        if !self.strategy.is_null() {
+        let Some(file) = self.file.filter(|_| self.strategy.is_null()) else {
             return self.pin(block);
-        }
-        if let Some(buffer) = recent::buffer_of(self.file, block)
+        };
+        if let Some(buffer) = recent::buffer_of(file, block)
             && !recent::is_time_to_look()
             // SAFETY: the relation is open.
             && unsafe { compat::read_recent_buffer(self.relation, block, buffer) }
@@ -174,7 +177,7 @@ impl IndexPages {
             return buffer;
         }
         let buffer = self.pin(block);
-        recent::remember(self.file, block, buffer);
+        recent::remember(file, block, buffer);
         buffer
     }
 }
@@ -344,7 +347,7 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn soon(&self, block: Block) {
-        if let Some(buffer) = recent::buffer_of(self.file, block) {
+        if let Some(buffer) = (self.file).and_then(|file| recent::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, MOST_OF_A_LEAF);
         }
@@ -352,7 +355,7 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn soon_written(&self, block: Block) {
-        if let Some(buffer) = recent::buffer_of(self.file, block) {
+        if let Some(buffer) = (self.file).and_then(|file| recent::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, 0);
         }

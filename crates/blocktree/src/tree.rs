@@ -252,7 +252,11 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let mut steps = if hint.is_some() { MOST_STEPS } else { u32::MAX };
         loop {
             let page = take(block);
-            match self.place_of(position, &page, level)? {
+            let place = match self.place_of(position, &page, level)? {
+                Place::Right if rightwards.leads_back(&page) => Place::Elsewhere,
+                place => place,
+            };
+            match place {
                 Place::Here => return Ok(page),
                 Place::Right if steps == 0 => {
                     drop(page);
