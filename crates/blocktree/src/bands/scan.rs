@@ -21,6 +21,9 @@ const BELOW: u32 = 16;
 /// The fewest entries that are kept, whatever the memory.
 const MIN_KEPT: usize = 1024;
 
+/// Bands whose leaves are looked up together, so that the machine fetches them all at once.
+const TOGETHER: usize = 8;
+
 /// What the rows are that are looked for.
 #[derive(Clone, Debug)]
 pub struct BandQuery<const N: usize> {
@@ -74,6 +77,8 @@ pub struct BandScan<const N: usize> {
     query: BandQuery<N>,
     band: usize,
     next: Next<N>,
+    /// Where the current bands begin, or began when they were looked up.
+    ahead: [Option<Block>; TOGETHER],
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
     /// it in no table.
     found: Vec<u64>,
@@ -94,6 +99,7 @@ impl<const N: usize> BandScan<N> {
             query,
             band: 0,
             next: Next::Descend,
+            ahead: [None; TOGETHER],
             found: Vec::new(),
             places: Vec::new(),
             kept: (memory / size_of::<u64>()).max(MIN_KEPT),
@@ -149,13 +155,31 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
+    /// Where a band's hash begins.
+    fn start(&self, band: usize) -> Position<N> {
+        Position::before_key(band as u16, self.query.keys[band])
+    }
+
+    /// Looks up where the next bands begin.
+    fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+        let bands = self.band..(self.band + TOGETHER).min(self.bands.count());
+        let mut wanted = [None; TOGETHER];
+        for (wanted, band) in wanted.iter_mut().zip(bands) {
+            *wanted = Some((self.start(band), self.query.keys[band]));
+        }
+        self.ahead = tree.leaves_of(&wanted, |leaf| tree.store.soon(leaf))?;
+        Ok(())
+    }
+
     fn look<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
         let (position, hint) = match self.next {
-            Next::Descend => (
-                Position::before_key(table, self.query.keys[self.band]),
-                None,
-            ),
+            Next::Descend => {
+                if self.band.is_multiple_of(TOGETHER) {
+                    self.look_ahead(tree)?;
+                }
+                (self.start(self.band), self.ahead[self.band % TOGETHER])
+            }
             Next::At(block, position) => (position, Some(block)),
         };
         let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
