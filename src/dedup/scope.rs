@@ -4,6 +4,7 @@ use pgrx::pg_sys;
 
 use crate::am::keys::Layout;
 use crate::am::validate;
+use crate::pg::owner::AsOwner;
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h).
@@ -12,6 +13,7 @@ unsafe extern "C-unwind" {
 
 /// The columns of an index, of which values can be taken from rows.
 pub struct IndexColumns {
+    index: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
     state: *mut pg_sys::EState,
 }
@@ -23,6 +25,7 @@ impl IndexColumns {
         // SAFETY: the caller's promise.
         unsafe {
             IndexColumns {
+                index,
                 info: pg_sys::BuildIndexInfo(index),
                 state: pg_sys::CreateExecutorState(),
             }
@@ -49,6 +52,9 @@ impl IndexColumns {
                 false => context,
             };
             (*context).ecxt_scantuple = slot;
+            // The owner of an index is that of its table.
+            let has_expressions = !(*self.info).ii_Expressions.is_null();
+            let as_owner = has_expressions.then(|| AsOwner::of(self.index));
             pg_sys::FormIndexDatum(
                 self.info,
                 slot,
@@ -56,6 +62,7 @@ impl IndexColumns {
                 values.as_mut_ptr(),
                 nulls.as_mut_ptr(),
             );
+            drop(as_owner);
             let result = look(&values, &nulls);
             pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
             result

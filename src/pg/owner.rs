@@ -13,17 +13,17 @@ pub struct AsOwner {
 }
 
 impl AsOwner {
-    /// Takes on the rights of a table's owner.
+    /// Takes on the rights of the owner of a table, or of an index, which is that of its table.
     ///
     /// # Safety
-    /// The table is open.
-    pub unsafe fn of(table: pg_sys::Relation) -> Self {
+    /// The relation is open.
+    pub unsafe fn of(relation: pg_sys::Relation) -> Self {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: the caller's promise; the rest is this backend's state.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
             let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-            pg_sys::SetUserIdAndSecContext((*(*table).rd_rel).relowner, restricted);
+            pg_sys::SetUserIdAndSecContext((*(*relation).rd_rel).relowner, restricted);
             let settings = pg_sys::NewGUCNestLevel();
             compat::restrict_search_path();
             AsOwner {

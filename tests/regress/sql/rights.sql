@@ -54,6 +54,28 @@ CREATE INDEX own_who ON own USING neardup (who(fp));
 RESET ROLE;
 SELECT rows FROM neardup_index_check('own_who', heap => true);
 SELECT current_user = session_user AS myself_again;
+-- So does whoever looks for all pairs, where rows are looked at again.
+SET ROLE neardup_user;
+CREATE FUNCTION who(site int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+    RAISE WARNING 'run by %', current_user;
+    RETURN site;
+END $$;
+CREATE FUNCTION who(sig minhash_signature) RETURNS minhash_signature LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+    RAISE WARNING 'run by %', current_user;
+    RETURN sig;
+END $$;
+CREATE TABLE traps (site int, fp fingerprint, sig minhash_signature);
+INSERT INTO traps VALUES (1, '0000000000000000', minhash('some words')), (1, '0000000000000001', minhash('some words'));
+SET client_min_messages = error;
+CREATE INDEX traps_site ON traps USING neardup (who(site), fp);
+CREATE INDEX traps_sig ON traps USING neardup (who(sig));
+SET client_min_messages = warning;
+RESET ROLE;
+SELECT * FROM neardup_pairs('traps_site', 3);
+SELECT * FROM neardup_clusters('traps_site', 3);
+SELECT * FROM neardup_pairs('traps_sig', 0.2);
+SELECT * FROM neardup_clusters('traps_sig', 0.2);
+SELECT current_user = session_user AS myself_still;
 GRANT EXECUTE ON FUNCTION neardup_index_info TO neardup_user;
 SET ROLE neardup_user;
 SELECT rows FROM neardup_index_info('own_fp_idx');
