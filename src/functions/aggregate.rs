@@ -87,10 +87,7 @@ fn load(call: &mut Call) -> Datum {
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let words =
         GroupWords::of_arg(call, 0).and_then(|state| ExactSums::<W, _>::new(state).simhash());
-    match words {
-        Some(words) => T::from(words).into_datum(),
-        None => call.return_null(),
-    }
+    call.return_value(words.map(|words| T::from(words).into_datum()))
 }
 
 export! {

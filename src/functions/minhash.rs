@@ -12,6 +12,7 @@ use super::arrays::{self, TEXT, elements};
 use super::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::tsvector::Lexemes;
 use crate::pg::{text, varlena};
 use crate::types::signature::{HASHES, Signature};
 
@@ -113,15 +114,14 @@ fn of_features(call: &mut Call) -> Datum {
 /// The signature of the lexemes of a tsvector; NULL if there are none.
 fn of_tsvector(call: &mut Call) -> Datum {
     // SAFETY: declared to take tsvector, and the parameters of signatures.
-    unsafe {
-        let functions = functions(call, 1);
-        let lexemes = pg_sys::OidFunctionCall1Coll(
-            pg_sys::Oid::from_u32(pg_sys::F_TSVECTOR_TO_ARRAY),
-            pg_sys::InvalidOid,
-            call.arg(0),
-        );
-        of_array(call, &functions, lexemes)
+    let (functions, lexemes) = unsafe { (functions(call, 1), Lexemes::new(call.arg(0))) };
+    let mut making = minhash::Making::default();
+    making.reset(&functions);
+    // A tsvector has at most a megabyte: no need to look for a request to cancel.
+    for lexeme in lexemes.iter() {
+        making.add(&functions, text::bytes_utf8(lexeme.bytes).as_bytes());
     }
+    returned(call, &functions, making.finish(&functions))
 }
 
 unsafe fn of_array(call: &mut Call, functions: &Functions, array: Datum) -> Datum {

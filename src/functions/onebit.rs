@@ -34,13 +34,6 @@ impl OneBit<2> for Fingerprint128 {
     }
 }
 
-fn returned(call: &mut Call, fingerprint: Option<impl Fingerprint>) -> Datum {
-    match fingerprint {
-        Some(fingerprint) => fingerprint.into_datum(),
-        None => call.return_null(),
-    }
-}
-
 /// The fingerprint of a text; NULL if it has no feature.
 fn of_text<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
     // SAFETY: declared to take text and the parameters that are read here.
@@ -49,7 +42,7 @@ fn of_text<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
     let fingerprint = T::of_text(&text, &options, &mut || {
         pgrx::check_for_interrupts!();
     });
-    returned(call, fingerprint)
+    call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
 /// The fingerprint of ready-made features; NULL if there are none.
@@ -61,7 +54,7 @@ fn of_features<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
         .iter()
         .map(|feature| unsafe { text::utf8(*feature) });
     let fingerprint = of_set::<W, T>(texts.map(|text| feature_hash(text.as_bytes())));
-    returned(call, fingerprint)
+    call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
 /// The fingerprint of the lexemes of a document; NULL if there are none.
@@ -70,7 +63,7 @@ fn of_lexemes<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
     let lexemes = unsafe { Lexemes::new(call.arg(0)) };
     let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));
     let fingerprint = of_set::<W, T>(texts.map(|text| feature_hash(text.as_bytes())));
-    returned(call, fingerprint)
+    call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
 fn of_set<const W: usize, T: OneBit<W>>(mut hashes: impl Iterator<Item = u64>) -> Option<T> {

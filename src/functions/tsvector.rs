@@ -22,10 +22,7 @@ where
         let text = text::bytes_utf8(lexeme.bytes);
         sums.add(text.as_bytes(), lexeme.occurrences());
     }
-    match sums.simhash() {
-        Some(words) => T::from(words).into_datum(),
-        None => call.return_null(),
-    }
+    call.return_value(sums.simhash().map(|words| T::from(words).into_datum()))
 }
 
 export! {

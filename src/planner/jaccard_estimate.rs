@@ -230,45 +230,22 @@ impl Question {
         if self.b.is_null() {
             return UNKNOWN;
         }
-        let (mut left, mut right) = (VariableStatData::default(), VariableStatData::default());
-        let mut reversed = false;
-        // SAFETY: the list has the two expressions that the server's function asks for; what it
-        // fills in is released at the end.
-        unsafe {
-            pg_sys::get_join_variables(
-                root,
-                nodes::list([self.a, self.b]),
-                special,
-                &mut left,
-                &mut right,
-                &mut reversed,
-            );
-            let (a, b) = (
-                Column::read(&mut left, function),
-                Column::read(&mut right, function),
-            );
+        let share = |a: &Column, b: &Column| {
             let present = (1.0 - a.null_fraction) * (1.0 - b.null_fraction);
-            let share = match self.radius.0 {
+            match self.radius.0 {
                 radius if radius < 0.0 => 0.0,
                 radius if radius >= 1.0 => present,
                 _ => {
-                    let density = self.density(&read(&a.sample), &read(&b.sample));
+                    // SAFETY: both columns hold signatures.
+                    let density = unsafe { self.density(&read(&a.sample), &read(&b.sample)) };
                     present * density.max(1.0 / a.distinct.max(b.distinct))
                 }
-            };
-            let inner = if reversed { a.rows } else { b.rows };
-            let share = match (kind_of_join, inner) {
-                // The share of outer rows with at least one match, were the matches independent.
-                (pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI, Some(inner)) => {
-                    -(-inner * share).exp_m1()
-                }
-                _ => share,
-            };
-            a.release();
-            b.release();
-            statistics::release(&left);
-            statistics::release(&right);
-            share
+            }
+        };
+        let operands = [self.a, self.b];
+        // SAFETY: the caller's promise.
+        unsafe {
+            statistics::join_selectivity(root, kind_of_join, special, operands, function, share)
         }
     }
 }

@@ -164,37 +164,12 @@ impl<'a> Question<'a> {
         if self.b.is_null() {
             return UNKNOWN;
         }
-        let (mut left, mut right) = (VariableStatData::default(), VariableStatData::default());
-        let mut reversed = false;
-        // SAFETY: the list has the two expressions that the server's function asks for; what it
-        // fills in is released at the end.
+        let operands = [self.a, self.b];
+        // SAFETY: the caller's promise.
         unsafe {
-            pg_sys::get_join_variables(
-                root,
-                nodes::list([self.a, self.b]),
-                special,
-                &mut left,
-                &mut right,
-                &mut reversed,
-            );
-            let (a, b) = (
-                Column::read(&mut left, function),
-                Column::read(&mut right, function),
-            );
-            let share = join(self.kind, &a, &b, self.radius);
-            let inner = if reversed { a.rows } else { b.rows };
-            let share = match (kind_of_join, inner) {
-                // The share of outer rows with at least one match, were the matches independent.
-                (pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI, Some(inner)) => {
-                    -(-inner * share).exp_m1()
-                }
-                _ => share,
-            };
-            a.release();
-            b.release();
-            statistics::release(&left);
-            statistics::release(&right);
-            share
+            statistics::join_selectivity(root, kind_of_join, special, operands, function, |a, b| {
+                join(self.kind, a, b, self.radius)
+            })
         }
     }
 

@@ -1,6 +1,8 @@
 //! What the server has gathered about a column of fingerprints (pg_statistic).
 use pgrx::pg_sys::{self, Datum, Oid, VariableStatData};
 
+use super::nodes;
+
 /// The statistics of one column or expression, as the estimates need them.
 pub struct Column {
     /// The share of NULLs.
@@ -133,4 +135,54 @@ pub unsafe fn release(variable: &VariableStatData) {
 unsafe fn values(slot: &pg_sys::AttStatsSlot) -> &[Datum] {
     // SAFETY: as the caller promises.
     unsafe { core::slice::from_raw_parts(slot.values, slot.nvalues as usize) }
+}
+
+/// The estimate for a condition that joins two relations, from the share of all pairs of rows that
+/// `share` says fulfil it.
+///
+/// # Safety
+/// `root` is the planner's state, `special` what it knows of the join, the operands those of the
+/// condition, and `function` the one behind it.
+pub unsafe fn join_selectivity(
+    root: *mut pg_sys::PlannerInfo,
+    kind_of_join: pg_sys::JoinType::Type,
+    special: *mut pg_sys::SpecialJoinInfo,
+    operands: [*mut pg_sys::Node; 2],
+    function: pg_sys::Oid,
+    share: impl FnOnce(&Column, &Column) -> f64,
+) -> f64 {
+    let mut left = pg_sys::VariableStatData::default();
+    let mut right = pg_sys::VariableStatData::default();
+    let mut reversed = false;
+    // SAFETY: the list has the two expressions that the server's function asks for; what it fills
+    // in is released at the end.
+    unsafe {
+        let operands = nodes::list(operands);
+        pg_sys::get_join_variables(
+            root,
+            operands,
+            special,
+            &mut left,
+            &mut right,
+            &mut reversed,
+        );
+        let (a, b) = (
+            Column::read(&mut left, function),
+            Column::read(&mut right, function),
+        );
+        let share = share(&a, &b);
+        let inner = if reversed { a.rows } else { b.rows };
+        let share = match (kind_of_join, inner) {
+            // The share of outer rows with at least one match, were the matches independent.
+            (pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI, Some(inner)) => {
+                -(-inner * share).exp_m1()
+            }
+            _ => share,
+        };
+        a.release();
+        b.release();
+        release(&left);
+        release(&right);
+        share
+    }
 }
