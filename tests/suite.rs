@@ -9,6 +9,7 @@ mod dedup;
 mod dictionary;
 mod documents;
 mod exclusion;
+mod in_flight;
 mod inspect;
 mod load;
 mod maintenance;

@@ -114,6 +114,19 @@ impl Arguments {
     /// # Safety
     /// The trigger is one of the server's.
     pub unsafe fn of(trigger: &pg_sys::Trigger) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self::read(trigger).unwrap_or_else(|why| {
+                senseless(&CStr::from_ptr(trigger.tgname).to_string_lossy(), why)
+            })
+        }
+    }
+
+    /// Reads a trigger's arguments, or says why they make no sense.
+    ///
+    /// # Safety
+    /// As for [`Arguments::of`].
+    pub unsafe fn read(trigger: &pg_sys::Trigger) -> Result<Self, String> {
         // SAFETY: the server keeps as many C strings as it counts, and the trigger's name.
         let (name, arguments) = unsafe {
             let arguments: Vec<&CStr> = (0..trigger.tgnargs as usize)
@@ -121,7 +134,7 @@ impl Arguments {
                 .collect();
             (CStr::from_ptr(trigger.tgname).to_string_lossy(), arguments)
         };
-        Self::parse(&name, &arguments).unwrap_or_else(|why| senseless(&name, why))
+        Self::parse(&name, &arguments)
     }
 
     /// What an argument means, now that it is known what it is about; or an error.

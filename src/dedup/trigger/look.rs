@@ -5,7 +5,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::NewRow;
 use super::columns::Columns;
-use super::locks::Held;
+use super::flight::Flight;
 use crate::am::validate;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -48,7 +48,8 @@ enum Sight {
 }
 
 /// The nearest row within the distance, once every transaction that could change the answer has
-/// ended. When it returns, the locks are held under which the answer stays true.
+/// ended. When it returns `None`, the row is published as one in flight, so that the answer stays
+/// true; the caller withdraws it if it is not to be written after all.
 ///
 /// # Safety
 /// The relation is the one that the columns are of, and the query's values of their types.
@@ -56,27 +57,19 @@ pub unsafe fn nearest(
     relation: pg_sys::Relation,
     columns: &Columns,
     query: &Query,
-    held: &Held,
+    flight: &Flight,
 ) -> Option<Found> {
     // SAFETY: the caller's promise.
     unsafe {
-        let locks = (columns.kind).locks(columns.fingerprint, query.fingerprint);
-        let mut gone = HashSet::new();
-        held.acquire(&locks);
+        let row = flight.row(columns, query);
         loop {
-            let known = core::mem::take(&mut gone);
-            match look(relation, columns, query, &mut gone) {
-                // A version that has gone since the last look may have a successor, which stands in
-                // the index where this look had passed already. It need not be locked: an update
-                // that leaves the fingerprint as it is does not come by here.
-                Sight::Nothing if !gone.is_subset(&known) => {
-                    pgrx::check_for_interrupts!();
-                }
-                Sight::Nothing => return None,
-                Sight::Found(found) => return Some(found),
-                Sight::Undecided(transaction, token) => {
-                    // It may need our locks before it can end.
-                    held.release();
+            let ahead = flight.publish(&row).err();
+            match (settled_look(relation, columns, query), ahead) {
+                // Also if a row in flight may come to be nearer still: this one is near enough.
+                (Sight::Found(found), _) => return Some(found),
+                (Sight::Undecided(transaction, token), _) => {
+                    // It may have to wait for this row before it can end.
+                    flight.withdraw();
                     if token != 0 {
                         pg_sys::SpeculativeInsertionWait(transaction, token);
                     } else {
@@ -84,11 +77,28 @@ pub unsafe fn nearest(
                         let operation = pg_sys::XLTW_Oper::XLTW_None;
                         pg_sys::XactLockTableWait(transaction, relation, &mut nowhere, operation);
                     }
-                    gone.clear();
-                    held.acquire(&locks);
                 }
+                (Sight::Nothing, Some(ahead)) => ahead.wait(),
+                (Sight::Nothing, None) => return None,
             }
         }
+    }
+}
+
+/// Looks until no near row can have moved past the look.
+unsafe fn settled_look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> Sight {
+    let mut gone = HashSet::new();
+    loop {
+        let known = core::mem::take(&mut gone);
+        // SAFETY: the caller's promise.
+        let sight = unsafe { look(relation, columns, query, &mut gone) };
+        // A version that has gone since the last look may have a successor, which stands in the
+        // index where this look had passed already. It need not be published: an update that leaves
+        // the fingerprint as it is does not come by here.
+        if !matches!(sight, Sight::Nothing) || gone.is_subset(&known) {
+            return sight;
+        }
+        pgrx::check_for_interrupts!();
     }
 }
 
