@@ -1191,7 +1191,7 @@ COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS 'options for an in
 
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
-    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'neardup_index_check';
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
 CREATE FUNCTION neardup_index_info(index regclass,
     OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int, OUT tables int, OUT leading_bits int,
@@ -1199,7 +1199,7 @@ CREATE FUNCTION neardup_index_info(index regclass,
     OUT entries bigint, OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8, OUT candidates float8,
     OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid,
     OUT hashes int, OUT bands int, OUT band_rows int, OUT similarity float8)
-    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'neardup_index_info';
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000 AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
 -- Both raise an error unless the caller owns the index's table.
 

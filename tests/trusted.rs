@@ -74,8 +74,9 @@ const NOT_OF_THE_SERVER: &str = "SELECT count(*) FROM pg_depend d \
 const WORK: &str = "\
     CREATE TABLE docs (id int PRIMARY KEY, body text, \
         fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED, sig minhash_signature); \
-    INSERT INTO docs SELECT n, 'words of the document number ' || n / 2, \
-        NULL, minhash('words of the document number ' || n / 2) FROM generate_series(1, 200) AS n; \
+    INSERT INTO docs (id, body, sig) \
+        SELECT n, 'words of the document number ' || n / 2, \
+        minhash('words of the document number ' || n / 2) FROM generate_series(1, 200) AS n; \
     CREATE INDEX docs_fp ON docs USING neardup (fp); \
     CREATE INDEX docs_sig ON docs USING neardup (sig); \
     CREATE TABLE kept (fp fingerprint, EXCLUDE USING neardup (fp WITH ~=)); \
@@ -124,7 +125,7 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
     assert_eq!(value::<i64>(&mut admin, NOT_OF_THE_SERVER)?, 0);
     client.batch_execute(WORK)?;
     let result: String = value(&mut client, RESULT)?;
-    assert_eq!(result.split(' ').next(), Some("2"), "{result}");
+    assert!(result.ends_with(" 1 1 400"), "{result}");
 
     // A dump by the role, which brings the extension, restored by the role.
     copy.connect()?
@@ -281,12 +282,11 @@ fn the_script_takes_nothing_from_the_schema_that_it_runs_in() -> Outcome {
 #[test]
 fn estimators_survive_operators_on_other_types() -> Outcome {
     let database = Database::create()?;
-    let role = Role::create(&database)?;
-    let mut admin = database.connect()?;
-    admin.batch_execute(&format!("CREATE SCHEMA own AUTHORIZATION {}", role.name))?;
-    let mut client = role.connect()?;
+    // Older minor releases let any role name an estimator that is not the server's own; the present
+    // ones want a superuser.
+    let mut client = database.connect()?;
     client.batch_execute(
-        "SET search_path = own, public; \
+        "CREATE SCHEMA own; SET search_path = own, public; \
          CREATE TABLE docs AS SELECT n AS i, n::bigint AS b, n::text AS t, n::float8 AS f, \
              (n % 3)::bigint::fingerprint AS fp, md5((n % 3)::text)::fingerprint128 AS wide, \
              repeat(md5((n % 3)::text), 2)::fingerprint256 AS wider, \

@@ -303,6 +303,11 @@ unsafe fn hash_function(value_type: pg_sys::Oid) -> *mut pg_sys::FmgrInfo {
         let entry = pg_sys::lookup_type_cache(value_type, flag);
         let function = &raw mut (*entry).hash_extended_proc_finfo;
         if (*function).fn_oid == pg_sys::InvalidOid {
+            // The type cache knows the elements of a range, but not of a domain over one.
+            let base = pg_sys::getBaseType(value_type);
+            if base != value_type {
+                return hash_function(base);
+            }
             let name = core::ffi::CStr::from_ptr(pg_sys::format_type_be(value_type));
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,

@@ -48,7 +48,7 @@ SELECT array_agg(id) FROM (SELECT id FROM pages ORDER BY news <~> '0000000000000
 SELECT count(*) FROM pages a JOIN pages b ON a.news <~> b.news <= 1 AND a.id < b.id;
 SELECT count(*) FROM neardup_pairs('pages_news', 1);
 SELECT count(*) FROM neardup_pairs('pages_hash', 1);
-SELECT count(*) = 200 AS members FROM neardup_clusters('pages_image', 1) WHERE distance <= 1;
+SELECT count(*) > 100 AS members, max(distance) FROM neardup_clusters('pages_image', 1);
 SELECT distance, pairs > 0 AS some FROM neardup_distance_histogram('pages', 1, column_name => 'news');
 RESET enable_seqscan;
 -- Functions, casts, aggregates and grouping.
