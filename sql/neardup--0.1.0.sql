@@ -183,6 +183,96 @@ CREATE OPERATOR CLASS fingerprint256_hash_ops DEFAULT FOR TYPE fingerprint256 US
     FUNCTION 2 fingerprint256_hash_extended(fingerprint256, bigint);
 
 -- ------------------------------------------------------------------------------------------------
+-- Fingerprints as numbers: casts to and from numeric, number of ones, least and greatest
+-- ------------------------------------------------------------------------------------------------
+
+-- Hashes that other programs keep as unsigned decimals, beyond the range of bigint.
+CREATE FUNCTION fingerprint(numeric) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_from_numeric';
+CREATE FUNCTION neardup_numeric(fingerprint) RETURNS numeric
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_to_numeric';
+CREATE CAST (numeric AS fingerprint) WITH FUNCTION fingerprint(numeric) AS ASSIGNMENT;
+CREATE CAST (fingerprint AS numeric) WITH FUNCTION neardup_numeric(fingerprint) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint(numeric) IS
+    'the fingerprint whose bits are this number, from 0 to 2^64 - 1';
+COMMENT ON FUNCTION neardup_numeric(fingerprint) IS
+    'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
+CREATE FUNCTION fingerprint128(numeric) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_from_numeric';
+CREATE FUNCTION neardup_numeric(fingerprint128) RETURNS numeric
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_to_numeric';
+CREATE CAST (numeric AS fingerprint128) WITH FUNCTION fingerprint128(numeric) AS ASSIGNMENT;
+CREATE CAST (fingerprint128 AS numeric) WITH FUNCTION neardup_numeric(fingerprint128) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint128(numeric) IS
+    'the fingerprint whose bits are this number, from 0 to 2^128 - 1';
+COMMENT ON FUNCTION neardup_numeric(fingerprint128) IS
+    'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
+CREATE FUNCTION fingerprint256(numeric) RETURNS fingerprint256
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_from_numeric';
+CREATE FUNCTION neardup_numeric(fingerprint256) RETURNS numeric
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_to_numeric';
+CREATE CAST (numeric AS fingerprint256) WITH FUNCTION fingerprint256(numeric) AS ASSIGNMENT;
+CREATE CAST (fingerprint256 AS numeric) WITH FUNCTION neardup_numeric(fingerprint256) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint256(numeric) IS
+    'the fingerprint whose bits are this number, from 0 to 2^256 - 1';
+COMMENT ON FUNCTION neardup_numeric(fingerprint256) IS
+    'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
+
+CREATE FUNCTION bit_count(fingerprint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_bit_count';
+COMMENT ON FUNCTION bit_count(fingerprint) IS 'the number of bits that are 1';
+CREATE FUNCTION bit_count(fingerprint128) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_bit_count';
+COMMENT ON FUNCTION bit_count(fingerprint128) IS 'the number of bits that are 1';
+CREATE FUNCTION bit_count(fingerprint256) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_bit_count';
+COMMENT ON FUNCTION bit_count(fingerprint256) IS 'the number of bits that are 1';
+
+-- The sort operators let a btree index answer them.
+CREATE FUNCTION fingerprint_smaller(fingerprint, fingerprint) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_smaller';
+CREATE AGGREGATE min(fingerprint) (
+    SFUNC = fingerprint_smaller, STYPE = fingerprint, COMBINEFUNC = fingerprint_smaller, SORTOP = <, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE min(fingerprint) IS
+    'the least fingerprint, by the order of the bits as an unsigned number';
+CREATE FUNCTION fingerprint_larger(fingerprint, fingerprint) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_larger';
+CREATE AGGREGATE max(fingerprint) (
+    SFUNC = fingerprint_larger, STYPE = fingerprint, COMBINEFUNC = fingerprint_larger, SORTOP = >, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE max(fingerprint) IS
+    'the greatest fingerprint, by the order of the bits as an unsigned number';
+CREATE FUNCTION fingerprint128_smaller(fingerprint128, fingerprint128) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_smaller';
+CREATE AGGREGATE min(fingerprint128) (
+    SFUNC = fingerprint128_smaller, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_smaller, SORTOP = <, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE min(fingerprint128) IS
+    'the least fingerprint, by the order of the bits as an unsigned number';
+CREATE FUNCTION fingerprint128_larger(fingerprint128, fingerprint128) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_larger';
+CREATE AGGREGATE max(fingerprint128) (
+    SFUNC = fingerprint128_larger, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_larger, SORTOP = >, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE max(fingerprint128) IS
+    'the greatest fingerprint, by the order of the bits as an unsigned number';
+CREATE FUNCTION fingerprint256_smaller(fingerprint256, fingerprint256) RETURNS fingerprint256
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_smaller';
+CREATE AGGREGATE min(fingerprint256) (
+    SFUNC = fingerprint256_smaller, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_smaller, SORTOP = <, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE min(fingerprint256) IS
+    'the least fingerprint, by the order of the bits as an unsigned number';
+CREATE FUNCTION fingerprint256_larger(fingerprint256, fingerprint256) RETURNS fingerprint256
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_larger';
+CREATE AGGREGATE max(fingerprint256) (
+    SFUNC = fingerprint256_larger, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_larger, SORTOP = >, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE max(fingerprint256) IS
+    'the greatest fingerprint, by the order of the bits as an unsigned number';
+
+-- ------------------------------------------------------------------------------------------------
 -- Distances
 -- ------------------------------------------------------------------------------------------------
 
@@ -373,6 +463,211 @@ COMMENT ON OPERATOR ~= (fingerprint_ball, fingerprint_ball) IS 'each centre lies
 COMMENT ON OPERATOR ~= (fingerprint128_ball, fingerprint128_ball) IS 'each centre lies within the other''s radius';
 COMMENT ON OPERATOR ~= (fingerprint256_ball, fingerprint256_ball) IS 'each centre lies within the other''s radius';
 COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within the other''s radius';
+
+-- Equality of balls, for GROUP BY, DISTINCT and UNION, and an order, which means nothing.
+CREATE FUNCTION fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_cmp';
+CREATE FUNCTION fingerprint_ball_eq(fingerprint_ball, fingerprint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_eq';
+CREATE FUNCTION fingerprint_ball_ne(fingerprint_ball, fingerprint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_ne';
+CREATE FUNCTION fingerprint_ball_lt(fingerprint_ball, fingerprint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_lt';
+CREATE FUNCTION fingerprint_ball_le(fingerprint_ball, fingerprint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_le';
+CREATE FUNCTION fingerprint_ball_gt(fingerprint_ball, fingerprint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_gt';
+CREATE FUNCTION fingerprint_ball_ge(fingerprint_ball, fingerprint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_ge';
+CREATE FUNCTION fingerprint_ball_hash(fingerprint_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_hash';
+CREATE FUNCTION fingerprint_ball_hash_extended(fingerprint_ball, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_hash_extended';
+CREATE OPERATOR = (
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR < (
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR > (
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR >= (
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR CLASS fingerprint_ball_btree_ops DEFAULT FOR TYPE fingerprint_ball USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS fingerprint_ball_hash_ops DEFAULT FOR TYPE fingerprint_ball USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 fingerprint_ball_hash(fingerprint_ball),
+    FUNCTION 2 fingerprint_ball_hash_extended(fingerprint_ball, bigint);
+
+CREATE FUNCTION fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_cmp';
+CREATE FUNCTION fingerprint128_ball_eq(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_eq';
+CREATE FUNCTION fingerprint128_ball_ne(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_ne';
+CREATE FUNCTION fingerprint128_ball_lt(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_lt';
+CREATE FUNCTION fingerprint128_ball_le(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_le';
+CREATE FUNCTION fingerprint128_ball_gt(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_gt';
+CREATE FUNCTION fingerprint128_ball_ge(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_ge';
+CREATE FUNCTION fingerprint128_ball_hash(fingerprint128_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash';
+CREATE FUNCTION fingerprint128_ball_hash_extended(fingerprint128_ball, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash_extended';
+CREATE OPERATOR = (
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR < (
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR > (
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR >= (
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR CLASS fingerprint128_ball_btree_ops DEFAULT FOR TYPE fingerprint128_ball USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS fingerprint128_ball_hash_ops DEFAULT FOR TYPE fingerprint128_ball USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 fingerprint128_ball_hash(fingerprint128_ball),
+    FUNCTION 2 fingerprint128_ball_hash_extended(fingerprint128_ball, bigint);
+
+CREATE FUNCTION fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_cmp';
+CREATE FUNCTION fingerprint256_ball_eq(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_eq';
+CREATE FUNCTION fingerprint256_ball_ne(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_ne';
+CREATE FUNCTION fingerprint256_ball_lt(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_lt';
+CREATE FUNCTION fingerprint256_ball_le(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_le';
+CREATE FUNCTION fingerprint256_ball_gt(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_gt';
+CREATE FUNCTION fingerprint256_ball_ge(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_ge';
+CREATE FUNCTION fingerprint256_ball_hash(fingerprint256_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash';
+CREATE FUNCTION fingerprint256_ball_hash_extended(fingerprint256_ball, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash_extended';
+CREATE OPERATOR = (
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR < (
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR > (
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR >= (
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR CLASS fingerprint256_ball_btree_ops DEFAULT FOR TYPE fingerprint256_ball USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS fingerprint256_ball_hash_ops DEFAULT FOR TYPE fingerprint256_ball USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 fingerprint256_ball_hash(fingerprint256_ball),
+    FUNCTION 2 fingerprint256_ball_hash_extended(fingerprint256_ball, bigint);
+
+CREATE FUNCTION bigint_ball_cmp(bigint_ball, bigint_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_cmp';
+CREATE FUNCTION bigint_ball_eq(bigint_ball, bigint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_eq';
+CREATE FUNCTION bigint_ball_ne(bigint_ball, bigint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_ne';
+CREATE FUNCTION bigint_ball_lt(bigint_ball, bigint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_lt';
+CREATE FUNCTION bigint_ball_le(bigint_ball, bigint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_le';
+CREATE FUNCTION bigint_ball_gt(bigint_ball, bigint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_gt';
+CREATE FUNCTION bigint_ball_ge(bigint_ball, bigint_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_ge';
+CREATE FUNCTION bigint_ball_hash(bigint_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_hash';
+CREATE FUNCTION bigint_ball_hash_extended(bigint_ball, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_hash_extended';
+CREATE OPERATOR = (
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR < (
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR > (
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR >= (
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR CLASS bigint_ball_btree_ops DEFAULT FOR TYPE bigint_ball USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 bigint_ball_cmp(bigint_ball, bigint_ball),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS bigint_ball_hash_ops DEFAULT FOR TYPE bigint_ball USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 bigint_ball_hash(bigint_ball),
+    FUNCTION 2 bigint_ball_hash_extended(bigint_ball, bigint);
 
 -- ------------------------------------------------------------------------------------------------
 -- Comparisons of distances with integers
@@ -798,6 +1093,58 @@ CREATE OPERATOR @> (LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTI
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
 COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
 
+-- Equality of balls of signatures, and an order, which means nothing.
+CREATE FUNCTION minhash_ball_cmp(minhash_ball, minhash_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_cmp';
+CREATE FUNCTION minhash_ball_eq(minhash_ball, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_eq';
+CREATE FUNCTION minhash_ball_ne(minhash_ball, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_ne';
+CREATE FUNCTION minhash_ball_lt(minhash_ball, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_lt';
+CREATE FUNCTION minhash_ball_le(minhash_ball, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_le';
+CREATE FUNCTION minhash_ball_gt(minhash_ball, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_gt';
+CREATE FUNCTION minhash_ball_ge(minhash_ball, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_ge';
+CREATE FUNCTION minhash_ball_hash(minhash_ball) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_hash';
+CREATE FUNCTION minhash_ball_hash_extended(minhash_ball, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_hash_extended';
+CREATE OPERATOR = (
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR < (
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR > (
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR >= (
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR CLASS minhash_ball_btree_ops DEFAULT FOR TYPE minhash_ball USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 minhash_ball_cmp(minhash_ball, minhash_ball),
+    FUNCTION 4 btequalimage(oid);
+CREATE OPERATOR CLASS minhash_ball_hash_ops DEFAULT FOR TYPE minhash_ball USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 minhash_ball_hash(minhash_ball),
+    FUNCTION 2 minhash_ball_hash_extended(minhash_ball, bigint);
+
 -- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes
 -- ------------------------------------------------------------------------------------------------
@@ -844,7 +1191,7 @@ COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS 'options for an in
 
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
-    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'neardup_index_check';
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'neardup_index_check';
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
 CREATE FUNCTION neardup_index_info(index regclass,
     OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int, OUT tables int, OUT leading_bits int,
@@ -852,10 +1199,9 @@ CREATE FUNCTION neardup_index_info(index regclass,
     OUT entries bigint, OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8, OUT candidates float8,
     OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid,
     OUT hashes int, OUT bands int, OUT band_rows int, OUT similarity float8)
-    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'neardup_index_info';
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000 AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
--- As amcheck's functions: they read everything, and the check locks out writers.
-REVOKE ALL ON FUNCTION neardup_index_check(regclass, boolean), neardup_index_info(regclass) FROM PUBLIC;
+-- Both raise an error unless the caller owns the index's table.
 
 -- ------------------------------------------------------------------------------------------------
 -- A whole table at once
@@ -914,6 +1260,33 @@ CREATE OPERATOR CLASS timestamptz_scope_ops DEFAULT FOR TYPE timestamptz USING n
 CREATE OPERATOR CLASS numeric_scope_ops DEFAULT FOR TYPE numeric USING neardup AS OPERATOR 3 = (numeric, numeric);
 CREATE OPERATOR CLASS inet_scope_ops DEFAULT FOR TYPE inet USING neardup AS OPERATOR 3 = (inet, inet);
 CREATE OPERATOR CLASS oid_scope_ops DEFAULT FOR TYPE oid USING neardup AS OPERATOR 3 = (oid, oid);
+CREATE OPERATOR FAMILY float_scope_ops USING neardup;
+CREATE OPERATOR CLASS float4_scope_ops DEFAULT FOR TYPE float4 USING neardup
+    FAMILY float_scope_ops AS OPERATOR 3 = (float4, float4);
+CREATE OPERATOR CLASS float8_scope_ops DEFAULT FOR TYPE float8 USING neardup
+    FAMILY float_scope_ops AS OPERATOR 3 = (float8, float8);
+ALTER OPERATOR FAMILY float_scope_ops USING neardup ADD
+    OPERATOR 3 = (float4, float8), OPERATOR 3 = (float8, float4);
+CREATE OPERATOR CLASS char_scope_ops DEFAULT FOR TYPE "char" USING neardup
+    AS OPERATOR 3 = ("char", "char");
+CREATE OPERATOR CLASS time_scope_ops DEFAULT FOR TYPE time USING neardup
+    AS OPERATOR 3 = (time, time);
+CREATE OPERATOR CLASS timetz_scope_ops DEFAULT FOR TYPE timetz USING neardup
+    AS OPERATOR 3 = (timetz, timetz);
+CREATE OPERATOR CLASS interval_scope_ops DEFAULT FOR TYPE interval USING neardup
+    AS OPERATOR 3 = (interval, interval);
+CREATE OPERATOR CLASS macaddr_scope_ops DEFAULT FOR TYPE macaddr USING neardup
+    AS OPERATOR 3 = (macaddr, macaddr);
+CREATE OPERATOR CLASS macaddr8_scope_ops DEFAULT FOR TYPE macaddr8 USING neardup
+    AS OPERATOR 3 = (macaddr8, macaddr8);
+CREATE OPERATOR CLASS pg_lsn_scope_ops DEFAULT FOR TYPE pg_lsn USING neardup
+    AS OPERATOR 3 = (pg_lsn, pg_lsn);
+CREATE OPERATOR CLASS jsonb_scope_ops DEFAULT FOR TYPE jsonb USING neardup
+    AS OPERATOR 3 = (jsonb, jsonb);
+CREATE OPERATOR CLASS range_scope_ops DEFAULT FOR TYPE anyrange USING neardup
+    AS OPERATOR 3 = (anyrange, anyrange);
+CREATE OPERATOR CLASS multirange_scope_ops DEFAULT FOR TYPE anymultirange USING neardup
+    AS OPERATOR 3 = (anymultirange, anymultirange);
 CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS OPERATOR 3 = (anyenum, anyenum);
 CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS OPERATOR 3 = (anyarray, anyarray);
 

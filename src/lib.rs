@@ -19,4 +19,6 @@ pub extern "C-unwind" fn _PG_init() {
     am::options::register();
     functions::dictionary::register();
     settings::register();
+    // Last: a setting of this name that is not known by now is a mistake.
+    pg::compat::reserve_settings(c"neardup");
 }

@@ -198,15 +198,82 @@ impl Layout {
     }
 }
 
-/// Raises an error unless the values of all scope columns have a hash.
+/// Raises an error unless the values of all scope columns have a hash, and one that agrees with
+/// the equality of the column's operator class.
 ///
 /// # Safety
 /// The relation is an open index of this layout.
 pub unsafe fn require_hashes(index: pg_sys::Relation, layout: &Layout) {
     for column in 0..layout.scope_columns {
         // SAFETY: the caller's promise.
-        unsafe { hash_function(attribute(index, column).atttypid) };
+        unsafe {
+            hash_function(attribute(index, column).atttypid);
+            require_same_equality(index, column);
+        }
     }
+}
+
+/// Raises an error if a scope column's operator class compares otherwise than the column's own
+/// type. A type such as citext can be taken as text, but then equal values would be told apart,
+/// and hashed by a function that does not fit the comparison.
+unsafe fn require_same_equality(index: pg_sys::Relation, column: usize) {
+    // SAFETY: an open index has as many operator families as columns; the rest looks up catalogues.
+    unsafe {
+        let hash_family = |value_type| {
+            let flag = pg_sys::TYPECACHE_HASH_OPFAMILY as i32;
+            (*pg_sys::lookup_type_cache(value_type, flag)).hash_opf
+        };
+        let (own, input) = (
+            attribute(index, column).atttypid,
+            *(*index).rd_opcintype.add(column),
+        );
+        let family = hash_family(own);
+        let equalities = super::validate::equalities(*(*index).rd_opfamily.add(column), input);
+        let agree = equalities.into_iter().all(|(operator, right)| {
+            let is_equality = pg_sys::get_op_opfamily_strategy(operator, family)
+                == pg_sys::HTEqualStrategyNumber as i32;
+            let is_pseudo = pg_sys::get_typtype(right) as u8 == pg_sys::TYPTYPE_PSEUDO;
+            is_equality && (is_pseudo || hash_family(right) == family)
+        });
+        if !agree {
+            refuse_equality(index, column, own, input);
+        }
+    }
+}
+
+unsafe fn refuse_equality(
+    index: pg_sys::Relation,
+    column: usize,
+    own: pg_sys::Oid,
+    input: pg_sys::Oid,
+) -> ! {
+    let text = |name: *const core::ffi::c_char| {
+        // SAFETY: names are C strings.
+        let name = unsafe { core::ffi::CStr::from_ptr(name) };
+        name.to_string_lossy().into_owned()
+    };
+    // SAFETY: the caller's relation is open; types of columns exist.
+    let (name, own, base, input) = unsafe {
+        (
+            text(attribute(index, column).attname.data.as_ptr()),
+            text(pg_sys::format_type_be(own)),
+            text(pg_sys::format_type_be(pg_sys::getBaseType(own))),
+            text(pg_sys::format_type_be(input)),
+        )
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("column \"{name}\" of type {own} cannot be compared in a neardup index"),
+    )
+    .detail(format!(
+        "The operator class compares its values as {input}, whose equality is not that of {own}."
+    ))
+    .hint(format!(
+        "Index an expression that says which equality is meant, such as (lower({name}::text)) or \
+         ({name}::text); or have a superuser create an operator class: CREATE OPERATOR CLASS name \
+         DEFAULT FOR TYPE {base} USING neardup AS OPERATOR 3 = ({base}, {base})."
+    ))
+    .raise()
 }
 
 /// The hash of a scope column's value.
@@ -251,6 +318,11 @@ unsafe fn hash_function(value_type: pg_sys::Oid) -> *mut pg_sys::FmgrInfo {
         let entry = pg_sys::lookup_type_cache(value_type, flag);
         let function = &raw mut (*entry).hash_extended_proc_finfo;
         if (*function).fn_oid == pg_sys::InvalidOid {
+            // The type cache knows the elements of a range, but not of a domain over one.
+            let base = pg_sys::getBaseType(value_type);
+            if base != value_type {
+                return hash_function(base);
+            }
             let name = core::ffi::CStr::from_ptr(pg_sys::format_type_be(value_type));
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,

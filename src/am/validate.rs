@@ -60,6 +60,25 @@ pub unsafe fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::
     unsafe { operator(family, input, WITHIN) }
 }
 
+/// The equalities of a family with a type on their left, each with the type on its right.
+///
+/// # Safety
+/// Within a transaction.
+pub unsafe fn equalities(
+    family: pg_sys::Oid,
+    input: pg_sys::Oid,
+) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    // SAFETY: the caller's promise.
+    let members = unsafe { members(family) };
+    let wanted = |form: &&pg_sys::FormData_pg_amop| {
+        form.amopstrategy == EQUAL as i16 && form.amoplefttype == input
+    };
+    let found = members.iter().filter(wanted);
+    found
+        .map(|form| (form.amopopr, form.amoprighttype))
+        .collect()
+}
+
 /// Whether a family has `~=` for a type.
 ///
 /// # Safety

@@ -10,6 +10,7 @@ use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
 use crate::pg::relation::LockedIndex;
+use crate::pg::rights;
 use crate::pg::varlena;
 use crate::storage::pages::IndexPages;
 use crate::types::signature::similarity;
@@ -25,7 +26,9 @@ fn index_info(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: the server passes an OID; what it names is checked and stays locked and open until
     // the end of this function.
     unsafe {
-        let relations = LockedIndex::open(pg_sys::Oid::from(call.arg(0).value() as u32), lock);
+        let index = pg_sys::Oid::from(call.arg(0).value() as u32);
+        rights::check_owner(index);
+        let relations = LockedIndex::open(index, lock);
         let row = with_words!(words_of(relations.index()), N => {
             let pages = IndexPages::for_one_pass(relations.index());
             describe(&Index::<N>::with_pages(relations.index(), pages))

@@ -12,6 +12,7 @@ use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::owner::AsOwner;
 use crate::pg::relation::LockedIndex;
+use crate::pg::rights;
 
 export! {
     guarded "neardup_index_check" => index_check;
@@ -27,7 +28,9 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: the server passes an OID; what it names is checked and stays locked and open until
     // the end of this function.
     unsafe {
-        let relations = LockedIndex::open(pg_sys::Oid::from(call.arg(0).value() as u32), lock);
+        let index = pg_sys::Oid::from(call.arg(0).value() as u32);
+        rights::check_owner(index);
+        let relations = LockedIndex::open(index, lock);
         let stats = with_words!(words_of(relations.index()), N => {
             check_index::<N>(&relations, with_heap)
         });

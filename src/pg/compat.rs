@@ -82,6 +82,35 @@ fn copy(text: &str) -> *mut core::ffi::c_char {
     unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len()) }
 }
 
+/// Refuses settings whose names begin with a prefix and that are not defined by now.
+#[cfg(not(feature = "pg14"))]
+pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
+    // SAFETY: the server copies the terminated name.
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
+}
+
+/// Warns of settings whose names begin with a prefix and that are not defined by now. Version 14
+/// cannot refuse later ones.
+#[cfg(feature = "pg14")]
+pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
+    // SAFETY: the server reads the terminated name.
+    unsafe { pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr()) }
+}
+
+/// Whether a role owns a relation, or is a member of the role that does.
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: catalogue look-ups.
+    unsafe { pg_sys::pg_class_ownercheck(relation, role) }
+}
+
+/// Whether a role owns a relation, or is a member of the role that does.
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: catalogue look-ups.
+    unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role) }
+}
+
 /// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the struct
 /// of options the server puts its value.
 pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {

@@ -2,6 +2,7 @@
 //! would check this otherwise.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::compat;
 use super::errors::UserError;
 
 /// Raises an error unless the caller has the right to read anything at all of a table. To be asked
@@ -18,6 +19,22 @@ pub fn check_some(table: pg_sys::Oid) {
             refuse(table);
         }
     }
+}
+
+/// Raises an error unless the caller owns the table of an index. To be called before anything is
+/// locked. What is no index passes, for the caller to refuse.
+pub fn check_owner(index: pg_sys::Oid) {
+    // SAFETY: catalogue look-ups.
+    let (table, user) = unsafe { (pg_sys::IndexGetRelation(index, true), pg_sys::GetUserId()) };
+    if table == pg_sys::InvalidOid || compat::owns_relation(table, user) {
+        return;
+    }
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("must be owner of table {}", name(table)),
+    )
+    .detail("This function reads an index whole, past row security and rights on columns.")
+    .raise()
 }
 
 /// Raises an error unless the caller has the right to read all that an index tells of its table:

@@ -296,6 +296,9 @@ fn operator_restriction(call: &mut Call) -> Datum {
         let Some(signatures) = &catalog.signatures else {
             return share(UNKNOWN);
         };
+        if !are_signatures(signatures, left, right) {
+            return share(UNKNOWN);
+        }
         let question = Question::of_operator(signatures, root, left, right);
         let function = pg_sys::get_opcode(operator);
         share(question.restriction(signatures, root, relation, function))
@@ -317,10 +320,25 @@ fn operator_join(call: &mut Call) -> Datum {
         let Some(signatures) = &catalog.signatures else {
             return share(UNKNOWN);
         };
+        if !are_signatures(signatures, left, right) {
+            return share(UNKNOWN);
+        }
         let question = Question::of_operator(signatures, root, left, right);
         let special = call.arg(4).cast_mut_ptr();
         share(question.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
     }
+}
+
+/// Whether the operands are two signatures, or a signature and a ball. Anyone may name these
+/// estimators for an operator on other types, whose values are not to be read as signatures.
+///
+/// # Safety
+/// Both are expressions.
+unsafe fn are_signatures(signatures: &Signatures, left: *mut Node, right: *mut Node) -> bool {
+    // SAFETY: as the caller promises.
+    let types = unsafe { (nodes::types(left).1, nodes::types(right).1) };
+    let (signature, ball) = (signatures.signature, signatures.ball);
+    [(signature, signature), (signature, ball), (ball, signature)].contains(&types)
 }
 
 fn operator_arguments(call: &Call) -> (*mut PlannerInfo, Oid, *mut pg_sys::List) {

@@ -44,7 +44,12 @@ impl<'a> Question<'a> {
                 return (right_type == kind.fingerprint)
                     .then(|| Self::of_ball(kind, root, right, left));
             }
+            // Anyone may name this estimator for an operator on other types; their values are not
+            // to be read as fingerprints.
             let kind = catalog.by_fingerprint(left_type)?;
+            if right_type != left_type {
+                return None;
+            }
             Some(Question {
                 kind,
                 a: left,

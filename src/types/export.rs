@@ -17,6 +17,18 @@ macro_rules! export_distances {
             plain concat!($prefix, "_contained") => $crate::types::ball::contained::<$type>;
             plain concat!($prefix, "_contains") => $crate::types::ball::contains::<$type>;
             plain concat!($prefix, "_ball_similar") => $crate::types::ball::similar::<$type>;
+            plain concat!($prefix, "_ball_cmp") => $crate::types::ball_order::compare::<$type>;
+            plain concat!($prefix, "_ball_eq") => $crate::types::ball_order::equal::<$type>;
+            plain concat!($prefix, "_ball_ne") => $crate::types::ball_order::not_equal::<$type>;
+            plain concat!($prefix, "_ball_lt") => $crate::types::ball_order::less::<$type>;
+            plain concat!($prefix, "_ball_le") =>
+                $crate::types::ball_order::less_or_equal::<$type>;
+            plain concat!($prefix, "_ball_gt") => $crate::types::ball_order::greater::<$type>;
+            plain concat!($prefix, "_ball_ge") =>
+                $crate::types::ball_order::greater_or_equal::<$type>;
+            plain concat!($prefix, "_ball_hash") => $crate::types::ball_order::hash::<$type>;
+            plain concat!($prefix, "_ball_hash_extended") =>
+                $crate::types::ball_order::hash_extended::<$type>;
         }
     };
 }
@@ -33,6 +45,13 @@ macro_rules! export_fingerprint {
             guarded concat!($prefix, "_from_bytea") => $crate::types::fingerprint::from_bytea::<$type>;
             guarded concat!($prefix, "_from_bit") => $crate::types::fingerprint::from_bit::<$type>;
             guarded concat!($prefix, "_to_bit") => $crate::types::fingerprint::to_bit::<$type>;
+            guarded concat!($prefix, "_from_numeric") =>
+                $crate::types::decimal::from_numeric::<$type>;
+            guarded concat!($prefix, "_to_numeric") =>
+                $crate::types::decimal::to_numeric::<$type>;
+            plain concat!($prefix, "_smaller") => $crate::types::fingerprint::smaller::<$type>;
+            plain concat!($prefix, "_larger") => $crate::types::fingerprint::larger::<$type>;
+            plain concat!($prefix, "_bit_count") => $crate::types::fingerprint::bit_count::<$type>;
             plain concat!($prefix, "_cmp") => $crate::types::fingerprint::compare::<$type>;
             plain concat!($prefix, "_eq") => $crate::types::fingerprint::equal::<$type>;
             plain concat!($prefix, "_ne") => $crate::types::fingerprint::not_equal::<$type>;

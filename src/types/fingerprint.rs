@@ -198,6 +198,30 @@ comparison! {
     greater_or_equal: Ordering::is_ge;
 }
 
+/// The lesser of two values: the step of the aggregate `min`.
+#[inline(always)]
+pub fn smaller<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // The argument itself is returned: a copy of a wide value would have to be freed.
+    call.arg(usize::from(arg::<T>(call, 1) < arg::<T>(call, 0)))
+}
+
+/// The greater of two values: the step of the aggregate `max`.
+#[inline(always)]
+pub fn larger<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    call.arg(usize::from(arg::<T>(call, 1) > arg::<T>(call, 0)))
+}
+
+/// The number of bits that are 1, as bigint, which the server's functions of this name return.
+#[inline(always)]
+pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    let bytes = arg::<T>(call, 0).to_bytes();
+    let ones = bytes
+        .as_ref()
+        .iter()
+        .map(|byte| i64::from(byte.count_ones() as u8));
+    pg_sys::Datum::from(ones.sum::<i64>())
+}
+
 /// Hash of 32 bits, for hash joins, grouping and hash indexes.
 #[inline(always)]
 pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {

@@ -3,6 +3,8 @@
 //! Each width is one implementation of [`Fingerprint`]; input, output, order, hashing, distance
 //! and balls are written once over that trait, and exported for each type.
 pub mod ball;
+pub mod ball_order;
+pub mod decimal;
 pub mod distance;
 mod export;
 pub mod fingerprint;

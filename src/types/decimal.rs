@@ -1,0 +1,142 @@
+//! Casts between fingerprints and `numeric`: the bits read as one unsigned number.
+//!
+//! Programs that keep 64-bit hashes as unsigned integers write them in decimal, beyond the range of
+//! `bigint`; `numeric` is the only type of the server that holds them.
+use core::ffi::CStr;
+use core::fmt::Write;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::Fingerprint;
+use crate::pg::call::Call;
+use crate::pg::errors::{UserError, shown};
+
+/// Words of 64 bits of the widest fingerprint.
+const WORDS: usize = 4;
+/// Decimal digits that always fit into a word.
+const CHUNK: usize = 19;
+
+/// Unsigned number of 256 bits, most significant word first.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Wide([u64; WORDS]);
+
+impl Wide {
+    /// Returns `self * factor + addend`; `None` beyond 256 bits.
+    fn multiply_add(self, factor: u64, addend: u64) -> Option<Self> {
+        let mut words = self.0;
+        let mut carry = u128::from(addend);
+        for word in words.iter_mut().rev() {
+            carry += u128::from(*word) * u128::from(factor);
+            *word = carry as u64;
+            carry >>= 64;
+        }
+        (carry == 0).then_some(Wide(words))
+    }
+
+    /// Returns the quotient and the remainder.
+    fn divide(self, divisor: u64) -> (Self, u64) {
+        let mut words = self.0;
+        let mut rest = 0;
+        for word in &mut words {
+            let dividend = u128::from(rest) << 64 | u128::from(*word);
+            *word = (dividend / u128::from(divisor)) as u64;
+            rest = (dividend % u128::from(divisor)) as u64;
+        }
+        (Wide(words), rest)
+    }
+
+    /// Reads decimal digits; `None` beyond 256 bits, or if a byte is no digit.
+    fn parse(digits: &[u8]) -> Option<Self> {
+        let mut number = Wide::default();
+        for chunk in digits.chunks(CHUNK) {
+            let text = str::from_utf8(chunk).ok()?;
+            if !chunk.iter().all(u8::is_ascii_digit) {
+                return None;
+            }
+            let factor = 10_u64.pow(chunk.len() as u32);
+            number = number.multiply_add(factor, text.parse().ok()?)?;
+        }
+        Some(number)
+    }
+
+    /// Writes decimal digits, without leading zeroes.
+    fn write(self) -> String {
+        let mut chunks = Vec::new();
+        let mut number = self;
+        loop {
+            let (quotient, rest) = number.divide(10_u64.pow(CHUNK as u32));
+            chunks.push(rest);
+            if quotient == Wide::default() {
+                break;
+            }
+            number = quotient;
+        }
+        let mut text = chunks.pop().unwrap_or(0).to_string();
+        for chunk in chunks.iter().rev() {
+            write!(text, "{chunk:0CHUNK$}").expect("writing to a string cannot fail");
+        }
+        text
+    }
+}
+
+/// Cast from numeric: 22003 outside of the type's range, 22023 for a number that is not whole.
+pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: the cast is declared to take numeric, whose output function returns a C string that
+    // lives as long as the memory context that is current.
+    let text = unsafe {
+        let function = pg_sys::Oid::from(pg_sys::F_NUMERIC_OUT);
+        CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, call.arg(0))).to_bytes()
+    };
+    let (whole, fraction) = match text.iter().position(|byte| *byte == b'.') {
+        Some(point) => (&text[..point], &text[point + 1..]),
+        None => (text, &[][..]),
+    };
+    if fraction.iter().any(|digit| *digit != b'0') {
+        UserError::invalid_parameter(format!("cannot cast {} to {}", shown(text), T::TYPE_NAME))
+            .detail("A fingerprint is a whole number.")
+            .hint("Round it first, if the fraction means nothing.")
+            .raise()
+    }
+    // A first word beyond the type's width has to be zero.
+    let bytes = Wide::parse(whole).map(|number| number.0.map(u64::to_be_bytes));
+    let spare = 8 * WORDS - T::BITS as usize / 8;
+    let value = bytes.as_ref().and_then(|bytes| {
+        let (above, bytes) = bytes.as_flattened().split_at(spare);
+        let fits = above.iter().all(|byte| *byte == 0);
+        fits.then(|| T::Bytes::try_from(bytes).ok()).flatten()
+    });
+    match value {
+        Some(bytes) => T::from_bytes(bytes).into_datum(),
+        None => UserError::new(
+            PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("{} is out of range for type {}", shown(text), T::TYPE_NAME),
+        )
+        .detail(format!(
+            "A {} is an unsigned number from 0 to 2^{} - 1.",
+            T::TYPE_NAME,
+            T::BITS
+        ))
+        .hint("Signed 64-bit hashes are cast by way of bigint, which keeps their bits.")
+        .raise(),
+    }
+}
+
+/// Cast to numeric: the bits as an unsigned number.
+pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    // SAFETY: the cast is declared to take the fingerprint type; numeric's input function takes a
+    // C string, the element type of nothing, and no type modifier.
+    unsafe {
+        let value = T::from_datum(call.arg(0)).to_bytes();
+        let mut words = [[0; 8]; WORDS];
+        let spare = 8 * WORDS - value.as_ref().len();
+        words.as_flattened_mut()[spare..].copy_from_slice(value.as_ref());
+        let mut text = Wide(words.map(u64::from_be_bytes)).write();
+        text.push('\0');
+        pg_sys::OidInputFunctionCall(
+            pg_sys::Oid::from(pg_sys::F_NUMERIC_IN),
+            text.as_mut_ptr().cast(),
+            pg_sys::InvalidOid,
+            -1,
+        )
+    }
+}
