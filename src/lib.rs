@@ -16,6 +16,7 @@ mod types;
 /// Called by the server when it loads the library into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    pg::panics::keep_backtraces_for_bugs();
     am::options::register();
     functions::dictionary::register();
     settings::register();

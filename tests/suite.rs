@@ -1,5 +1,6 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
 mod answers;
+mod backtraces;
 mod builds;
 mod changes;
 mod concurrency;
@@ -16,6 +17,7 @@ mod load;
 mod maintenance;
 mod nearest;
 mod options;
+mod order_memory;
 mod pairs;
 mod plans;
 mod queries;
@@ -25,6 +27,8 @@ mod scopes;
 mod servers;
 mod space;
 mod standby;
+mod standing_scans;
 mod support;
 mod torture;
 mod trusted;
+mod vacuums;

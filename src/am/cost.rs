@@ -35,8 +35,9 @@ pub unsafe extern "C-unwind" fn estimate(
     // holds a lock, and places for the results.
     unsafe {
         let info = &*(*path).indexinfo;
-        if (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan && pg_sys::RecoveryInProgress()
-        {
+        let on_standby = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
+            && pg_sys::RecoveryInProgress();
+        if on_standby {
             // For a query that needs no column the server does not ask whether the index can
             // return any. On a standby, where replay does not wait for a scan that stays on a
             // leaf, the rows themselves are looked at: the plan is made from the path's type.
@@ -63,9 +64,30 @@ pub unsafe extern "C-unwind" fn estimate(
         }
         *total_cost =
             loops.cost(&work.to_all) + rows * pg_sys::cpu_index_tuple_cost + *startup_cost;
+        if on_standby {
+            // The server goes on to count the pages that are not all visible.
+            *total_cost += visible_pages_cost(root, info, rows);
+        }
         *selectivity = share.max(work.fetched);
         *correlation = 0.0;
         *pages = work.to_all.leaves.min(f64::from(info.pages));
+    }
+}
+
+/// The cost of the table's pages that the server leaves out of an index-only scan of so many rows.
+unsafe fn visible_pages_cost(
+    root: *mut pg_sys::PlannerInfo,
+    info: &pg_sys::IndexOptInfo,
+    rows: f64,
+) -> f64 {
+    let (mut random, mut sequential) = (0.0, 0.0);
+    // SAFETY: the planner's state, from `estimate`.
+    unsafe {
+        let table = &*info.rel;
+        let place = table.reltablespace;
+        pg_sys::get_tablespace_page_costs(place, &raw mut random, &raw mut sequential);
+        let pages = pg_sys::index_pages_fetched(rows, table.pages, info.pages.into(), root);
+        pages * table.allvisfrac * random
     }
 }
 

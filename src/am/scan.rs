@@ -57,10 +57,14 @@ impl State {
 }
 
 /// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it can;
-/// of a scope only a hash is kept, of a ball only
-/// the centre, and of a signature only hashes.
+/// of a scope only a hash is kept, of a ball only the centre, and of a signature only hashes.
 ///
-/// Not during recovery: a standby's replay does not wait for scans that stay on a leaf.
+/// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
+/// a partial index implies) is planned as an index-only scan whatever this returns: every kind of
+/// search keeps the leaf of its rows pinned then.
+///
+/// Not during recovery: a standby's replay does not wait for scans that stay on a leaf. There
+/// `amcostestimate` turns index-only scans that need no column into plain ones.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32) -> bool {
     // SAFETY: the server passes an open index.
@@ -119,6 +123,10 @@ pub unsafe extern "C-unwind" fn restart(
         let state = &mut *scan.opaque.cast::<State>();
         state.tids.clear();
         state.given = 0;
+        // The executor takes the visibility map's word for rows of an index-only scan. The map is
+        // right about an entry only as long as VACUUM cannot have removed it: while its leaf is
+        // pinned.
+        state.search.pages().stay_on_leaves(scan.xs_want_itup);
         state.recheck = state.search.restart(keys, order_bys, scan.xs_want_itup);
         compat::count_index_scan(scan);
     }
@@ -178,6 +186,8 @@ pub unsafe extern "C-unwind" fn all_rows(
     // SAFETY: the server passes a scan that `begin` made, and a bitmap.
     unsafe {
         let state = &mut *(*scan).opaque.cast::<State>();
+        // Rows that are to be rechecked are always looked up in the table.
+        let recheck = state.recheck || compat::bitmap_scans_trust_visibility_map();
         let mut pointers: Vec<pg_sys::ItemPointerData> = Vec::new();
         let mut count = 0;
         while state.fill() {
@@ -189,7 +199,7 @@ pub unsafe extern "C-unwind" fn all_rows(
             }));
             state.given = state.tids.len();
             let (start, length) = (pointers.as_mut_ptr(), pointers.len());
-            pg_sys::tbm_add_tuples(bitmap, start, length as i32, state.recheck);
+            pg_sys::tbm_add_tuples(bitmap, start, length as i32, recheck);
             count += length as i64;
         }
         count
@@ -203,7 +213,7 @@ pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
     unsafe {
         let state = (*scan).opaque.cast::<State>();
         (*scan).opaque = core::ptr::null_mut();
-        (*state).search.end();
+        (*state).search.pages().stay_on_leaves(false);
         pg_sys::MemoryContextDelete((*state).context);
     }
 }

@@ -1,5 +1,5 @@
 //! Searching an index for what scan keys ask: the ways in which rows are found.
-use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::key::{Key, Position, Tid};
 use neardup_blocktree::leaf;
 use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::scan::{Match, Scan};
@@ -10,7 +10,7 @@ use super::bands;
 use super::conditions::{Condition, Conditions, all_hold};
 use super::keys::with_words;
 use super::state::{Index, plan_of, words_of};
-use crate::pg::errors::UserError;
+use crate::storage::pages::IndexPages;
 
 /// How rows are found.
 enum Source<const N: usize> {
@@ -25,17 +25,17 @@ enum Source<const N: usize> {
         nearest: Box<Nearest<N>>,
         then_nulls: bool,
     },
-    /// Those of a set that is sorted already, the next one last, and then those without a
-    /// fingerprint.
-    Sorted { rows: Vec<Row<N>>, then_nulls: bool },
 }
 
 /// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
 /// it may return from being replaced by others that its snapshot could see; so it holds no pin
-/// either, unless the rows themselves will not be looked at.
+/// either, unless the rows themselves will not be looked at ([`IndexPages::stay_on_leaves`]).
 pub trait Search {
-    /// Begins anew and says whether rows are to be rechecked. With `index_only` it stays on the
-    /// leaf of the rows that it has given last.
+    /// Begins anew and says whether rows are to be rechecked. With `index_only` each step must
+    /// leave the leaf of the rows that it gives last ([`PageStore::leave`]), after it has found them
+    /// there.
+    ///
+    /// [`PageStore::leave`]: neardup_blocktree::store::PageStore::leave
     ///
     /// # Safety
     /// The keys are for operators of the operator classes of the index.
@@ -53,8 +53,8 @@ pub trait Search {
     /// It may point into memory that the next step reuses.
     fn value(&self, row: usize) -> Option<pg_sys::Datum>;
 
-    /// Lets go of the leaf that it stays on.
-    fn end(&mut self);
+    /// The pages that it reads.
+    fn pages(&self) -> &IndexPages;
 }
 
 struct IndexSearch<const N: usize> {
@@ -82,7 +82,6 @@ impl<const N: usize> Search for IndexSearch<N> {
         index_only: bool,
     ) -> bool {
         self.index_only = index_only;
-        self.index.pages.stay_on_leaves(index_only);
         let layout = self.index.layout;
         // SAFETY: the caller's promise.
         let conditions = unsafe { Conditions::of(self.index.relation(), &layout, keys) };
@@ -135,8 +134,8 @@ impl<const N: usize> Search for IndexSearch<N> {
         (!layout.balls).then(|| layout.fingerprint_datum(fingerprint))
     }
 
-    fn end(&mut self) {
-        self.index.pages.stay_on_leaves(false);
+    fn pages(&self) -> &IndexPages {
+        &self.index.pages
     }
 }
 
@@ -149,6 +148,7 @@ impl<const N: usize> IndexSearch<N> {
         let tree = index.tree();
         let among = self.rows_searched();
         let plan = |radius| plan_of(&index.meta, &index.design, radius, among);
+        let (also, skipped) = (&self.also, index.layout.scope_words());
         // Rows that were found a while ago on many leaves are looked up again one by one where it
         // matters that they are still there: what VACUUM has taken away nobody can see.
         let still_there = |row: &Row<N>| match row.fingerprint {
@@ -171,26 +171,9 @@ impl<const N: usize> IndexSearch<N> {
                 nearest,
                 then_nulls,
             } => {
-                let row = index.sound(nearest.next(&tree, plan));
-                match row {
-                    Some(row) if still_there(&row.row()) => self.matches.push(row),
-                    Some(_) => (),
-                    None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(
-                            index.design.clone(),
-                            self.scope,
-                        )));
-                    }
-                    None => next = Some(Source::Nothing),
-                }
-                true
-            }
-            Source::Sorted {
-                rows: sorted,
-                then_nulls,
-            } => {
-                match sorted.pop() {
-                    Some(row) if still_there(&row) => rows.push(row),
+                let admits = |found: &Match<N>| all_hold(also, &found.fingerprint, skipped);
+                match index.sound(nearest.next(&tree, plan, admits)) {
+                    Some(found) if still_there(&found.row()) => rows.push(found.row()),
                     Some(_) => (),
                     None if *then_nulls => {
                         next = Some(Source::All(AllRows::nulls(
@@ -226,7 +209,16 @@ impl<const N: usize> IndexSearch<N> {
             (Some(near), [query, then_by @ ..]) if near.center == *query => {
                 self.search_in_order(*query, then_by, Some(near.radius));
             }
-            (Some(near), order) => self.search_and_sort(near, order, false),
+            (Some(near), [center, then_by @ ..]) => {
+                // Rows near one thing in the order of their distance to another.
+                let scan = self.scan_from(near.center, near.radius);
+                let (then_by, memory) = (then_by.to_vec(), work_memory());
+                let nearest = Nearest::around(*center, scan, then_by, near.radius, memory);
+                self.source = Source::Ordered {
+                    nearest: Box::new(nearest),
+                    then_nulls: false,
+                };
+            }
         }
     }
 
@@ -307,49 +299,25 @@ impl<const N: usize> IndexSearch<N> {
     }
 
     fn search_in_order(&mut self, query: Key<N>, then_by: &[Key<N>], up_to: Option<u32>) {
-        if self.in_all_scopes() {
-            let everything = Condition {
-                center: query,
-                radius: up_to.unwrap_or(u32::MAX),
-            };
-            let order: Vec<Key<N>> = [&[query], then_by].concat();
-            return self.search_and_sort(everything, &order, up_to.is_none());
-        }
         let limit = up_to.unwrap_or(u32::MAX);
-        let first = self.index.design.distance().min(limit);
+        let first = match self.in_all_scopes() {
+            // Scopes stand apart, so that there is one ring.
+            true => limit,
+            false => self.index.design.distance().min(limit),
+        };
         let scan = self.scan_from(query, first);
-        let nearest = Box::new(Nearest::new(scan, then_by.to_vec(), limit));
+        let nearest = Nearest::new(scan, then_by.to_vec(), limit, work_memory());
         self.source = Source::Ordered {
-            nearest,
+            nearest: Box::new(nearest),
             then_nulls: up_to.is_none(),
         };
     }
+}
 
-    /// Rows near one thing in the order of their distance to another.
-    fn search_and_sort(&mut self, near: Condition<N>, order: &[Key<N>], then_nulls: bool) {
-        let skipped = self.index.layout.scope_words();
-        self.search(near);
-        let mut rows: Vec<(Vec<u32>, Row<N>)> = Vec::new();
-        let mut none = Vec::new();
-        while self.find(&mut none) {
-            pgrx::check_for_interrupts!();
-            if rows.try_reserve(self.matches.len()).is_err() {
-                UserError::out_of_memory().raise();
-            }
-            rows.extend(
-                (self.matches.iter())
-                    .filter(|found| all_hold(&self.also, &found.fingerprint, skipped))
-                    .map(|found| {
-                        let far = |key: &Key<N>| distance(key, &found.fingerprint, skipped);
-                        (order.iter().map(far).collect(), found.row())
-                    }),
-            );
-        }
-        self.matches.clear();
-        rows.sort_unstable_by(|(a, x), (b, y)| (b, y.tid).cmp(&(a, x.tid)));
-        let rows = rows.into_iter().map(|(_, row)| row).collect();
-        self.source = Source::Sorted { rows, then_nulls };
-    }
+/// The memory, in bytes, that a search may take.
+pub fn work_memory() -> usize {
+    // SAFETY: a setting of the server, in kB.
+    unsafe { pg_sys::work_mem as usize * 1024 }
 }
 
 /// A search in an open index, which is to be begun by [`Search::restart`].

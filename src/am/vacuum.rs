@@ -35,6 +35,17 @@ pub unsafe extern "C-unwind" fn bulk_delete(
                 })
             })
         };
+        if compat::is_validating(relation) {
+            // The callback collects rows, of which one would stand in each table.
+            with_words!(words_of(relation), N => {
+                let index = Index::<N>::with_pages(relation, pages);
+                let each = |tid| {
+                    is_dead(tid);
+                };
+                index.sound(index.tree().each_row(index.design.null_table(), each));
+            });
+            return or_new(stats);
+        }
         let fill = BuildOptions::of(relation).fill;
         let (found, blocks) = with_words!(words_of(relation), N => {
             let index = Index::<N>::with_pages(relation, pages);
@@ -90,7 +101,8 @@ pub unsafe extern "C-unwind" fn cleanup(
 const PATIENCE: usize = 32;
 
 /// Moves pages into unused ones and cuts off the end of the index, as vacuum does with tables: if
-/// that pays, and if nobody else uses the index or begins to wait for it.
+/// that pays, and if nobody else uses the index or begins to wait for it. It gives way to whoever
+/// waits, and tries again.
 unsafe fn give_back<const N: usize>(index: &mut Index<N>) {
     let relation = index.relation();
     // SAFETY: the relation is open and its table locked by the vacuum.
@@ -103,24 +115,31 @@ unsafe fn give_back<const N: usize>(index: &mut Index<N>) {
         let unused = blocks.saturating_sub(used);
         unused >= LEAST_PAGES && unused >= blocks / LEAST_SHARE
     };
-    if !pays(index) {
-        return;
-    }
-    let root = index.pages.alone(|| {
-        let (tree, blocks) = (index.tree(), index.pages.blocks());
-        let mut moved = 0;
-        let end = index.sound(tree.compact(blocks, || {
-            moved += 1;
-            moved % PATIENCE != 0 || !index.pages.is_waited_for()
-        }));
-        if end < blocks {
-            index.pages.truncate(end);
-        }
-        tree.root()
-    });
-    if let Some(root) = root {
+    let mut holes = Vec::new();
+    while pays(index) {
+        let round = index.pages.alone(|| {
+            let (tree, blocks) = (index.tree(), index.pages.blocks());
+            let mut moved = 0;
+            let compacted = index.sound(tree.compact(blocks, || {
+                moved += 1;
+                moved % PATIENCE != 0 || !index.pages.is_waited_for()
+            }));
+            if compacted.end < blocks {
+                index.pages.truncate(compacted.end);
+            }
+            (tree.root(), compacted)
+        });
+        let Some((root, compacted)) = round else {
+            break;
+        };
         index.remember(root);
+        holes = compacted.holes;
+        if compacted.is_complete {
+            break;
+        }
     }
+    // Nobody waits for this, which writes each of these pages.
+    index.tree().add_free_pages(&holes);
 }
 
 unsafe fn or_new(stats: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::IndexBulkDeleteResult {

@@ -250,6 +250,42 @@ pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
     }
 }
 
+/// Waits for a moment, as a vacuum does between its attempts to lock a table so strongly that it
+/// may cut off the table's end.
+///
+/// # Safety
+/// No lock on a page is held.
+pub unsafe fn vacuum_truncate_nap() {
+    #[cfg(feature = "pg14")]
+    use pg_sys::WaitEventTimeout::WAIT_EVENT_PG_SLEEP as REASON;
+    #[cfg(not(feature = "pg14"))]
+    use pg_sys::WaitEventTimeout::WAIT_EVENT_VACUUM_TRUNCATE as REASON;
+    /// VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL of the server, in milliseconds.
+    const INTERVAL: core::ffi::c_long = 50;
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: the caller's promise; a backend's latch is its own.
+    unsafe {
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, INTERVAL, REASON as u32);
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+    pgrx::check_for_interrupts!();
+}
+
+/// Whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has: for the
+/// last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not valid is
+/// vacuumed as well, in a vacuum, with what that has found dead.
+///
+/// # Safety
+/// The index is open.
+pub unsafe fn is_validating(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. A backend has its entry from its start to its end, and changes
+    // these flags alone.
+    unsafe {
+        let in_vacuum = u32::from((*pg_sys::MyProc).statusFlags) & pg_sys::PROC_IN_VACUUM != 0;
+        !(*(*index).rd_index).indisvalid && !in_vacuum
+    }
+}
+
 /// Registers data of a page for the log record under way.
 ///
 /// # Safety
@@ -348,6 +384,28 @@ pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
             }
         }
     }
+}
+
+/// Whether bitmap scans that need no column skip the rows of pages that are all visible, although
+/// VACUUM may have removed a row since its address came into the bitmap. The server did so until
+/// the minor releases of May 2025.
+pub fn bitmap_scans_trust_visibility_map() -> bool {
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        // SAFETY: a setting that always exists; its text is read at once.
+        let version = unsafe {
+            let text = pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false);
+            core::ffi::CStr::from_ptr(text).to_str().ok()
+        };
+        let version: u32 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        match (version / 10_000, version % 10_000) {
+            (14, minor) => minor < 18,
+            (15, minor) => minor < 13,
+            (16, minor) => minor < 9,
+            (17, minor) => minor < 5,
+            _ => false,
+        }
+    })
 }
 
 /// Whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).

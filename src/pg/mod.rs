@@ -5,6 +5,7 @@ pub mod compat;
 pub mod errors;
 pub mod order;
 pub mod owner;
+pub mod panics;
 pub mod relation;
 pub mod rights;
 pub mod set;

@@ -25,6 +25,10 @@ const _: () = assert!(
     "neardup needs pages of 8 kB"
 );
 
+/// How often a vacuum tries to lock an index that is in use, at intervals of 50 ms: as long as it
+/// tries to lock a table (VACUUM_TRUNCATE_LOCK_TIMEOUT, 5 s).
+const LOCK_ATTEMPTS: u32 = 100;
+
 /// The main fork of an index.
 pub struct IndexPages {
     relation: pg_sys::Relation,
@@ -122,14 +126,20 @@ impl IndexPages {
         }
     }
 
-    /// Does what needs the index for itself, if nobody else uses it now; `None` if somebody does.
+    /// Does what needs the index for itself, as soon as nobody else uses it; `None` if somebody
+    /// does for all the seconds that it tries. Nobody has to wait for it until it has the lock.
     pub fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open. Like the server's own vacuum, which cuts off the end of a
         // table so, it lets go before its transaction ends; an error lets go as well.
         unsafe {
-            if !pg_sys::ConditionalLockRelation(self.relation, mode) {
-                return None;
+            let mut attempts = 0;
+            while !pg_sys::ConditionalLockRelation(self.relation, mode) {
+                attempts += 1;
+                if attempts > LOCK_ATTEMPTS {
+                    return None;
+                }
+                compat::vacuum_truncate_nap();
             }
             let result = work();
             pg_sys::UnlockRelation(self.relation, mode);

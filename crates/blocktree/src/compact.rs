@@ -25,6 +25,18 @@ impl Blocks {
     }
 }
 
+/// What [`Tree::compact`] has done.
+#[derive(Clone, Debug)]
+pub struct Compacted {
+    /// The blocks that are needed; the rest can be cut off.
+    pub end: Block,
+    /// Unused pages before the end, which are in no list of free ones: see
+    /// [`Tree::add_free_pages`].
+    pub holes: Vec<Block>,
+    /// Whether it has ended by itself: calling it again would move nothing.
+    pub is_complete: bool,
+}
+
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// The number of pages in use, the meta page among them. Those that others add meanwhile may be
     /// counted or not.
@@ -45,12 +57,12 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     }
 
     /// Moves the pages at the end of an index of so many blocks into unused ones before them, as
-    /// long as `go_on` says so. Returns how many blocks are needed then; the rest can be cut off.
+    /// long as `go_on` says so.
     ///
     /// To be called while nobody else uses the index, since somebody might hold a link to a page
     /// that is cut off. A crash at any moment leaves the tree whole; pages that are in no list of
     /// free ones then are found the next time.
-    pub fn compact(&self, blocks: Block, mut go_on: impl FnMut() -> bool) -> Result<Block> {
+    pub fn compact(&self, blocks: Block, mut go_on: impl FnMut() -> bool) -> Result<Compacted> {
         let mut used = self.used_blocks(blocks)?;
         let needed = used.count();
         self.forget_free_pages();
@@ -61,12 +73,17 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         // The lowest is taken first.
         holes.extend((0..blocks).rev().filter(|&block| !used.contains(block)));
         let mut end = blocks;
+        let mut is_complete = true;
         while end > needed {
             let last = end - 1;
             if used.contains(last) {
-                let Some(&hole) = holes.last().filter(|&&hole| hole < last && go_on()) else {
+                let Some(&hole) = holes.last().filter(|&&hole| hole < last) else {
                     break;
                 };
+                if !go_on() {
+                    is_complete = false;
+                    break;
+                }
                 self.relocate(last, hole)?;
                 used.set(hole);
                 holes.pop();
@@ -74,10 +91,21 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             }
             end = last;
         }
-        for &hole in holes.iter().filter(|&&hole| hole < end) {
+        holes.retain(|&hole| hole < end);
+        Ok(Compacted {
+            end,
+            holes,
+            is_complete,
+        })
+    }
+
+    /// Puts what [`Tree::compact`] has left unused among the free leaves. Others may use the index
+    /// meanwhile: until then nobody can come across these pages but by an old link.
+    pub fn add_free_pages(&self, holes: &[Block]) {
+        for &hole in holes {
+            self.store.rest();
             self.add_free_page(hole);
         }
-        Ok(end)
     }
 
     fn used_blocks(&self, blocks: Block) -> Result<Blocks> {

@@ -40,6 +40,7 @@ pub mod plan;
 pub mod scan;
 pub mod sort;
 pub mod store;
+mod topk;
 pub mod tree;
 pub mod vacuum;
 pub mod walk;

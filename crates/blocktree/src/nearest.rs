@@ -2,7 +2,8 @@
 //!
 //! Ring after ring: all rows within a radius are found, sorted and given; then those between it
 //! and the next radius. Nothing nearer is still to come when a row is given, and whoever stops
-//! early has paid for the rings that were needed only.
+//! early has paid for the rings that were needed only. Of a ring with more rows than memory holds
+//! the nearest are kept and given, and the ring is read again for those that come after them.
 
 use crate::key::{Key, distance};
 use crate::leaf;
@@ -10,8 +11,8 @@ use crate::page::Result;
 use crate::plan::Plan;
 use crate::scan::{Match, Scan};
 use crate::store::PageStore;
+use crate::topk::TopK;
 use crate::tree::Tree;
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// A ring's plan costs at most so many times that of the ring before, or covers one bit more.
@@ -21,127 +22,151 @@ const GROWTH: f64 = 4.0;
 /// more, and each row that is kept for a while costs as much as filtering a hundred.
 const FIRST_KEPT: usize = 64;
 
-/// How many times more are kept each time that a table is read again for those further out, up to
-/// [`MOST_KEPT`].
+/// How many times more are kept each time that a table is read again for those further out, as far
+/// as memory allows.
 const MORE_KEPT: usize = 8;
-
-/// Some megabytes of rows.
-const MOST_KEPT: usize = 1 << 15;
 
 /// A search for the nearest rows under way.
 #[derive(Debug)]
 pub struct Nearest<const N: usize> {
     scan: Scan<N>,
-    /// The plan to begin with; `None` once begun.
-    first: Option<Rc<Plan<N>>>,
-    /// Rows of the ring under way, the nearest last.
-    ring: Vec<Match<N>>,
-    /// By whose distance rows come that are equally far from the query.
-    then_by: Vec<Key<N>>,
-    /// All rows up to this distance have been found.
-    found_to: u32,
-    /// Rows further away are not wanted.
+    /// The key by whose distance rows come first, where it is not the query of the scan. Then the
+    /// scan's rows are one ring.
+    center: Option<Key<N>>,
+    /// Whether the scan has been stepped.
+    begun: bool,
+    /// Rows of the leaf that was read last.
+    found: Vec<Match<N>>,
+    /// Rows of the ring under way.
+    ring: TopK<N>,
+    /// All rows up to this distance from the scan's query have been found.
+    found_to: Option<u32>,
+    /// Rows further away from it are not wanted.
     limit: u32,
-    /// Rows, about, to keep of a table that is read whole.
+    /// Rows to keep of a table that is read whole.
     keep: usize,
 }
 
 impl<const N: usize> Nearest<N> {
-    /// A search that is to begin with the rows that `scan`, which has not been stepped, looks for.
-    /// Rows that are equally far from its query come by their distance to the first of `then_by`,
-    /// and so on, and then by their address. Rows beyond `limit` bits are not looked for; the first
-    /// plan must keep to it.
-    pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32) -> Self {
-        debug_assert!(scan.plan().radius <= limit);
-        let first = Some(scan.plan().clone());
+    /// A search by the distance to the query of `scan`, which has not been stepped, beginning with
+    /// the rows that it looks for. Rows that are equally far from the query come by their distance
+    /// to the first of `then_by`, and so on, and then by their address. Rows beyond `limit` bits
+    /// are not looked for. It keeps as many rows as fit into `memory` bytes, but for a small
+    /// minimum.
+    pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
         let limit = limit.min(scan.design().bits());
-        Nearest {
-            scan,
-            first,
-            ring: Vec::new(),
-            then_by,
-            found_to: 0,
+        let skipped = scan.design().scope_words();
+        let mut nearest = Nearest {
+            center: None,
+            begun: false,
+            found: Vec::new(),
+            ring: TopK::new(then_by, skipped, memory),
+            found_to: None,
             limit,
             keep: FIRST_KEPT,
+            scan,
+        };
+        nearest.narrow();
+        nearest
+    }
+
+    /// The rows within `limit` bits of the query of `scan`, by their distance to `center` instead.
+    pub fn around(
+        center: Key<N>,
+        scan: Scan<N>,
+        then_by: Vec<Key<N>>,
+        limit: u32,
+        memory: usize,
+    ) -> Self {
+        Nearest {
+            center: Some(center),
+            ..Self::new(scan, then_by, limit, memory)
         }
     }
 
-    /// The next row; `None` when all with a fingerprint, within the limit, have been given. `plan_of` makes plans by
-    /// radius, in bits.
+    /// The next row that is admitted; `None` when all with a fingerprint, within the limit, have
+    /// been given. Its distance is that by which rows come first. `plan_of` makes plans by radius,
+    /// in bits.
     pub fn next<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
         mut plan_of: impl FnMut(u32) -> Rc<Plan<N>>,
+        admits: impl Fn(&Match<N>) -> bool,
     ) -> Result<Option<Match<N>>> {
         loop {
             if let Some(row) = self.ring.pop() {
                 return Ok(Some(row));
             }
-            if self.first.take().is_none() {
-                if self.found_to >= self.limit {
-                    return Ok(None);
-                }
-                let plan = next_plan(
-                    self.found_to,
-                    self.limit,
-                    self.scan.plan().cost(),
-                    &mut plan_of,
-                );
-                self.scan.widen(plan, self.found_to);
+            if self.begun && !self.begin_pass(&mut plan_of) {
+                return Ok(None);
             }
-            self.find_ring(tree)?;
+            self.begun = true;
+            self.read(tree, &admits)?;
         }
     }
 
-    fn find_ring<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
-        let mut radius = self.scan.plan().radius;
-        let mut kept = self.keep;
-        if self.scan.plan().is_whole() {
-            self.keep = (MORE_KEPT * kept).min(MOST_KEPT);
+    /// Sets out for the rows that come next: further ones of the same ring, or the next ring. False
+    /// if there is none.
+    fn begin_pass(&mut self, plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>) -> bool {
+        let (plan, beyond) = (self.scan.plan().clone(), self.found_to);
+        match (self.ring.begin_pass(), self.center) {
+            (Some(0), _) | (Some(_), Some(_)) => self.scan.widen(plan, beyond),
+            // Nearer rows of the ring have been given.
+            (Some(distance), None) => self.scan.widen(plan, Some(distance - 1)),
+            (None, _) => {
+                let radius = plan.radius.min(self.limit);
+                if radius >= self.limit {
+                    return false;
+                }
+                self.found_to = Some(radius);
+                let next = next_plan(radius, self.limit, plan.cost(), plan_of);
+                self.scan.widen(next, self.found_to);
+            }
         }
+        self.narrow();
+        true
+    }
+
+    fn narrow(&mut self) {
+        let radius = self.scan.plan().radius.min(self.limit);
+        self.scan.narrow(radius);
+    }
+
+    /// Reads what the scan looks for.
+    fn read<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        admits: &impl Fn(&Match<N>) -> bool,
+    ) -> Result<()> {
+        if self.scan.plan().is_whole() {
+            self.ring.set_keep(self.keep);
+            self.keep = self.keep.saturating_mul(MORE_KEPT);
+        } else {
+            self.ring.set_keep(usize::MAX);
+        }
+        let skipped = self.scan.design().scope_words();
         loop {
-            // Rows at one distance may be very many, and they are sorted by their address.
-            if self.ring.try_reserve(leaf::capacity::<N>()).is_err() {
+            if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
                 tree.store.out_of_memory();
             }
-            if !self.scan.step(tree, &mut self.ring)? {
+            if !self.scan.step(tree, &mut self.found)? {
                 break;
             }
             tree.store.pause();
-            if self.ring.len() > 2 * kept && self.scan.plan().is_whole() {
-                let (_, middle, _) = self
-                    .ring
-                    .select_nth_unstable_by_key(kept, |row| row.distance);
-                if middle.distance < radius {
-                    radius = middle.distance;
-                    self.scan.narrow(radius);
-                    self.ring.retain(|row| row.distance <= radius);
+            self.found.retain(admits);
+            if let Some(center) = &self.center {
+                for row in &mut self.found {
+                    row.distance = distance(center, &row.fingerprint, skipped);
                 }
-                // Rows at one distance stay together, however many.
-                kept = kept.max(self.ring.len());
+            }
+            if self.ring.take(&mut self.found).is_err() {
+                tree.store.out_of_memory();
+            }
+            if let (Some(radius), None) = (self.ring.cut_distance(), self.center) {
+                self.scan.narrow(radius);
             }
         }
-        let then_by = &self.then_by;
-        let skipped = self.scan.design().scope_words();
-        self.ring.sort_unstable_by(|a, b| {
-            // The nearest last, where `pop` takes it.
-            (b.distance.cmp(&a.distance))
-                .then_with(|| {
-                    let far = |row: &Match<N>| {
-                        then_by
-                            .iter()
-                            .map(|key| distance(key, &row.fingerprint, skipped))
-                            .collect::<Vec<_>>()
-                    };
-                    if then_by.is_empty() {
-                        Ordering::Equal
-                    } else {
-                        far(b).cmp(&far(a))
-                    }
-                })
-                .then_with(|| b.tid.cmp(&a.tid))
-        });
-        self.found_to = radius;
+        self.ring.sort();
         Ok(())
     }
 }

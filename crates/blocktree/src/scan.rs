@@ -112,10 +112,10 @@ impl<const N: usize> Scan<N> {
         !self.in_scope
     }
 
-    /// Begins anew with the same query, for what lies beyond a distance.
-    pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: u32) {
+    /// Begins anew with the same query, for what lies beyond a distance, if one is given.
+    pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: Option<u32>) {
         self.restart(plan, self.query);
-        self.beyond = Some(beyond);
+        self.beyond = beyond;
     }
 
     /// Looks no further than a radius from here on, which must not exceed the plan's.

@@ -72,4 +72,28 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         stats.freed_pages += self.merge_inner_pages(fill)?;
         Ok(stats)
     }
+
+    /// Calls a function with each row, once: those of the first table and of that of the nulls.
+    /// Rows that others add meanwhile may be among them or not.
+    pub fn each_row(&self, null_table: u16, mut each: impl FnMut(Tid)) -> Result<()> {
+        for table in [0, null_table] {
+            let mut walk = Walk::<N>::new(table);
+            loop {
+                self.store.rest();
+                let Some((leaf, from)) = walk.step(self, |block| self.store.read(block))? else {
+                    break;
+                };
+                let positions = (0..leaf::count::<N>(&leaf)).map(|i| leaf::position::<N>(&leaf, i));
+                // What lies before has been passed, on a leaf that was merged into this one since.
+                let tids: Vec<Tid> = positions
+                    .filter(|position| *position >= from)
+                    .map(|position| position.tid)
+                    .collect();
+                // The function may take its time, and raise an error.
+                drop(leaf);
+                tids.into_iter().for_each(&mut each);
+            }
+        }
+        Ok(())
+    }
 }

@@ -67,6 +67,8 @@ pub struct Server {
     socket: SocketDir,
     process: Option<Arc<Process>>,
     temporary: bool,
+    /// Variables of the server's environment, beside those of this program.
+    environment: Vec<(String, String)>,
 }
 
 impl Server {
@@ -151,6 +153,7 @@ impl Server {
             home,
             process: None,
             temporary: false,
+            environment: Vec::new(),
         })
     }
 
@@ -225,6 +228,7 @@ impl Server {
             .command("postgres")
             .arg("-D")
             .arg(&self.data)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -246,6 +250,11 @@ impl Server {
         // The file of a server that was killed states the state of that server.
         lines.first() == Some(&process.pid().as_raw_pid().to_string().as_str())
             && matches!(lines.get(7), Some(&("ready" | "standby")))
+    }
+
+    /// Sets a variable of the server's environment, from its next start on.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
     }
 
     /// Whether the server's process lives.

@@ -129,7 +129,7 @@ pub fn is_root() -> bool {
 }
 
 /// Takes PGHOST, PGOPTIONS and the like away: they would lead programs to another server. Takes
-/// RUST_BACKTRACE away too: with it a server shows backtraces in the details of its errors.
+/// RUST_BACKTRACE away too: with it a panic, which a test may expect, takes longer and shows more.
 pub(crate) fn without_pg_environment(command: &mut Command) {
     command.env_remove("RUST_BACKTRACE");
     for (name, _) in std::env::vars_os() {

@@ -13,10 +13,11 @@ use pgrx::pg_sys;
 use super::{expect_length, kind};
 use crate::am::conditions::scope_hash;
 use crate::am::keys;
-use crate::am::search::Search;
+use crate::am::search::{Search, work_memory};
 use crate::am::state::Index;
 use crate::am::validate;
 use crate::settings;
+use crate::storage::pages::IndexPages;
 use crate::types::signature::{Signature, SignatureBall, near_duplicate};
 
 /// What a scan key on the signature asks: at most so many mismatches with a centre.
@@ -136,9 +137,7 @@ impl<const N: usize> BandSearch<N> {
             // The usual case of a nested loop, which begins anew for each outer row.
             scan.restart(query);
         } else {
-            // SAFETY: a setting of the server, in kB.
-            let memory = unsafe { pg_sys::work_mem } as usize * 1024;
-            self.source = Source::Bands(BandScan::new(bands.clone(), query, memory));
+            self.source = Source::Bands(BandScan::new(bands.clone(), query, work_memory()));
         }
         Some(())
     }
@@ -149,8 +148,14 @@ impl<const N: usize> Search for BandSearch<N> {
         &mut self,
         keys: &[pg_sys::ScanKeyData],
         _order_bys: &[pg_sys::ScanKeyData],
-        _index_only: bool,
+        index_only: bool,
     ) -> bool {
+        // The rows that bands find come from many leaves. The server asks for them only where it
+        // needs the signature, which it cannot have from the index.
+        assert!(
+            !index_only || keys.is_empty(),
+            "an index-only scan with a condition on signatures"
+        );
         // SAFETY: the caller's promise. What is read from TOAST is in the memory that the caller
         // resets.
         if unsafe { self.begin(keys) }.is_none() {
@@ -186,5 +191,7 @@ impl<const N: usize> Search for BandSearch<N> {
         None
     }
 
-    fn end(&mut self) {}
+    fn pages(&self) -> &IndexPages {
+        &self.index.pages
+    }
 }

@@ -102,7 +102,8 @@ impl<const N: usize> BandScan<N> {
             ahead: [None; TOGETHER],
             found: Vec::new(),
             places: Vec::new(),
-            kept: (memory / size_of::<u64>()).max(MIN_KEPT),
+            // In the end there may be a row for each entry.
+            kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             from: 0,
             to: None,
             done: false,

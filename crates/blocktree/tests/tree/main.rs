@@ -5,6 +5,7 @@ mod info;
 mod meetings;
 mod mem_store;
 mod model;
+mod nearest;
 mod pairs;
 mod scopes;
 mod space;

@@ -88,9 +88,10 @@ impl<const N: usize> Index<N> {
             moves = moves.saturating_sub(1);
             moves > 0
         };
-        let end = self.tree().compact(blocks, go_on).unwrap();
+        let compacted = self.tree().compact(blocks, go_on).unwrap();
         self.leaves.forget();
-        self.store.truncate(end);
+        self.store.truncate(compacted.end);
+        self.tree().add_free_pages(&compacted.holes);
     }
 
     pub fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
@@ -111,14 +112,11 @@ impl<const N: usize> Index<N> {
     pub fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
         let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
         let first = plan_of(self.design.distance());
-        let mut nearest = Nearest::new(
-            Scan::new(self.design.clone(), first, *query),
-            vec![],
-            u32::MAX,
-        );
+        let scan = Scan::new(self.design.clone(), first, *query);
+        let mut nearest = Nearest::new(scan, vec![], u32::MAX, 1 << 20);
         let tree = self.tree();
         (0..limit)
-            .map_while(|_| nearest.next(&tree, plan_of).unwrap())
+            .map_while(|_| nearest.next(&tree, plan_of, |_| true).unwrap())
             .map(|row| (row.distance, row.tid))
             .collect()
     }

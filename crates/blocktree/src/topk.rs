@@ -1,0 +1,166 @@
+//! The first rows of an order, of as many as come, in bounded memory.
+
+use crate::key::{Key, distance};
+use crate::scan::Match;
+use std::cmp::Ordering;
+use std::collections::TryReserveError;
+
+/// The fewest rows that are kept, whatever the memory.
+const MIN_KEPT: usize = 64;
+
+/// Collects rows and keeps those that come first, by distance, then by the distances to further
+/// keys, then by address: an order without ties, in which each row has its place as long as it
+/// stands in the index. Those that do not fit are left out, and found by another pass over the
+/// index, for the rows that come after the last one kept.
+#[derive(Debug)]
+pub(crate) struct TopK<const N: usize> {
+    /// Rows at one distance are ordered by the distances to these.
+    then_by: Vec<Key<N>>,
+    /// Words in front of the keys that do not count for distances.
+    skipped: usize,
+    rows: Vec<Match<N>>,
+    /// Rows to keep, and the most that memory allows.
+    keep: usize,
+    most: usize,
+    /// Rows up to this one have been returned by earlier passes.
+    after: Option<Match<N>>,
+    /// Rows behind this one have been left out.
+    cut: Option<Match<N>>,
+}
+
+impl<const N: usize> TopK<N> {
+    /// An empty collection that takes at most `memory` bytes, but for a small minimum.
+    pub(crate) fn new(then_by: Vec<Key<N>>, skipped: usize, memory: usize) -> Self {
+        // Twice as many are collected before the ones that come first are chosen.
+        let most = (memory / (2 * size_of::<Match<N>>())).max(MIN_KEPT);
+        TopK {
+            then_by,
+            skipped,
+            rows: Vec::new(),
+            keep: most,
+            most,
+            after: None,
+            cut: None,
+        }
+    }
+
+    /// Keeps so many rows from here on, as far as memory allows.
+    pub(crate) fn set_keep(&mut self, rows: usize) {
+        self.keep = rows.min(self.most);
+    }
+
+    fn compare(&self, a: &Match<N>, b: &Match<N>) -> Ordering {
+        (a.distance.cmp(&b.distance))
+            .then_with(|| {
+                let far = |key, row: &Match<N>| distance(key, &row.fingerprint, self.skipped);
+                (self.then_by.iter())
+                    .map(|key| far(key, a).cmp(&far(key, b)))
+                    .find(|order| order.is_ne())
+                    .unwrap_or(Ordering::Equal)
+            })
+            .then_with(|| a.tid.cmp(&b.tid))
+    }
+
+    /// Takes rows out of a list, which is empty then. Fails for want of memory only.
+    pub(crate) fn take(&mut self, found: &mut Vec<Match<N>>) -> Result<(), TryReserveError> {
+        self.reserve(found.len())?;
+        for row in found.drain(..) {
+            let is_before = |other: &Option<Match<N>>| {
+                (other.as_ref()).is_some_and(|other| self.compare(&row, other).is_le())
+            };
+            if !is_before(&self.after) && (self.cut.is_none() || is_before(&self.cut)) {
+                self.rows.push(row);
+            }
+        }
+        if self.rows.len() > 2 * self.keep {
+            let mut rows = core::mem::take(&mut self.rows);
+            let (_, last, _) =
+                rows.select_nth_unstable_by(self.keep - 1, |a, b| self.compare(a, b));
+            self.cut = Some(*last);
+            rows.truncate(self.keep);
+            self.rows = rows;
+        }
+        Ok(())
+    }
+
+    /// Makes room by doubling, but for no more rows than there can be.
+    fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let (length, capacity) = (self.rows.len(), self.rows.capacity());
+        if capacity - length < more {
+            let needed = length + more;
+            let wanted = (2 * capacity).min(2 * self.keep + more).max(needed);
+            self.rows.try_reserve_exact(wanted - length)?;
+        }
+        Ok(())
+    }
+
+    /// The distance beyond which rows are left out, if any are.
+    pub(crate) fn cut_distance(&self) -> Option<u32> {
+        self.cut.as_ref().map(|row| row.distance)
+    }
+
+    /// Ends a pass: from now on [`TopK::pop`] returns its rows.
+    pub(crate) fn sort(&mut self) {
+        let mut rows = core::mem::take(&mut self.rows);
+        // The first one last, where `pop` takes it.
+        rows.sort_unstable_by(|a, b| self.compare(b, a));
+        self.rows = rows;
+    }
+
+    /// The next row of the pass.
+    pub(crate) fn pop(&mut self) -> Option<Match<N>> {
+        self.rows.pop()
+    }
+
+    /// Begins another pass. Returns the distance of the last row of the pass before if that has
+    /// left rows out: they come after it. Otherwise all rows so far have been returned.
+    pub(crate) fn begin_pass(&mut self) -> Option<u32> {
+        self.after = self.cut.take();
+        self.after.as_ref().map(|row| row.distance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Tid;
+
+    #[test]
+    fn memory_is_bounded_and_passes_return_each_row_once_in_order() {
+        for (memory, leaf) in [(0, 500), (1 << 14, 7), (1 << 16, 500)] {
+            // Four distances, the same fingerprint for three rows each.
+            let rows: Vec<Match<1>> = (0..20_000u32)
+                .map(|i| Match {
+                    tid: Tid {
+                        block: i.wrapping_mul(7_919) % 20_000,
+                        offset: 1,
+                    },
+                    fingerprint: [u64::from(i / 3)],
+                    distance: i % 4,
+                })
+                .collect();
+            let mut best = TopK::new(vec![[0x55]], 0, memory);
+            let most = (memory / size_of::<Match<1>>()).max(2 * MIN_KEPT) + leaf;
+            let (mut returned, mut passes) = (Vec::new(), 0);
+            loop {
+                for chunk in rows.chunks(leaf) {
+                    best.take(&mut chunk.to_vec()).unwrap();
+                    assert!(best.rows.capacity() <= most, "{}", best.rows.capacity());
+                }
+                best.sort();
+                returned.extend(std::iter::from_fn(|| best.pop()));
+                passes += 1;
+                if best.begin_pass().is_none() {
+                    break;
+                }
+            }
+            let mut expected = rows;
+            expected.sort_by_key(|row| {
+                let far = distance(&[0x55], &row.fingerprint, 0);
+                (row.distance, far, row.tid)
+            });
+            assert!(returned == expected, "{memory} bytes");
+            assert!(passes > 5);
+        }
+    }
+}
