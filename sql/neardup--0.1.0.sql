@@ -615,15 +615,15 @@ CREATE TYPE minhash_signature (
 );
 COMMENT ON TYPE minhash_signature IS 'MinHash signature of a set of features, with its scheme and seed; the share of equal values estimates the Jaccard similarity';
 
-CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_eq';
-CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_ne';
-CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_lt';
-CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_le';
-CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_gt';
-CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_ge';
-CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
-CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_hash';
-CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
+CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_eq';
+CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_ne';
+CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_lt';
+CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_le';
+CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_gt';
+CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_ge';
+CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
+CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_hash';
+CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
 
 CREATE OPERATOR = (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
 CREATE OPERATOR <> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
@@ -632,7 +632,7 @@ CREATE OPERATOR <= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, F
 CREATE OPERATOR > (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR >= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 
--- Signatures of different kinds are unequal here; only the comparison of their estimates is an error.
+-- Signatures of different kinds are unequal here, and ordered; only their estimates are NULL.
 CREATE OPERATOR CLASS minhash_signature_btree_ops DEFAULT FOR TYPE minhash_signature USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 minhash_signature_cmp(minhash_signature, minhash_signature),
@@ -684,34 +684,23 @@ CREATE FUNCTION containment(a text, b text, tokens text DEFAULT 'word', shingle 
     RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'containment_texts';
 COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) IS 'exact share of the first text''s features that the second has too; NULL if the first has none';
 
--- The estimate of a distance or similarity: a type of its own, so that comparisons with it can be our
--- own operators. Not a domain over float8, as hamming is one over integer: operators that take such a
--- domain and a numeric would make the server's own integer <= numeric ambiguous.
-CREATE TYPE jaccard;
-CREATE FUNCTION jaccard_in(cstring) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8in';
-CREATE FUNCTION jaccard_out(jaccard) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8out';
-CREATE FUNCTION jaccard_recv(internal) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8recv';
-CREATE FUNCTION jaccard_send(jaccard) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8send';
-CREATE TYPE jaccard (INPUT = jaccard_in, OUTPUT = jaccard_out, RECEIVE = jaccard_recv, SEND = jaccard_send, LIKE = float8);
-COMMENT ON TYPE jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1, a double precision in all but name: what <%> and minhash_similarity return';
-CREATE CAST (jaccard AS float8) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (float8 AS jaccard) WITHOUT FUNCTION AS ASSIGNMENT;
-CREATE CAST (jaccard AS float4) WITH FUNCTION pg_catalog.float4(float8) AS ASSIGNMENT;
-CREATE CAST (jaccard AS numeric) WITH FUNCTION pg_catalog."numeric"(float8) AS ASSIGNMENT;
+-- A domain: clients and arithmetic see a double precision. It has no operators of its own. Those on
+-- (jaccard, numeric), which 0.2 would need, make the server's own integer <= numeric ambiguous, and
+-- with those on (jaccard, jaccard) an untyped parameter becomes a jaccard, which not every driver can
+-- send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
+CREATE DOMAIN jaccard AS double precision;
+COMMENT ON DOMAIN jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+CREATE FUNCTION neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_estimate_support';
 CREATE FUNCTION neardup_jaccard_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
-CREATE FUNCTION neardup_jaccard_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_lt_support';
-CREATE FUNCTION neardup_jaccard_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_le_support';
-CREATE FUNCTION neardup_jaccard_eq_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_eq_support';
-CREATE FUNCTION neardup_jaccard_ne_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_ne_support';
-CREATE FUNCTION neardup_jaccard_ge_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_ge_support';
-CREATE FUNCTION neardup_jaccard_gt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_gt_support';
 CREATE FUNCTION neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_sel';
 CREATE FUNCTION neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_joinsel';
 
-CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_distance';
-CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_similarity';
-CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_similar';
-CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
+CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
+CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
+CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
 COMMENT ON FUNCTION minhash_distance(minhash_signature, minhash_signature) IS 'implementation of <%> operator';
 COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS 'estimated Jaccard similarity: the share of equal values';
 COMMENT ON FUNCTION neardup_similar(minhash_signature, minhash_signature) IS 'implementation of ~= operator';
@@ -720,58 +709,6 @@ CREATE OPERATOR <%> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, 
 CREATE OPERATOR ~= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel);
 COMMENT ON OPERATOR <%> (minhash_signature, minhash_signature) IS 'estimated Jaccard distance: the share of differing values';
 COMMENT ON OPERATOR ~= (minhash_signature, minhash_signature) IS 'near-duplicates: estimated Jaccard similarity of 0.8 or more';
-
-CREATE FUNCTION jaccard_lt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_lt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_lt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_le(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_le(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_le(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_eq(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_eq(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_eq(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_ne(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ne(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ne(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ge(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_ge(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_ge(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_gt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-CREATE FUNCTION jaccard_gt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-CREATE FUNCTION jaccard_gt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-
-CREATE OPERATOR FAMILY jaccard_ops USING btree;
-ALTER OPERATOR FAMILY jaccard_ops USING btree ADD
-    OPERATOR 1 < (jaccard, jaccard), OPERATOR 2 <= (jaccard, jaccard), OPERATOR 3 = (jaccard, jaccard), OPERATOR 4 >= (jaccard, jaccard), OPERATOR 5 > (jaccard, jaccard),
-    FUNCTION 1 (jaccard, jaccard) btfloat8cmp(float8, float8),
-    OPERATOR 1 < (jaccard, float8), OPERATOR 2 <= (jaccard, float8), OPERATOR 3 = (jaccard, float8), OPERATOR 4 >= (jaccard, float8), OPERATOR 5 > (jaccard, float8),
-    FUNCTION 1 (jaccard, float8) btfloat8cmp(float8, float8),
-    OPERATOR 1 < (float8, jaccard), OPERATOR 2 <= (float8, jaccard), OPERATOR 3 = (float8, jaccard), OPERATOR 4 >= (float8, jaccard), OPERATOR 5 > (float8, jaccard),
-    FUNCTION 1 (float8, jaccard) btfloat8cmp(float8, float8);
-CREATE OPERATOR FAMILY jaccard_ops USING hash;
-ALTER OPERATOR FAMILY jaccard_ops USING hash ADD
-    OPERATOR 1 = (jaccard, jaccard), OPERATOR 1 = (jaccard, float8), OPERATOR 1 = (float8, jaccard),
-    FUNCTION 1 (jaccard, jaccard) hashfloat8(float8), FUNCTION 2 (jaccard, jaccard) hashfloat8extended(float8, int8),
-    FUNCTION 1 (float8, float8) hashfloat8(float8), FUNCTION 2 (float8, float8) hashfloat8extended(float8, int8);
 
 CREATE TYPE minhash_ball;
 CREATE FUNCTION minhash_ball_in(cstring) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_in';
@@ -783,11 +720,11 @@ CREATE TYPE minhash_ball (
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS 'all signatures that differ from a centre in at most so many values, written <signature,mismatches>';
-CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball';
+CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
 CREATE FUNCTION neardup_ball(center minhash_signature, bound float8, kind integer) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_of_kind';
-CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
-CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_contained';
-CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_contains';
+CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
+CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
+CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
 COMMENT ON FUNCTION ball(minhash_signature, float8) IS 'the ball of all signatures within an estimated distance; a negative one makes the empty ball';
 COMMENT ON FUNCTION neardup_ball(minhash_signature, float8, integer) IS 'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at least, 3: above) keeps to a bound; the planned form of such comparisons';
 COMMENT ON FUNCTION neardup_approximate(minhash_ball) IS 'the same ball, of which an index may miss some; the planned form while neardup.allow_approximate is on';

@@ -28,7 +28,8 @@ impl Radius {
     const USUAL: Radius = Radius(0.2);
 
     fn holds(self, a: &Signature, b: &Signature) -> bool {
-        a.comparable(b) && a.mismatches(b) as f64 <= self.0 * a.values.len() as f64
+        let most = self.0 * a.values.len() as f64;
+        (a.mismatches(b)).is_some_and(|mismatches| mismatches as f64 <= most)
     }
 }
 

@@ -1,5 +1,6 @@
 //! How comparisons of distances reach an index, and how many rows they are expected to yield.
 pub mod catalog;
+pub mod conditions;
 mod estimate;
 mod jaccard;
 mod jaccard_estimate;
