@@ -379,44 +379,40 @@ COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within th
 -- ------------------------------------------------------------------------------------------------
 
 -- They compute what the server's own integer comparisons compute, and exist for their support
--- functions. One for each integer type: drivers send small numbers as int2, an untyped parameter
--- becomes hamming, and a pair without an exact match would fall back to the server's operators.
-CREATE FUNCTION hamming_lt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+-- functions. One for each integer type: drivers send small numbers as int2. There is none for two
+-- distances: an untyped parameter would become a hamming, which not every driver can send. So it is
+-- an integer, by the server's own operators, which the planner rewrites
+-- (src/planner/conditions.rs).
 CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int42lt';
 CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
 CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int48lt';
 CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int24lt';
 CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
 CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int84lt';
-CREATE FUNCTION hamming_le(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int42le';
 CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int48le';
 CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int24le';
 CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int84le';
-CREATE FUNCTION hamming_eq(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int42eq';
 CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int48eq';
 CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int24eq';
 CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int84eq';
-CREATE FUNCTION hamming_ne(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int42ne';
 CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int48ne';
 CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int24ne';
 CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int84ne';
-CREATE FUNCTION hamming_ge(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int42ge';
 CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int48ge';
 CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int24ge';
 CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int84ge';
-CREATE FUNCTION hamming_gt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int42gt';
 CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int48gt';
@@ -424,42 +420,36 @@ CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean LANGUAGE internal IMMU
 CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int84gt';
 
-CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
@@ -471,8 +461,6 @@ CREATE OPERATOR > (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, CO
 -- operators that belong to a btree family; IN lists and joins on a distance, to a hash family.
 CREATE OPERATOR FAMILY hamming_ops USING btree;
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
-    OPERATOR 1 < (hamming, hamming), OPERATOR 2 <= (hamming, hamming), OPERATOR 3 = (hamming, hamming), OPERATOR 4 >= (hamming, hamming), OPERATOR 5 > (hamming, hamming),
-    FUNCTION 1 (hamming, hamming) btint4cmp(int4, int4),
     OPERATOR 1 < (hamming, int2), OPERATOR 2 <= (hamming, int2), OPERATOR 3 = (hamming, int2), OPERATOR 4 >= (hamming, int2), OPERATOR 5 > (hamming, int2),
     FUNCTION 1 (hamming, int2) btint42cmp(int4, int2),
     OPERATOR 1 < (hamming, int4), OPERATOR 2 <= (hamming, int4), OPERATOR 3 = (hamming, int4), OPERATOR 4 >= (hamming, int4), OPERATOR 5 > (hamming, int4),
@@ -488,7 +476,8 @@ ALTER OPERATOR FAMILY hamming_ops USING btree ADD
 
 CREATE OPERATOR FAMILY hamming_ops USING hash;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD
-    OPERATOR 1 = (hamming, hamming), OPERATOR 1 = (hamming, int2), OPERATOR 1 = (hamming, int4), OPERATOR 1 = (hamming, int8), OPERATOR 1 = (int2, hamming), OPERATOR 1 = (int4, hamming), OPERATOR 1 = (int8, hamming),
+    OPERATOR 1 = (hamming, int2), OPERATOR 1 = (hamming, int4), OPERATOR 1 = (hamming, int8),
+        OPERATOR 1 = (int2, hamming), OPERATOR 1 = (int4, hamming), OPERATOR 1 = (int8, hamming),
     FUNCTION 1 (hamming, hamming) hashint4(int4), FUNCTION 2 (hamming, hamming) hashint4extended(int4, int8),
     FUNCTION 1 (int2, int2) hashint2(int2), FUNCTION 2 (int2, int2) hashint2extended(int2, int8),
     FUNCTION 1 (int4, int4) hashint4(int4), FUNCTION 2 (int4, int4) hashint4extended(int4, int8),
@@ -608,22 +597,43 @@ CREATE FUNCTION minhash_signature_in(cstring) RETURNS minhash_signature LANGUAGE
 CREATE FUNCTION minhash_signature_out(minhash_signature) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_out';
 CREATE FUNCTION minhash_signature_recv(internal) RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_recv';
 CREATE FUNCTION minhash_signature_send(minhash_signature) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_send';
+CREATE FUNCTION minhash_signature_analyze(internal) RETURNS boolean LANGUAGE C STABLE STRICT
+    AS 'MODULE_PATHNAME', 'minhash_signature_analyze';
 -- External: its values are random bits, which do not compress.
 CREATE TYPE minhash_signature (
     INPUT = minhash_signature_in, OUTPUT = minhash_signature_out, RECEIVE = minhash_signature_recv, SEND = minhash_signature_send,
+    ANALYZE = minhash_signature_analyze,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_signature IS 'MinHash signature of a set of features, with its scheme and seed; the share of equal values estimates the Jaccard similarity';
 
-CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_eq';
-CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_ne';
-CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_lt';
-CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_le';
-CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_gt';
-CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_ge';
-CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
-CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_hash';
-CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
+CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_eq';
+CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_ne';
+CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_lt';
+CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_le';
+CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_gt';
+CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_ge';
+CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
+CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_hash';
+CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
 
 CREATE OPERATOR = (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
 CREATE OPERATOR <> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
@@ -686,21 +696,28 @@ COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) 
 
 -- A domain: clients and arithmetic see a double precision. It has no operators of its own. Those on
 -- (jaccard, numeric), which 0.2 would need, make the server's own integer <= numeric ambiguous, and
--- with those on (jaccard, jaccard) an untyped parameter becomes a jaccard, which not every driver can
--- send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
+-- with those on (jaccard, jaccard) an untyped parameter becomes a jaccard, which not every driver
+-- can send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
 CREATE DOMAIN jaccard AS double precision;
-COMMENT ON DOMAIN jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
-CREATE FUNCTION neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_estimate_support';
+COMMENT ON DOMAIN jaccard IS
+    'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+CREATE FUNCTION neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
+    AS 'MODULE_PATHNAME', 'neardup_estimate_support';
 CREATE FUNCTION neardup_jaccard_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
 CREATE FUNCTION neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_sel';
 CREATE FUNCTION neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_joinsel';
 
-CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
-CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
-CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
-CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
+CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
 COMMENT ON FUNCTION minhash_distance(minhash_signature, minhash_signature) IS 'implementation of <%> operator';
 COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS 'estimated Jaccard similarity: the share of equal values';
 COMMENT ON FUNCTION neardup_similar(minhash_signature, minhash_signature) IS 'implementation of ~= operator';
@@ -720,11 +737,16 @@ CREATE TYPE minhash_ball (
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS 'all signatures that differ from a centre in at most so many values, written <signature,mismatches>';
-CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
+CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
 CREATE FUNCTION neardup_ball(center minhash_signature, bound float8, kind integer) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_of_kind';
-CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
-CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
-CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
+CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
+CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
+CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
 COMMENT ON FUNCTION ball(minhash_signature, float8) IS 'the ball of all signatures within an estimated distance; a negative one makes the empty ball';
 COMMENT ON FUNCTION neardup_ball(minhash_signature, float8, integer) IS 'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at least, 3: above) keeps to a bound; the planned form of such comparisons';
 COMMENT ON FUNCTION neardup_approximate(minhash_ball) IS 'the same ball, of which an index may miss some; the planned form while neardup.allow_approximate is on';

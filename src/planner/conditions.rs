@@ -7,6 +7,9 @@
 //! `1 <= 2.5` would be ambiguous in every query of the database. An untyped parameter has the type
 //! of the operator found, and is to be a float8, which every driver can send, not the domain.
 //!
+//! The same holds for an untyped parameter that is compared with a `hamming`, which is to be an
+//! integer, and for `(fp <~> q)::int <= 3`.
+//!
 //! So the conditions are rewritten one step later: after the planner has simplified them, and
 //! before it assigns them to relations. `get_relation_info_hook` runs just there. It is installed
 //! when the library is loaded, which needs no preloading: `<%>` has a support function, which the
@@ -18,12 +21,12 @@ use core::cell::Cell;
 use core::ffi::c_int;
 use std::rc::Rc;
 
-use pgrx::{pg_guard, pg_sys};
 use pgrx::pg_sys::{Node, NodeTag, Oid, PlannerInfo, RelOptInfo};
+use pgrx::{pg_guard, pg_sys};
 
 use super::catalog::{self, Catalog};
 use super::rewrite::Comparison;
-use super::{jaccard, nodes};
+use super::{jaccard, nodes, rewrite};
 
 thread_local! {
     /// The hook that stood there before.
@@ -56,9 +59,19 @@ unsafe extern "C-unwind" fn relation_info(
         let Some(catalog) = catalog::current() else {
             return;
         };
-        let conditions = Conditions { catalog, root };
+        let mut conditions = Conditions {
+            catalog,
+            root,
+            splits_equality: false,
+        };
         match (*rel).reloptkind {
-            pg_sys::RelOptKind::RELOPT_BASEREL => conditions.rewrite_query(),
+            pg_sys::RelOptKind::RELOPT_BASEREL => {
+                if is_first_table(root, rel) {
+                    conditions.splits_equality = true;
+                    conditions.rewrite_query();
+                    conditions.splits_equality = false;
+                }
+            }
             _ => conditions.rewrite_parent((*rel).relid),
         }
         for index in nodes::members((*rel).indexlist) {
@@ -70,10 +83,28 @@ unsafe extern "C-unwind" fn relation_info(
     }
 }
 
+/// Whether this is the first table of a query that the planner reads: all its conditions are
+/// rewritten then.
+///
+/// # Safety
+/// The planner's state and a relation of it.
+unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
+    // SAFETY: the array has a place for each relation, null until that is read.
+    unsafe {
+        (1..(*root).simple_rel_array_size).all(|number| {
+            let other = *(*root).simple_rel_array.add(number as usize);
+            other.is_null() || other == rel || (*other).rtekind != pg_sys::RTEKind::RTE_RELATION
+        })
+    }
+}
+
 /// The conditions of a query that is being planned.
 struct Conditions {
     catalog: Rc<Catalog>,
     root: *mut PlannerInfo,
+    /// Whether `distance = r` becomes a ball and an equality. That has the old condition in it, so
+    /// that it must not be done twice.
+    splits_equality: bool,
 }
 
 impl Conditions {
@@ -96,6 +127,10 @@ impl Conditions {
     /// # Safety
     /// As for `rewrite_query`; the node is part of a query's join tree.
     unsafe fn rewrite_join_tree(&self, node: *mut Node) {
+        if node.is_null() {
+            // The planner's state is a dummy while the server plans a CREATE INDEX or a CLUSTER.
+            return;
+        }
         // SAFETY: tags are checked before casts.
         unsafe {
             if let Some(from) = nodes::downcast::<pg_sys::FromExpr>(node, NodeTag::T_FromExpr) {
@@ -103,7 +138,8 @@ impl Conditions {
                 for item in nodes::members((*from).fromlist) {
                     self.rewrite_join_tree(item);
                 }
-            } else if let Some(join) = nodes::downcast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr)
+            } else if let Some(join) =
+                nodes::downcast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr)
             {
                 (*join).quals = self.rewritten((*join).quals);
                 self.rewrite_join_tree((*join).larg);
@@ -196,7 +232,7 @@ impl Conditions {
         }
     }
 
-    /// A comparison with an estimate of signatures, in terms of balls.
+    /// A comparison with an estimate of signatures or a distance of fingerprints, in terms of balls.
     ///
     /// # Safety
     /// As for `rewritten`.
@@ -204,9 +240,19 @@ impl Conditions {
         // SAFETY: the caller's promise.
         unsafe {
             let [left, right] = nodes::elements((*operator).args)?;
-            let signatures = self.catalog.signatures.as_ref()?;
-            let comparison = || comparison_of((*operator).opno, pg_sys::FLOAT8OID);
-            jaccard::comparison(signatures, self.root, left, right, comparison)
+            let (catalog, root) = (&*self.catalog, self.root);
+            let of_integers = || {
+                comparison_of((*operator).opno, pg_sys::INT4OID).filter(|comparison| {
+                    let is_equality =
+                        matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+                    self.splits_equality || !is_equality
+                })
+            };
+            rewrite::server_comparison(catalog, root, left, right, of_integers).or_else(|| {
+                let of_floats = || comparison_of((*operator).opno, pg_sys::FLOAT8OID);
+                let signatures = catalog.signatures.as_ref()?;
+                jaccard::comparison(signatures, root, left, right, of_floats)
+            })
         }
     }
 }

@@ -57,7 +57,18 @@ impl Bound {
 
     /// The most mismatches within the bound; -1 if none will do.
     pub fn mismatches(self, hashes: usize, bound: f64) -> i32 {
-        (0..=hashes)
+        let share = match self {
+            Bound::Distance | Bound::DistanceBelow => bound,
+            Bound::Similarity | Bound::SimilarityAbove => 1.0 - bound,
+        };
+        // Rounding is off by less than one; of NaN nothing is known here.
+        let most = match share.is_nan() {
+            true => hashes,
+            false => ((share * hashes as f64) as usize)
+                .saturating_add(2)
+                .min(hashes),
+        };
+        (0..=most)
             .rev()
             .find(|&mismatches| self.admits(mismatches, hashes, bound))
             .map_or(-1, |mismatches| mismatches as i32)

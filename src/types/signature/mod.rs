@@ -83,6 +83,29 @@ impl<'a> Signature<'a> {
         })
     }
 
+    /// Bytes of a signature of so many positions, without the varlena's length.
+    pub const fn size(positions: usize) -> usize {
+        HEAD + 4 * positions
+    }
+
+    /// A signature of the first positions of one of which no more than these was read; `None` if
+    /// that is none.
+    ///
+    /// # Safety
+    /// `body` is aligned to four bytes.
+    pub unsafe fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
+        let (head, values) = body.split_at_checked(HEAD)?;
+        let scheme = Scheme::of_code(head[0]).filter(|_| head[1] == BITS)?;
+        let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
+        (values.len() == 4 * positions).then(|| Signature {
+            scheme,
+            seed,
+            // SAFETY: aligned, as the caller promises and as the head is a multiple of four bytes
+            // long; any four bytes are a number.
+            values: unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), positions) },
+        })
+    }
+
     /// The value in the form that the server takes, in the current memory context.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::build(&[&self.head(), self.value_bytes()])
@@ -108,6 +131,12 @@ impl<'a> Signature<'a> {
     pub fn mismatches(&self, other: &Signature) -> Option<usize> {
         (self.comparable(other))
             .then(|| self.values.len() - minhash::matches(self.values, other.values))
+    }
+
+    /// A signature of the first positions of this one.
+    pub fn first(self, positions: usize) -> Signature<'a> {
+        let values = &self.values[..positions];
+        Signature { values, ..self }
     }
 
     /// Raises an error unless the two were made in the same way.
