@@ -19,6 +19,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::panics::keep_backtraces_for_bugs();
     am::options::register();
     functions::dictionary::register();
+    planner::conditions::install();
     settings::register();
     // Last: a setting of this name that is not known by now is a mistake.
     pg::compat::reserve_settings(c"neardup");

@@ -9,6 +9,7 @@ mod damage;
 mod dedup;
 mod dictionary;
 mod documents;
+mod drivers;
 mod exclusion;
 mod in_flight;
 mod fuzz;

@@ -10,7 +10,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
-use super::{expect_length, kind};
+use super::kind;
 use crate::am::conditions::scope_hash;
 use crate::am::keys;
 use crate::am::search::{Search, work_memory};
@@ -104,7 +104,10 @@ impl<const N: usize> BandSearch<N> {
                     continue;
                 }
                 let condition = condition(key)?;
-                expect_length(relation, &self.bands, &condition.center);
+                if condition.center.values.len() != self.bands.hashes() {
+                    // Nothing of another length is in the index, and can be compared.
+                    return None;
+                }
                 if narrowest
                     .as_ref()
                     .is_none_or(|it| condition.mismatches < it.mismatches)
