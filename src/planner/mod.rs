@@ -5,6 +5,7 @@ mod jaccard;
 mod jaccard_estimate;
 mod jaccard_within;
 mod nodes;
+mod radius;
 mod rewrite;
 pub mod selectivity;
 mod statistics;
