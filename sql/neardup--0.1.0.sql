@@ -283,6 +283,8 @@ COMMENT ON DOMAIN hamming IS 'Hamming distance in bits: what <~> returns';
 
 CREATE FUNCTION neardup_distance_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_distance_support';
 CREATE FUNCTION neardup_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_within_support';
+CREATE FUNCTION neardup_at_distance_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_at_distance_support';
 CREATE FUNCTION neardup_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_lt_support';
 CREATE FUNCTION neardup_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_le_support';
 CREATE FUNCTION neardup_eq_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_eq_support';
@@ -352,10 +354,43 @@ COMMENT ON FUNCTION neardup_within(fingerprint128, fingerprint128, integer) IS '
 COMMENT ON FUNCTION neardup_within(fingerprint256, fingerprint256, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
 COMMENT ON FUNCTION neardup_within(bigint, bigint, integer) IS 'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
 
+CREATE FUNCTION neardup_at_distance(fingerprint, fingerprint, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+    AS 'MODULE_PATHNAME', 'fingerprint_at_distance';
+CREATE FUNCTION neardup_at_distance(fingerprint128, fingerprint128, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+    AS 'MODULE_PATHNAME', 'fingerprint128_at_distance';
+CREATE FUNCTION neardup_at_distance(fingerprint256, fingerprint256, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+    AS 'MODULE_PATHNAME', 'fingerprint256_at_distance';
+CREATE FUNCTION neardup_at_distance(bigint, bigint, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+    AS 'MODULE_PATHNAME', 'bigint_at_distance';
+COMMENT ON FUNCTION neardup_at_distance(fingerprint, fingerprint, integer) IS
+    'whether exactly this many bits differ; the planned form of a <~> b = distance';
+COMMENT ON FUNCTION neardup_at_distance(fingerprint128, fingerprint128, integer) IS
+    'whether exactly this many bits differ; the planned form of a <~> b = distance';
+COMMENT ON FUNCTION neardup_at_distance(fingerprint256, fingerprint256, integer) IS
+    'whether exactly this many bits differ; the planned form of a <~> b = distance';
+COMMENT ON FUNCTION neardup_at_distance(bigint, bigint, integer) IS
+    'whether exactly this many bits differ; the planned form of a <~> b = distance';
+
 CREATE FUNCTION neardup_radius(bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius';
 CREATE FUNCTION neardup_radius_below(bigint) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius_below';
 COMMENT ON FUNCTION neardup_radius(bigint) IS 'a radius brought into the range of integer; the planned form of a bigint radius';
 COMMENT ON FUNCTION neardup_radius_below(bigint) IS 'radius - 1 without overflow; the planned form of the radius in a <~> b < radius';
+CREATE FUNCTION neardup_floor_radius(float8) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_floor_radius';
+COMMENT ON FUNCTION neardup_floor_radius(float8) IS
+    'the greatest integer not above a number; the planned form of a float8 radius';
+CREATE FUNCTION neardup_floor_radius_below(float8) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_floor_radius_below';
+COMMENT ON FUNCTION neardup_floor_radius_below(float8) IS
+    'the greatest integer below a number; the planned form of the radius in a <~> b < number';
+CREATE FUNCTION neardup_whole_radius(float8) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_whole_radius';
+COMMENT ON FUNCTION neardup_whole_radius(float8) IS
+    'a whole number as it is, any other as -1; the planned form of a <~> b = number';
 
 -- ------------------------------------------------------------------------------------------------
 -- Balls
@@ -751,6 +786,130 @@ CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, CO
 CREATE OPERATOR > (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+
+-- Floating-point numbers, as clients without integers send them. Not numeric: an operator for
+-- (hamming, numeric) would make integer <= numeric ambiguous, in any query.
+CREATE FUNCTION hamming_lt(hamming, float8) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    AS 'MODULE_PATHNAME', 'hamming_lt_float8';
+CREATE FUNCTION hamming_lt(float8, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    AS 'MODULE_PATHNAME', 'hamming_lt_from_float8';
+CREATE FUNCTION hamming_le(hamming, float8) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    AS 'MODULE_PATHNAME', 'hamming_le_float8';
+CREATE FUNCTION hamming_le(float8, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    AS 'MODULE_PATHNAME', 'hamming_le_from_float8';
+CREATE FUNCTION hamming_eq(hamming, float8) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    AS 'MODULE_PATHNAME', 'hamming_eq_float8';
+CREATE FUNCTION hamming_eq(float8, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    AS 'MODULE_PATHNAME', 'hamming_eq_from_float8';
+CREATE FUNCTION hamming_ne(hamming, float8) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    AS 'MODULE_PATHNAME', 'hamming_ne_float8';
+CREATE FUNCTION hamming_ne(float8, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    AS 'MODULE_PATHNAME', 'hamming_ne_from_float8';
+CREATE FUNCTION hamming_ge(hamming, float8) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    AS 'MODULE_PATHNAME', 'hamming_ge_float8';
+CREATE FUNCTION hamming_ge(float8, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    AS 'MODULE_PATHNAME', 'hamming_ge_from_float8';
+CREATE FUNCTION hamming_gt(hamming, float8) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    AS 'MODULE_PATHNAME', 'hamming_gt_float8';
+CREATE FUNCTION hamming_gt(float8, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    AS 'MODULE_PATHNAME', 'hamming_gt_from_float8';
+CREATE FUNCTION hamming_lt(hamming, float4) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    AS 'MODULE_PATHNAME', 'hamming_lt_float4';
+CREATE FUNCTION hamming_lt(float4, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    AS 'MODULE_PATHNAME', 'hamming_lt_from_float4';
+CREATE FUNCTION hamming_le(hamming, float4) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    AS 'MODULE_PATHNAME', 'hamming_le_float4';
+CREATE FUNCTION hamming_le(float4, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    AS 'MODULE_PATHNAME', 'hamming_le_from_float4';
+CREATE FUNCTION hamming_eq(hamming, float4) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    AS 'MODULE_PATHNAME', 'hamming_eq_float4';
+CREATE FUNCTION hamming_eq(float4, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    AS 'MODULE_PATHNAME', 'hamming_eq_from_float4';
+CREATE FUNCTION hamming_ne(hamming, float4) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    AS 'MODULE_PATHNAME', 'hamming_ne_float4';
+CREATE FUNCTION hamming_ne(float4, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    AS 'MODULE_PATHNAME', 'hamming_ne_from_float4';
+CREATE FUNCTION hamming_ge(hamming, float4) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    AS 'MODULE_PATHNAME', 'hamming_ge_float4';
+CREATE FUNCTION hamming_ge(float4, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    AS 'MODULE_PATHNAME', 'hamming_ge_from_float4';
+CREATE FUNCTION hamming_gt(hamming, float4) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    AS 'MODULE_PATHNAME', 'hamming_gt_float4';
+CREATE FUNCTION hamming_gt(float4, hamming) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    AS 'MODULE_PATHNAME', 'hamming_gt_from_float4';
+
+CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_lt,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_lt,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_le,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_le,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_eq,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
+CREATE OPERATOR = (LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_eq,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
+CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ne,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ne,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ge,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ge,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_gt,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_gt,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_lt,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR < (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_lt,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_le,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR <= (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_le,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_eq,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
+CREATE OPERATOR = (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_eq,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel);
+CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ne,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR <> (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ne,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ge,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR >= (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ge,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_gt,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR > (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_gt,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 
 -- Row comparisons such as (a <~> b, id) > (3, 100), which page through ordered results, need
 -- operators that belong to a btree family; IN lists and joins on a distance, to a hash family.

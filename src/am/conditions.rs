@@ -14,10 +14,39 @@ pub struct Condition<const N: usize> {
     pub radius: u32,
 }
 
+/// The rows that conditions admit by having a fingerprint or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Rows with and without one.
+    Any,
+    /// `IS NULL`.
+    Null,
+    /// `IS NOT NULL`.
+    NotNull,
+}
+
+impl Presence {
+    /// Both this and the condition that a key makes, if it is `IS NULL` or `IS NOT NULL`. The
+    /// inner `None`: no row fulfils both.
+    pub fn and(self, key: &pg_sys::ScanKeyData) -> Option<Option<Self>> {
+        let flags = key.sk_flags as u32;
+        let asked = if flags & pg_sys::SK_SEARCHNULL != 0 {
+            Presence::Null
+        } else if flags & pg_sys::SK_SEARCHNOTNULL != 0 {
+            Presence::NotNull
+        } else {
+            return None;
+        };
+        Some((self == Presence::Any || self == asked).then_some(asked))
+    }
+}
+
 /// What the conditions of a scan come to.
 pub struct Conditions<const N: usize> {
     /// On the fingerprint.
     pub near: Vec<Condition<N>>,
+    /// On there being one.
+    pub presence: Presence,
     /// The scope, if all of its columns are given.
     pub scope: Option<u64>,
     /// Whether the index cannot be sure that a row fulfils them.
@@ -35,33 +64,84 @@ impl<const N: usize> Conditions<N> {
         keys: &[pg_sys::ScanKeyData],
     ) -> Option<Self> {
         let mut near = Vec::new();
-        let mut hashes = vec![None; layout.scope_columns];
+        let mut scope = GivenScope::new(layout.scope_columns);
+        let mut presence = Presence::Any;
         // Another scope may have the same hash, and a ball's radius is not in the index.
         let recheck = layout.balls || layout.scope_columns > 0;
         for key in keys {
-            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
-                return None;
-            }
-            let column = key.sk_attno as usize - 1;
             // SAFETY: the argument is of the type on the right side of the key's operator.
             unsafe {
-                if column < layout.scope_columns {
-                    let hash = scope_hash(index, column, key);
-                    // Two values that a column is to be equal to: at most one is its own, which
-                    // the recheck finds out.
-                    hashes[column] = Some(hash);
-                } else {
-                    near.push(near_condition(layout, key)?);
+                if scope.take(index, key)? {
+                    continue;
+                }
+                match presence.and(key) {
+                    Some(both) => presence = both?,
+                    None if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 => return None,
+                    None => near.push(near_condition(layout, key)?),
                 }
             }
         }
-        let scope = (layout.scope_columns > 0 && hashes.iter().all(Option::is_some))
-            .then(|| keys::scope(hashes.into_iter()));
+        // No distance of NULL is within a radius.
+        if presence == Presence::Null && !near.is_empty() {
+            return None;
+        }
         Some(Conditions {
             near,
-            scope,
+            presence,
+            scope: scope.word(),
             recheck,
         })
+    }
+}
+
+/// The values that conditions ask of the columns of a scope.
+pub struct GivenScope {
+    /// For each column: not given, NULL, or the hash of a value.
+    columns: Vec<Option<Option<u64>>>,
+}
+
+impl GivenScope {
+    /// None of so many columns is given.
+    pub fn new(columns: usize) -> Self {
+        GivenScope {
+            columns: vec![None; columns],
+        }
+    }
+
+    /// Takes in a key if it is for a column of the scope, and says whether it is. `None` if no row
+    /// fulfils the condition.
+    ///
+    /// # Safety
+    /// The key is for an operator of an operator class of the index.
+    pub unsafe fn take(
+        &mut self,
+        index: pg_sys::Relation,
+        key: &pg_sys::ScanKeyData,
+    ) -> Option<bool> {
+        let number = key.sk_attno as usize - 1;
+        let Some(column) = self.columns.get_mut(number) else {
+            return Some(false);
+        };
+        match Presence::Any.and(key) {
+            Some(Some(Presence::Null)) => *column = Some(None),
+            // The recheck sees to it: rows of a scope without values stand among others.
+            Some(_) => (),
+            None if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 => return None,
+            // Two values that a column is to be equal to: at most one is its own, which the
+            // recheck finds out.
+            // SAFETY: as the caller promises.
+            None => *column = Some(Some(unsafe { scope_hash(index, number, key) })),
+        }
+        Some(true)
+    }
+
+    /// The word that stands for the scope, if there is one and all its columns are given.
+    pub fn word(self) -> Option<u64> {
+        if self.columns.is_empty() {
+            return None;
+        }
+        let hashes: Option<Vec<Option<u64>>> = self.columns.into_iter().collect();
+        hashes.map(|hashes| keys::scope(hashes.into_iter()))
     }
 }
 
@@ -69,7 +149,7 @@ impl<const N: usize> Conditions<N> {
 ///
 /// # Safety
 /// The key is for an operator of the operator class of that column.
-pub unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanKeyData) -> u64 {
+unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanKeyData) -> u64 {
     // An operator for any array, or any enumeration, tells nothing of the type.
     let given = key.sk_subtype;
     // SAFETY: a look-up in the catalogue; the argument is of the type on the right side of the

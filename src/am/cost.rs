@@ -1,16 +1,17 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::leaf;
+use neardup_blocktree::nearest::whole_reads;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
 use super::keys::with_words;
 use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
-use crate::pg::compat;
-use crate::planner::jaccard_estimate::{BallRadius, PlannedBall};
-use crate::planner::selectivity;
 use crate::types::signature::near_duplicate;
+use search::{Order, Radius, Scope, Search};
+
+mod search;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
@@ -18,6 +19,12 @@ use crate::types::signature::near_duplicate;
 const DESCENT: f64 = 40.0;
 /// What it costs to measure the distances of a leaf, in `cpu_operator_cost`.
 const LEAF: f64 = 20.0;
+/// What it costs to keep a row, sort it and give it in its turn, in `cpu_operator_cost`.
+const IN_ORDER: f64 = 30.0;
+/// What it costs to make sure that a row given in order is still in the index, where the table is
+/// not looked at: a descent and a walk through a leaf, in `cpu_operator_cost`.
+const STILL_THERE: f64 = 100.0;
+
 /// What it costs to fetch a row that sketches let through and to compare its signature, beyond what
 /// the server counts for a row, in `cpu_operator_cost`. Among 3,000 rows of which nearly all were let
 /// through: 1.7 us for each, where a nested loop of sequential scans took 0.1 us.
@@ -62,16 +69,25 @@ pub unsafe extern "C-unwind" fn estimate(
             count: loop_count,
         };
         let search = Search::of(root, path);
-        let work = Work::of(info, &search, !(*path).indexorderbys.is_null());
-        *startup_cost = loops.cost(&work.to_first);
-        if search.scope == Scope::All && !(*path).indexorderbys.is_null() {
-            *startup_cost += rows * rows.log2() * 2.0 * pg_sys::cpu_operator_cost;
+        let work = Work::of(info, &search, rows);
+        let unit = pg_sys::cpu_operator_cost;
+        *startup_cost = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
+        let mut each = pg_sys::cpu_index_tuple_cost;
+        if search.order != Order::None {
+            let index_only = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan;
+            let check = if index_only { STILL_THERE } else { 0.0 };
+            let keep = if work.sorted_first > 0.0 {
+                0.0
+            } else {
+                IN_ORDER
+            };
+            each += unit * (check + keep);
         }
         let rechecked = work.fetched * (*info.rel).tuples;
-        *total_cost = loops.cost(&work.to_all)
-            + rows * pg_sys::cpu_index_tuple_cost
-            + rechecked * RECHECK * pg_sys::cpu_operator_cost
-            + *startup_cost;
+        *total_cost = *startup_cost
+            + loops.cost(&work.to_all)
+            + rows * each
+            + rechecked * RECHECK * unit;
         if on_standby {
             // The server goes on to count the pages that are not all visible.
             *total_cost += visible_pages_cost(root, info, rows);
@@ -111,6 +127,14 @@ impl Reads {
         Reads {
             descents: self.descents * factor,
             leaves: self.leaves * factor,
+        }
+    }
+
+    /// As far as `done` has not read it.
+    fn without(self, done: Reads) -> Self {
+        Reads {
+            descents: (self.descents - done.descents).max(0.0),
+            leaves: (self.leaves - done.leaves).max(0.0),
         }
     }
 }
@@ -156,23 +180,41 @@ impl Loops<'_> {
 struct Work {
     /// Before the first row comes, as far as it is not part of `to_all`.
     to_first: Reads,
-    /// Until the last has come.
+    /// From then on until the last has come.
     to_all: Reads,
+    /// Rows that are sorted before the first comes.
+    sorted_first: f64,
     /// The share of the table's rows that the server will look at, as far as it is known to be
     /// more than the share of those that fulfil the conditions.
     fetched: f64,
 }
 
 impl Work {
-    unsafe fn of(info: &pg_sys::IndexOptInfo, search: &Search, ordered: bool) -> Self {
-        let at_once = |to_all| Work {
+    /// Rows come as they are found.
+    fn at_once(to_all: Reads) -> Self {
+        Work {
             to_first: Reads::default(),
             to_all,
+            sorted_first: 0.0,
             fetched: 0.0,
-        };
+        }
+    }
+
+    /// All rows, so many, are found and sorted before the first comes.
+    fn sorted(to_first: Reads, rows: f64) -> Self {
+        Work {
+            to_first,
+            to_all: Reads::default(),
+            sorted_first: rows,
+            fetched: 0.0,
+        }
+    }
+
+    /// `expected` rows are to come.
+    unsafe fn of(info: &pg_sys::IndexOptInfo, search: &Search, expected: f64) -> Self {
         if info.hypothetical {
             // There is nothing to look into: the default design, within its distance.
-            return at_once(Reads {
+            return Work::at_once(Reads {
                 descents: 4.0,
                 leaves: 4.0,
             });
@@ -190,45 +232,85 @@ impl Work {
                     Scope::Without | Scope::All => 1.0,
                 };
                 let rows = all * share;
-                let leaves = (rows / leaf::usual_count(N)).max(1.0);
-                let whole = Reads { descents: 1.0, leaves };
-                let bits = index.design.bits();
-                let within = |radius: u32| {
-                    let plan = plan_of(&index.meta, &index.design, radius, rows);
-                    Reads { descents: plan.descents, leaves: plan.leaves }
-                };
-                if let Some(bands) = &index.bands {
+                let leaves = |rows: f64| (rows / leaf::usual_count(N)).max(1.0);
+                let whole = Reads { descents: 1.0, leaves: leaves(rows) };
+                if matches!(search.radius, Radius::Null) {
+                    let nulls = Reads { descents: 1.0, leaves: leaves(expected) };
+                    Work::at_once(nulls)
+                } else if let Some(bands) = &index.bands {
                     Work::by_bands(bands, search, whole, share)
-                } else { match search.radius {
-                    // Scopes stand apart: without one, a table is read whole.
-                    // Ordered, its rows are sorted before the first is given.
-                    _ if search.scope == Scope::All && ordered => Work {
-                        to_first: whole.times(2.0),
-                        to_all: Reads::default(),
-                        fetched: 0.0,
-                    },
-                    _ if search.scope == Scope::All => at_once(whole.times(2.0)),
-                    Radius::None if ordered => {
-                        // Ring after ring: those before the last cost a third of it, as each
-                        // costs a quarter of the next.
-                        let rings = within(expected_nearest(bits, rows)).times(4.0 / 3.0);
-                        Work { to_first: rings, to_all: whole.times(4.0), fetched: 0.0 }
-                    }
-                    Radius::None => at_once(whole.times(2.0)),
-                    Radius::Unknown | Radius::Signatures(_) => {
-                        at_once(within(index.design.distance()))
-                    }
-                    Radius::Default => {
-                        at_once(within(validate::near_radius(index.layout.fingerprint_words)))
-                    }
-                    Radius::Known(radius) => at_once(within(radius)),
-                } }
+                } else {
+                    Work::by_distance(&index, search, whole, rows, expected)
+                }
             });
             pg_sys::index_close(relation, no_lock);
             Work {
                 to_first: work.to_first.times(search.times),
                 to_all: work.to_all.times(search.times),
-                fetched: work.fetched,
+                ..work
+            }
+        }
+    }
+
+    /// The work in an index on fingerprints, among `rows` rows, all of which `whole` reads.
+    fn by_distance<const N: usize>(
+        index: &Index<N>,
+        search: &Search,
+        whole: Reads,
+        rows: f64,
+        expected: f64,
+    ) -> Self {
+        let (bits, guaranteed) = (index.design.bits(), index.design.distance());
+        let within = |radius: u32| {
+            let plan = plan_of(&index.meta, &index.design, radius, rows);
+            Reads {
+                descents: plan.descents,
+                leaves: plan.leaves,
+            }
+        };
+        let in_order = search.order != Order::None;
+        // Scopes stand apart: without one, a table is read whole, and sorted if need be.
+        if search.scope == Scope::All {
+            let twice = whole.times(2.0);
+            return if in_order {
+                Work::sorted(twice, expected)
+            } else {
+                Work::at_once(twice)
+            };
+        }
+        let radius = match search.radius {
+            Radius::None | Radius::Null => None,
+            Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
+            Radius::Default => Some(validate::near_radius(index.layout.fingerprint_words)),
+            Radius::Known(radius) => Some(radius),
+        };
+        match (radius, search.order) {
+            (None, Order::None) => Work::at_once(whole.times(2.0)),
+            (Some(radius), Order::None) => Work::at_once(within(radius)),
+            (Some(radius), Order::ByAnother) => Work::sorted(within(radius), expected),
+            (radius, _) => {
+                // Ring after ring: those before the last cost a third of it, as each costs a
+                // quarter of the next.
+                let rings = |radius| within(radius).times(4.0 / 3.0);
+                let nearest = expected_nearest(bits, rows).max(guaranteed);
+                let (first, last) = match radius {
+                    Some(radius) if radius <= guaranteed => (within(radius), Reads::default()),
+                    Some(radius) => (rings(nearest.min(radius)), rings(radius)),
+                    None => (rings(nearest), Reads::default()),
+                };
+                // Read whole, a table is read again for those further out than could be kept.
+                let read_whole = radius.is_none_or(|radius| within(radius).leaves >= whole.leaves);
+                let last = if read_whole {
+                    whole.times(whole_reads(expected))
+                } else {
+                    last
+                };
+                Work {
+                    to_first: first,
+                    to_all: last.without(first),
+                    sorted_first: 0.0,
+                    fetched: 0.0,
+                }
             }
         }
     }
@@ -237,7 +319,7 @@ impl Work {
     fn by_bands(bands: &Bands, search: &Search, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
         let mismatches = match search.radius {
-            Radius::None => None,
+            Radius::None | Radius::Null => None,
             Radius::Known(mismatches) => Some(mismatches as usize),
             Radius::Signatures(radius) => Some(radius.mismatches(bands.hashes()).max(0) as usize),
             Radius::Unknown => Some(bands.guaranteed()),
@@ -254,156 +336,17 @@ impl Work {
                         leaves: count,
                     },
                     to_all: Reads::default(),
+                    sorted_first: 0.0,
                     fetched: 0.0,
                 }
             }
             mismatches => Work {
                 to_first: Reads::default(),
                 to_all: whole,
+                sorted_first: 0.0,
                 fetched: share
                     * mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
             },
         }
     }
-}
-
-/// The radius of a search as far as the planner can know it.
-#[derive(Clone, Copy)]
-enum Radius {
-    /// There is no condition.
-    None,
-    /// Known only when the query runs.
-    Unknown,
-    /// That of `~=`.
-    Default,
-    Known(u32),
-    /// That of a ball of signatures, whose length the index knows.
-    Signatures(BallRadius),
-}
-
-/// The scope of a search.
-#[derive(Clone, Copy, PartialEq)]
-enum Scope {
-    /// The index has none.
-    Without,
-    /// Some columns of it are not given.
-    All,
-    /// One, which has this share of the rows.
-    One(f64),
-}
-
-/// What an index path's conditions ask of the index.
-struct Search {
-    /// The narrowest radius, which a scan follows.
-    radius: Radius,
-    scope: Scope,
-    /// How often the index is searched: once for each element of an array.
-    times: f64,
-    /// Whether bands may miss rows.
-    approximate: bool,
-}
-
-impl Search {
-    unsafe fn of(root: *mut pg_sys::PlannerInfo, path: *const pg_sys::IndexPath) -> Self {
-        // SAFETY: conditions of an index path are RestrictInfos around operators with the column
-        // on the left.
-        unsafe {
-            let info = &*(*path).indexinfo;
-            let last = info.nkeycolumns - 1;
-            let mut search = Search {
-                radius: Radius::None,
-                scope: Scope::Without,
-                times: 1.0,
-                approximate: false,
-            };
-            let mut given = vec![false; last as usize];
-            let mut on_scope = core::ptr::null_mut();
-            for clause in list((*path).indexclauses) {
-                let clause = &*clause.cast::<pg_sys::IndexClause>();
-                let column = i32::from(clause.indexcol);
-                for qual in list(clause.indexquals) {
-                    if column < last {
-                        given[column as usize] = true;
-                        on_scope = pg_sys::lappend(on_scope, qual);
-                    } else {
-                        search.take(root, info, qual.cast());
-                    }
-                }
-            }
-            if last > 0 {
-                search.scope = Scope::All;
-                if given.iter().all(|&given| given) {
-                    let (rel, join) = ((*info.rel).relid as i32, pg_sys::JoinType::JOIN_INNER);
-                    let no_join = core::ptr::null_mut();
-                    let share = pg_sys::clauselist_selectivity(root, on_scope, rel, join, no_join);
-                    search.scope = Scope::One(share);
-                }
-            }
-            search
-        }
-    }
-
-    /// Takes in one more condition on the fingerprint.
-    unsafe fn take(
-        &mut self,
-        root: *mut pg_sys::PlannerInfo,
-        info: &pg_sys::IndexOptInfo,
-        qual: *mut pg_sys::RestrictInfo,
-    ) {
-        // SAFETY: as in `of`; constants are of the operators' types.
-        unsafe {
-            let clause = (*qual).clause;
-            if (*clause).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr {
-                let clause = clause.cast::<pg_sys::ScalarArrayOpExpr>();
-                let array = pg_sys::list_nth((*clause).args, 1).cast();
-                self.times *= compat::estimate_array_length(root, array).max(1.0);
-                self.radius = Radius::Known(0);
-                return;
-            }
-            if (*clause).type_ != pg_sys::NodeTag::T_OpExpr {
-                return;
-            }
-            let clause = clause.cast::<pg_sys::OpExpr>();
-            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
-            let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
-            let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            if strategy as u16 == validate::WITHIN
-                && let Some(ball) = PlannedBall::of_operand(root, (*clause).opno, argument)
-            {
-                self.approximate |= ball.approximate;
-                self.radius = match (self.radius, ball.radius) {
-                    (known @ Radius::Known(_), _) => known,
-                    (_, Some(radius)) => Radius::Signatures(radius),
-                    (Radius::None, None) => Radius::Unknown,
-                    (other, None) => other,
-                };
-                return;
-            }
-            let radius = match strategy as u16 {
-                validate::EQUAL => Radius::Known(0),
-                strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
-                    // Nothing lies within a radius below zero.
-                    Some(radius) => Radius::Known(radius.clamp(0, u32::MAX.into()) as u32),
-                    None if strategy == validate::NEAR => Radius::Default,
-                    None => Radius::Unknown,
-                },
-            };
-            self.radius = match (self.radius, radius) {
-                (Radius::Known(a), Radius::Known(b)) => Radius::Known(a.min(b)),
-                (Radius::Known(a), _) => Radius::Known(a),
-                (_, radius) => radius,
-            };
-        }
-    }
-}
-
-/// The elements of a list of the server's.
-///
-/// # Safety
-/// The list is null or alive as long as the iterator.
-unsafe fn list(list: *mut pg_sys::List) -> impl Iterator<Item = *mut core::ffi::c_void> {
-    // SAFETY: the caller's promise.
-    let length = unsafe { pg_sys::list_length(list) };
-    // SAFETY: within the list.
-    (0..length).map(move |i| unsafe { pg_sys::list_nth(list, i) })
 }

@@ -28,6 +28,7 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.amstorage = true;
     // An index without a condition returns every row, those without a fingerprint included.
     am.amoptionalkey = true;
+    am.amsearchnulls = true;
     am.amusemaintenanceworkmem = true;
     // The leaves of an index are one chain, which one process walks.
     am.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL as u8;

@@ -7,7 +7,7 @@ use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::bands;
-use super::conditions::{Condition, Conditions, all_hold};
+use super::conditions::{Condition, Conditions, Presence, all_hold};
 use super::keys::with_words;
 use super::state::{Index, plan_of, words_of};
 use crate::storage::pages::IndexPages;
@@ -67,6 +67,7 @@ struct IndexSearch<const N: usize> {
     /// Conditions that the source does not see to.
     also: Vec<Condition<N>>,
     scope: Option<u64>,
+    presence: Presence,
     matches: Vec<Match<N>>,
     /// What the last step gave.
     rows_given: Vec<Row<N>>,
@@ -102,10 +103,12 @@ impl<const N: usize> Search for IndexSearch<N> {
             }
             Some(Conditions {
                 near,
+                presence,
                 scope,
                 recheck,
             }) => {
                 self.scope = scope;
+                self.presence = presence;
                 self.begin(near, &order);
                 recheck
             }
@@ -200,9 +203,18 @@ impl<const N: usize> IndexSearch<N> {
         let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
         let narrowest = narrowest.map(|i| near.swap_remove(i));
         self.also = near;
+        let design = || self.index.design.clone();
         match (narrowest, order) {
+            // To them all distances are NULL, so that any order is right.
+            (None, _) if self.presence == Presence::Null => {
+                self.source = Source::All(AllRows::nulls(design(), self.scope));
+            }
             (None, []) => {
-                self.source = Source::All(AllRows::new(self.index.design.clone(), self.scope));
+                let all = AllRows::new(design(), self.scope);
+                self.source = Source::All(match self.presence {
+                    Presence::NotNull => all.without_nulls(),
+                    _ => all,
+                });
             }
             (Some(near), []) => self.search(near),
             (None, [query, then_by @ ..]) => self.search_in_order(*query, then_by, None),
@@ -309,7 +321,7 @@ impl<const N: usize> IndexSearch<N> {
         let nearest = Nearest::new(scan, then_by.to_vec(), limit, work_memory());
         self.source = Source::Ordered {
             nearest: Box::new(nearest),
-            then_nulls: up_to.is_none(),
+            then_nulls: up_to.is_none() && self.presence == Presence::Any,
         };
     }
 }
@@ -341,6 +353,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
             source: Source::Nothing,
             also: Vec::new(),
             scope: None,
+            presence: Presence::Any,
             matches: Vec::new(),
             rows_given: Vec::new(),
             index_only: false,

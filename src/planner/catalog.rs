@@ -20,6 +20,12 @@ pub struct Catalog {
     pub radius: Oid,
     /// `neardup_radius_below(bigint)`.
     pub radius_below: Oid,
+    /// `neardup_floor_radius(float8)`.
+    pub floor_radius: Oid,
+    /// `neardup_floor_radius_below(float8)`.
+    pub floor_radius_below: Oid,
+    /// `neardup_whole_radius(float8)`.
+    pub whole_radius: Oid,
     /// One for each fingerprint type.
     pub kinds: Vec<Kind>,
     /// What belongs to signatures; `None` where the SQL script has none.
@@ -62,6 +68,8 @@ pub struct Kind {
     pub ball_function: Oid,
     /// `neardup_within(fingerprint, fingerprint, int4)`.
     pub within_function: Oid,
+    /// `neardup_at_distance(fingerprint, fingerprint, int4)`.
+    pub at_distance_function: Oid,
     /// What Rust knows about the type.
     pub traits: &'static Traits,
 }
@@ -171,11 +179,14 @@ impl Catalog {
     }
 
     fn find(schema: Oid) -> Option<Self> {
-        let int8 = pg_sys::INT8OID;
+        let (int8, float8) = (pg_sys::INT8OID, pg_sys::FLOAT8OID);
         Some(Catalog {
             hamming: find_type(schema, c"hamming")?,
             radius: find_function(schema, c"neardup_radius", &[int8])?,
             radius_below: find_function(schema, c"neardup_radius_below", &[int8])?,
+            floor_radius: find_function(schema, c"neardup_floor_radius", &[float8])?,
+            floor_radius_below: find_function(schema, c"neardup_floor_radius_below", &[float8])?,
+            whole_radius: find_function(schema, c"neardup_whole_radius", &[float8])?,
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
             kinds: KINDS
@@ -224,6 +235,11 @@ impl Kind {
             within_function: find_function(
                 schema,
                 c"neardup_within",
+                &[fingerprint, fingerprint, int4],
+            )?,
+            at_distance_function: find_function(
+                schema,
+                c"neardup_at_distance",
                 &[fingerprint, fingerprint, int4],
             )?,
             traits,

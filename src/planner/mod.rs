@@ -6,6 +6,7 @@ mod jaccard;
 pub mod jaccard_estimate;
 mod jaccard_within;
 mod nodes;
+mod radius;
 mod rewrite;
 pub mod selectivity;
 mod signature_sample;

@@ -197,6 +197,23 @@ pub unsafe fn constant_integer(node: *mut Node) -> Option<i64> {
     }
 }
 
+/// The value of a constant of type float4, float8 or a domain over one of them. `None` if the
+/// expression is no constant, is NULL, or has another type.
+///
+/// # Safety
+/// `node` points to an expression.
+pub unsafe fn constant_float(node: *mut Node) -> Option<f64> {
+    // SAFETY: as the caller promises; both types are passed by value.
+    unsafe {
+        let datum = constant(node)?;
+        match types(node).1 {
+            pg_sys::FLOAT4OID => Some(f32::from_bits(datum.value() as u32).into()),
+            pg_sys::FLOAT8OID => Some(f64::from_bits(datum.value() as u64)),
+            _ => None,
+        }
+    }
+}
+
 /// The value of a constant; `None` if the expression is no constant or is NULL.
 ///
 /// # Safety

@@ -6,17 +6,22 @@
 //! | `fp <~> q <= r`, `r >= q <~> fp` | `fp <@ ball(q, r)` |
 //! | `fp <~> q < r` | `fp <@ ball(q, r - 1)` |
 //! | `fp <~> q > r` | `NOT fp <@ ball(q, r)` |
-//! | `fp <~> q = r` | `fp <@ ball(q, r)`, and unless `r` is 0, `fp <#> q = r` as well |
+//! | `fp <~> q = 0` | `fp <@ ball(q, 0)` |
+//! | `fp <~> q = r` | `neardup_at_distance(fp, q, r)`, for which an index is searched by `<@` |
+//! | `fp <~> q = column` | `fp <@ ball(q, column)` and the server's `fp <#> q = column` |
 //! | the same with columns on both sides | `neardup_within(a, b, r)`, from which either side's index gets `<@` |
 //! | `distance_column <= r` | the server's own integer comparison |
 //!
+//! A floating-point `r` is rounded down to an integer first, or becomes -1 where it is to be equal.
+//!
 //! The server calls these functions with expressions whose arguments are already simplified, and
 //! takes the result as it is, so what can be folded to a constant must be folded here.
-use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
+use pgrx::pg_sys::{self, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Catalog, Kind, catalog};
 use super::nodes;
-use super::within::within;
+use super::radius::{self, Rounding, integer_comparison};
+use super::within::{at_distance, within};
 use crate::pg::call::{Call, export};
 
 /// A comparison of a distance with a number.
@@ -176,138 +181,57 @@ unsafe fn distance_below(catalog: &Catalog, node: *mut Node) -> Option<Distance<
     }
 }
 
-/// `distance comparison radius` in terms of balls.
+/// `distance comparison number` in terms of balls.
 ///
 /// # Safety
-/// `root` is null or the planner's state, `radius` an expression of an integer type.
+/// `root` is null or the planner's state, `number` an expression of a type that the comparisons
+/// are declared with.
 unsafe fn rewrite(
     catalog: &Catalog,
     root: *mut PlannerInfo,
     distance: &Distance,
     comparison: Comparison,
-    radius: *mut Node,
+    number: *mut Node,
 ) -> Option<*mut Node> {
     // SAFETY: all expressions come from the server's request and are put together with the types
     // that the operators are declared with.
     unsafe {
         let bits = distance.kind.traits.bits;
-        let ball = |below| -> Option<*mut Node> {
-            Some(within(
-                root,
-                distance.kind,
-                distance.left,
-                distance.right,
-                radius_expression(catalog, bits, radius, below)?,
-            ))
+        let (left, right) = (distance.left, distance.right);
+        let ball = |rounding| -> Option<*mut Node> {
+            let radius = radius::expression(catalog, bits, number, rounding)?;
+            Some(within(root, distance.kind, left, right, radius))
+        };
+        let at_distance = || -> Option<*mut Node> {
+            let exactly = radius::expression(catalog, bits, number, Rounding::Whole)?;
+            Some(match nodes::constant_integer(exactly) {
+                Some(0) => within(root, distance.kind, left, right, exactly),
+                _ => at_distance(distance.kind, left, right, exactly),
+            })
         };
         match comparison {
-            Comparison::LessOrEqual => ball(false),
-            Comparison::Less => ball(true),
-            Comparison::Greater => ball(false).map(|ball| nodes::not(ball)),
-            Comparison::GreaterOrEqual => ball(true).map(|ball| nodes::not(ball)),
-            Comparison::Equal if nodes::constant_integer(radius) == Some(0) => ball(false),
-            Comparison::NotEqual if nodes::constant_integer(radius) == Some(0) => {
-                ball(false).map(|ball| nodes::not(ball))
-            }
-            // Both conditions evaluate the arguments; that is only right if it costs nothing.
-            Comparison::Equal
-                if [distance.left, distance.right, radius]
-                    .iter()
-                    .all(|node| trivial(*node)) =>
+            Comparison::LessOrEqual => ball(Rounding::Floor),
+            Comparison::Less => ball(Rounding::Below),
+            Comparison::Greater => ball(Rounding::Floor).map(|ball| nodes::not(ball)),
+            Comparison::GreaterOrEqual => ball(Rounding::Below).map(|ball| nodes::not(ball)),
+            // An equality with a column may be what two tables are joined or merged by, which
+            // takes an operator of the server.
+            Comparison::Equal | Comparison::NotEqual
+                if pg_sys::contain_vars_of_level(number, 0) =>
             {
-                let exactly = integer_comparison(comparison, distance.expression, radius)?;
-                Some(pg_sys::make_andclause(nodes::list([ball(false)?, exactly])).cast())
+                let equal = integer_comparison(comparison, distance.expression, number)?;
+                // Both conditions evaluate the arguments; that is only right if it costs nothing.
+                let indexable = comparison == Comparison::Equal
+                    && [left, right, number].iter().all(|node| trivial(*node));
+                if !indexable {
+                    return Some(equal);
+                }
+                let near = ball(Rounding::Floor)?;
+                Some(pg_sys::make_andclause(nodes::list([near, equal])).cast())
             }
-            Comparison::Equal | Comparison::NotEqual => {
-                integer_comparison(comparison, distance.expression, radius)
-            }
+            Comparison::Equal => at_distance(),
+            Comparison::NotEqual => at_distance().map(|equal| nodes::not(equal)),
         }
-    }
-}
-
-/// The radius as int4, or the greatest whole number below it.
-///
-/// # Safety
-/// `radius` is an expression.
-unsafe fn radius_expression(
-    catalog: &Catalog,
-    bits: u32,
-    radius: *mut Node,
-    below: bool,
-) -> Option<*mut Node> {
-    // SAFETY: casts and functions are chosen by the expression's own type.
-    unsafe {
-        if let Some(constant) = nodes::constant_integer(radius) {
-            let constant = if below {
-                constant.saturating_sub(1)
-            } else {
-                constant
-            };
-            return Some(nodes::int4(constant.clamp(-1, bits.into()) as i32));
-        }
-        let cast = |function: u32, result: Oid, argument| {
-            nodes::call(
-                Oid::from_u32(function),
-                result,
-                [argument],
-                CoercionForm::COERCE_IMPLICIT_CAST,
-            )
-        };
-        let (int4, int8) = (pg_sys::INT4OID, pg_sys::INT8OID);
-        let plain = |base| nodes::relabel(radius, base);
-        let bring_in_range = |function, wide| {
-            nodes::call(function, int4, [wide], CoercionForm::COERCE_EXPLICIT_CALL)
-        };
-        Some(match (nodes::types(radius).1, below) {
-            (base @ pg_sys::INT2OID, false) => cast(pg_sys::F_INT4_INT2, int4, plain(base)),
-            (base @ pg_sys::INT4OID, false) => plain(base),
-            (base @ pg_sys::INT8OID, false) => bring_in_range(catalog.radius, plain(base)),
-            (base @ pg_sys::INT2OID, true) => bring_in_range(
-                catalog.radius_below,
-                cast(pg_sys::F_INT8_INT2, int8, plain(base)),
-            ),
-            (base @ pg_sys::INT4OID, true) => bring_in_range(
-                catalog.radius_below,
-                cast(pg_sys::F_INT8_INT4, int8, plain(base)),
-            ),
-            (base @ pg_sys::INT8OID, true) => bring_in_range(catalog.radius_below, plain(base)),
-            _ => return None,
-        })
-    }
-}
-
-/// The server's own comparison of integers, which every index, join and statistic knows.
-///
-/// # Safety
-/// Both are expressions.
-unsafe fn integer_comparison(
-    comparison: Comparison,
-    left: *mut Node,
-    right: *mut Node,
-) -> Option<*mut Node> {
-    let strategy = match comparison {
-        Comparison::Less => pg_sys::BTLessStrategyNumber,
-        Comparison::LessOrEqual => pg_sys::BTLessEqualStrategyNumber,
-        Comparison::Equal | Comparison::NotEqual => pg_sys::BTEqualStrategyNumber,
-        Comparison::GreaterOrEqual => pg_sys::BTGreaterEqualStrategyNumber,
-        Comparison::Greater => pg_sys::BTGreaterStrategyNumber,
-    };
-    // SAFETY: the operator is looked up by the two base types, to which the arguments are relabelled.
-    unsafe {
-        let (left_type, right_type) = (nodes::types(left).1, nodes::types(right).1);
-        let family = pg_sys::INTEGER_BTREE_FAM_OID;
-        let mut operator =
-            pg_sys::get_opfamily_member(family, left_type, right_type, strategy as i16);
-        if comparison == Comparison::NotEqual && operator != pg_sys::InvalidOid {
-            operator = pg_sys::get_negator(operator);
-        }
-        (operator != pg_sys::InvalidOid).then(|| {
-            nodes::operator(
-                operator,
-                nodes::relabel(left, left_type),
-                nodes::relabel(right, right_type),
-            )
-        })
     }
 }
 

@@ -1,24 +1,25 @@
-//! How many rows `<@`, `~=` and `neardup_within` are expected to yield.
+//! How many rows `<@`, `~=`, `neardup_within` and `neardup_at_distance` are expected to yield.
 //!
 //! This file reads the questions that the planner asks; `estimate` answers them.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
 
 use super::catalog::{Catalog, Kind, catalog};
-use super::estimate::{join, restriction};
+use super::estimate::{Distances, join, matched, restriction};
 use super::nodes;
-use super::statistics::{self, Column};
+use super::rewrite::UNHANDLED;
+use super::statistics::{self, Column, Sought};
 use crate::pg::call::{Call, export};
 
 /// What is assumed where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
-/// `near(a, b)` at a radius, whichever operator or function was written.
+/// `near(a, b)` at some distances, whichever operator or function was written.
 struct Question<'a> {
     kind: &'a Kind,
     /// The fingerprints; `b` is null if it cannot be told apart from its ball.
     a: *mut Node,
     b: *mut Node,
-    radius: i32,
+    distances: Distances,
 }
 
 impl<'a> Question<'a> {
@@ -54,7 +55,7 @@ impl<'a> Question<'a> {
                 kind,
                 a: left,
                 b: right,
-                radius: kind.usual_radius(),
+                distances: Distances::up_to(kind.usual_radius()),
             })
         }
     }
@@ -80,7 +81,7 @@ impl<'a> Question<'a> {
                     kind,
                     a: fingerprint,
                     b: center,
-                    radius: estimated_radius(kind, root, radius),
+                    distances: Distances::up_to(estimated_radius(kind, root, radius)),
                 };
             }
             if let Some(ball) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
@@ -101,14 +102,14 @@ impl<'a> Question<'a> {
                     kind,
                     a: fingerprint,
                     b: center.cast(),
-                    radius,
+                    distances: Distances::up_to(radius),
                 };
             }
             Question {
                 kind,
                 a: fingerprint,
                 b: core::ptr::null_mut(),
-                radius: kind.usual_radius(),
+                distances: Distances::up_to(kind.usual_radius()),
             }
         }
     }
@@ -146,7 +147,7 @@ impl<'a> Question<'a> {
             let share = if is_null && !self.b.is_null() {
                 0.0
             } else {
-                restriction(self.kind, &column, nodes::constant(other), self.radius)
+                restriction(self.kind, &column, nodes::constant(other), self.distances)
             };
             column.release();
             statistics::release(&variable);
@@ -172,8 +173,13 @@ impl<'a> Question<'a> {
         let operands = [self.a, self.b];
         // SAFETY: the caller's promise.
         unsafe {
-            statistics::join_selectivity(root, kind_of_join, special, operands, function, |a, b| {
-                join(self.kind, a, b, self.radius)
+            statistics::join_estimate(root, kind_of_join, special, operands, function, |sought| {
+                match sought {
+                    Sought::Pairs(a, b) => join(self.kind, a, b, self.distances),
+                    Sought::Matched { outer, inner } => {
+                        matched(self.kind, outer, inner, self.distances)
+                    }
+                }
             })
         }
     }
@@ -210,6 +216,24 @@ pub unsafe fn known_radius(root: *mut PlannerInfo, operator: Oid, ball: *mut Nod
         }
         let ball = nodes::constant(pg_sys::estimate_expression_value(root, ball))?;
         Some((kind.traits.ball_parts)(ball).1.into())
+    }
+}
+
+/// The centre of the ball on the right side of an operator, as far as the planner can tell it from
+/// its ball; null if not.
+///
+/// # Safety
+/// `root` is the planner's state, `operator` one of the extension's, `ball` an expression.
+pub unsafe fn center(root: *mut PlannerInfo, operator: Oid, ball: *mut Node) -> *mut Node {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let Some(catalog) = catalog(pg_sys::get_opcode(operator)) else {
+            return core::ptr::null_mut();
+        };
+        match catalog.by_ball(nodes::types(ball).1) {
+            Some(kind) => Question::of_ball(kind, root, core::ptr::null_mut(), ball).b,
+            None => core::ptr::null_mut(),
+        }
     }
 }
 
@@ -280,38 +304,39 @@ fn operator_arguments(call: &Call) -> (*mut PlannerInfo, Oid, *mut pg_sys::List)
     )
 }
 
-/// Answers a request about `neardup_within(a, b, radius)`; false if it is left to the server.
+/// Answers a request about a function of two fingerprints and a number that says, through
+/// `distances`, how far they lie apart.
 ///
 /// # Safety
-/// `request` is the server's request, for that function.
-pub unsafe fn within(catalog: &Catalog, request: *mut pg_sys::SupportRequestSelectivity) -> bool {
+/// `request` is the server's request, for such a function.
+pub unsafe fn answer(
+    catalog: &Catalog,
+    request: *mut pg_sys::SupportRequestSelectivity,
+    distances: fn(i32) -> Distances,
+) -> Datum {
     // SAFETY: as the caller promises.
     unsafe {
         let root = (*request).root;
-        let Some([a, b, radius]) = nodes::elements((*request).args) else {
-            return false;
+        let Some([a, b, number]) = nodes::elements((*request).args) else {
+            return UNHANDLED;
         };
         let Some(kind) = catalog.by_fingerprint(nodes::types(a).1) else {
-            return false;
+            return UNHANDLED;
         };
         let question = Question {
             kind,
             a,
             b,
-            radius: estimated_radius(kind, root, radius),
+            distances: distances(estimated_radius(kind, root, number)),
         };
         let share = if (*request).is_join {
-            question.join(
-                root,
-                (*request).jointype,
-                (*request).sjinfo,
-                (*request).funcid,
-            )
+            let (kind, special) = ((*request).jointype, (*request).sjinfo);
+            question.join(root, kind, special, (*request).funcid)
         } else {
             question.restriction(root, (*request).varRelid, (*request).funcid)
         };
         (*request).selectivity = share.clamp(0.0, 1.0);
-        true
+        Datum::from(request)
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Column {
     pub sample: Vec<Datum>,
     /// Rows expected from the relation; `None` if it is unknown.
     pub rows: Option<f64>,
+    /// Rows in the relation, before conditions; 0 if it is unknown.
+    pub tuples: f64,
     slots: Vec<pg_sys::AttStatsSlot>,
 }
 
@@ -32,6 +34,7 @@ impl Column {
             common: Vec::new(),
             sample: Vec::new(),
             rows: None,
+            tuples: 0.0,
             slots: Vec::new(),
         };
         // SAFETY: the relation and the statistics tuple are null or what their types say.
@@ -40,6 +43,7 @@ impl Column {
             column.distinct = pg_sys::get_variable_numdistinct(variable, &mut is_default);
             if !variable.rel.is_null() {
                 column.rows = Some((*variable.rel).rows);
+                column.tuples = (*variable.rel).tuples;
                 if is_default {
                     column.distinct = (*variable.rel).tuples;
                 }
@@ -158,12 +162,22 @@ unsafe fn values(slot: &pg_sys::AttStatsSlot) -> &[Datum] {
     unsafe { core::slice::from_raw_parts(slot.values, slot.nvalues as usize) }
 }
 
+/// The question that a join asks about the columns on both sides of a condition.
+pub enum Sought<'a> {
+    /// The share of all pairs of rows that fulfil the condition.
+    Pairs(&'a Column, &'a Column),
+    /// The share of outer rows for which some inner row fulfils it: semi-joins and anti-joins.
+    Matched {
+        outer: &'a Column,
+        inner: &'a Column,
+    },
+}
+
 /// The estimate for a condition that joins two relations, from the share of all pairs of rows that
-/// `share` says fulfil it.
+/// `share` says fulfil it, were the matches independent.
 ///
 /// # Safety
-/// `root` is the planner's state, `special` what it knows of the join, the operands those of the
-/// condition, and `function` the one behind it.
+/// As for [`join_estimate`].
 pub unsafe fn join_selectivity(
     root: *mut pg_sys::PlannerInfo,
     kind_of_join: pg_sys::JoinType::Type,
@@ -171,6 +185,30 @@ pub unsafe fn join_selectivity(
     operands: [*mut pg_sys::Node; 2],
     function: pg_sys::Oid,
     share: impl FnOnce(&Column, &Column) -> f64,
+) -> f64 {
+    let estimate = |sought: Sought| match sought {
+        Sought::Pairs(a, b) => share(a, b),
+        Sought::Matched { outer, inner } => match inner.rows {
+            Some(rows) => -(-rows * share(outer, inner)).exp_m1(),
+            None => share(outer, inner),
+        },
+    };
+    // SAFETY: as the caller promises.
+    unsafe { join_estimate(root, kind_of_join, special, operands, function, estimate) }
+}
+
+/// The estimate for a condition that joins two relations.
+///
+/// # Safety
+/// `root` is the planner's state, `special` what it knows of the join, the operands those of the
+/// condition, and `function` the one behind it.
+pub unsafe fn join_estimate(
+    root: *mut pg_sys::PlannerInfo,
+    kind_of_join: pg_sys::JoinType::Type,
+    special: *mut pg_sys::SpecialJoinInfo,
+    operands: [*mut pg_sys::Node; 2],
+    function: pg_sys::Oid,
+    estimate: impl FnOnce(Sought) -> f64,
 ) -> f64 {
     let mut left = pg_sys::VariableStatData::default();
     let mut right = pg_sys::VariableStatData::default();
@@ -191,15 +229,13 @@ pub unsafe fn join_selectivity(
             Column::read(&mut left, function),
             Column::read(&mut right, function),
         );
-        let share = share(&a, &b);
-        let inner = if reversed { a.rows } else { b.rows };
-        let share = match (kind_of_join, inner) {
-            // The share of outer rows with at least one match, were the matches independent.
-            (pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI, Some(inner)) => {
-                -(-inner * share).exp_m1()
+        let share = estimate(match kind_of_join {
+            pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI => {
+                let (outer, inner) = if reversed { (&b, &a) } else { (&a, &b) };
+                Sought::Matched { outer, inner }
             }
-            _ => share,
-        };
+            _ => Sought::Pairs(&a, &b),
+        });
         a.release();
         b.release();
         release(&left);

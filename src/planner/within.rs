@@ -1,4 +1,5 @@
-//! `neardup_within(a, b, radius)`: a condition that either side's index can serve.
+//! `neardup_within(a, b, radius)` and `neardup_at_distance(a, b, distance)`: conditions that either
+//! side's index can serve.
 //!
 //! An index condition has the form `column operator value`. While two tables are being joined it
 //! is open which of them will be the one that is searched, so the condition is kept as a function,
@@ -6,6 +7,7 @@
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Catalog, Kind, catalog};
+use super::estimate::Distances;
 use super::rewrite::{UNHANDLED, answer};
 use super::{nodes, selectivity};
 use crate::pg::call::{Call, export};
@@ -71,6 +73,47 @@ unsafe fn contained(
     }
 }
 
+/// `left` and `right` differ in exactly `distance` bits.
+///
+/// # Safety
+/// `left` and `right` are of the kind's type, `distance` is an int4.
+pub unsafe fn at_distance(
+    kind: &Kind,
+    left: *mut Node,
+    right: *mut Node,
+    distance: *mut Node,
+) -> *mut Node {
+    // SAFETY: as the caller promises.
+    unsafe {
+        nodes::call(
+            kind.at_distance_function,
+            pg_sys::BOOLOID,
+            [left, right, distance],
+            CoercionForm::COERCE_EXPLICIT_CALL,
+        )
+    }
+}
+
+/// Behind `neardup_at_distance(a, b, distance)`.
+fn at_distance_support(call: &mut Call) -> Datum {
+    let Some(catalog) = catalog(call.function_oid()) else {
+        return UNHANDLED;
+    };
+    let request: *mut Node = call.arg(0).cast_mut_ptr();
+    // SAFETY: support functions are called with one of the server's request nodes.
+    unsafe {
+        if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestIndexCondition) {
+            // The ball holds nearer ones as well: each row is compared once more.
+            answer(index_condition(&catalog, request, true))
+        } else if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestSelectivity)
+        {
+            selectivity::answer(&catalog, request, Distances::exactly)
+        } else {
+            UNHANDLED
+        }
+    }
+}
+
 /// Behind `neardup_within(a, b, radius)`.
 fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
@@ -80,16 +123,12 @@ fn within_support(call: &mut Call) -> Datum {
     // SAFETY: support functions are called with one of the server's request nodes.
     unsafe {
         if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestIndexCondition) {
-            answer(index_condition(&catalog, request))
+            answer(index_condition(&catalog, request, false))
         } else if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestSimplify) {
             answer(simplify_within(&catalog, request))
         } else if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestSelectivity)
         {
-            if selectivity::within(&catalog, request) {
-                Datum::from(request)
-            } else {
-                UNHANDLED
-            }
+            selectivity::answer(&catalog, request, Distances::up_to)
         } else {
             UNHANDLED
         }
@@ -116,10 +155,11 @@ unsafe fn simplify_within(
 /// `key <@ ball(other, radius)` for the side that is the index's key, as a list of one condition.
 ///
 /// # Safety
-/// `request` is the server's request, for `neardup_within`.
+/// `request` is the server's request, for `neardup_within` or `neardup_at_distance`.
 unsafe fn index_condition(
     catalog: &Catalog,
     request: *mut pg_sys::SupportRequestIndexCondition,
+    lossy: bool,
 ) -> Option<*mut Node> {
     // SAFETY: as the caller promises; the tag is checked before the call's arguments are read.
     unsafe {
@@ -140,11 +180,12 @@ unsafe fn index_condition(
         {
             return None;
         }
-        (*request).lossy = false;
+        (*request).lossy = lossy;
         Some(nodes::list([contained((*request).root, kind, key, other, radius)]).cast())
     }
 }
 
 export! {
     guarded "neardup_within_support" => within_support;
+    guarded "neardup_at_distance_support" => at_distance_support;
 }

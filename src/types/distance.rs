@@ -54,6 +54,13 @@ pub fn within<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 <= radius)
 }
 
+/// `neardup_at_distance(a, b, distance)`: the planned form of `a <~> b = distance`.
+#[inline(always)]
+pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    let distance = call.arg(2).value() as i32;
+    pg_sys::Datum::from(bits::<T>(call) as i32 == distance)
+}
+
 /// `neardup_radius(bigint)`: a radius given as bigint, brought into the range of int4.
 fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.arg(0).value() as i64)

@@ -9,6 +9,7 @@ macro_rules! export_distances {
             plain concat!($prefix, "_distance") => $crate::types::distance::distance::<$type>;
             plain concat!($prefix, "_similar") => $crate::types::distance::similar::<$type>;
             plain concat!($prefix, "_within") => $crate::types::distance::within::<$type>;
+            plain concat!($prefix, "_at_distance") => $crate::types::distance::at_distance::<$type>;
             guarded concat!($prefix, "_ball") => $crate::types::ball::construct::<$type>;
             guarded concat!($prefix, "_ball_in") => $crate::types::ball::input::<$type>;
             guarded concat!($prefix, "_ball_out") => $crate::types::ball::output::<$type>;

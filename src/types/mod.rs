@@ -9,6 +9,7 @@ pub mod distance;
 mod export;
 pub mod fingerprint;
 pub mod fingerprint64;
+pub mod hamming_float;
 pub mod signature;
 pub mod wide;
 

@@ -171,6 +171,18 @@ impl<const N: usize> Nearest<N> {
     }
 }
 
+/// Times that a table is read whole until about `rows` rows of it have been given in order: the
+/// planner's view of what [`Nearest`] keeps.
+pub fn whole_reads(rows: f64) -> f64 {
+    let (mut given, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
+    while keep < MOST_KEPT && (given as f64) < rows {
+        given += keep;
+        keep = (MORE_KEPT * keep).min(MOST_KEPT);
+        reads += 1.0;
+    }
+    reads + ((rows - given as f64) / MOST_KEPT as f64).ceil().max(0.0)
+}
+
 /// The plan for the ring beyond a distance, after a plan of some cost.
 fn next_plan<const N: usize>(
     found_to: u32,

@@ -11,8 +11,7 @@ use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::kind;
-use crate::am::conditions::scope_hash;
-use crate::am::keys;
+use crate::am::conditions::{GivenScope, Presence};
 use crate::am::search::{Search, work_memory};
 use crate::am::state::Index;
 use crate::am::validate;
@@ -91,17 +90,20 @@ impl<const N: usize> BandSearch<N> {
     unsafe fn begin(&mut self, keys: &[pg_sys::ScanKeyData]) -> Option<()> {
         let (layout, relation) = (self.index.layout, self.index.relation());
         let mut narrowest: Option<Condition> = None;
-        let mut hashes = vec![None; layout.scope_columns];
+        let mut scope = GivenScope::new(layout.scope_columns);
+        let mut presence = Presence::Any;
         for key in keys {
-            if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
-                return None;
-            }
-            let column = key.sk_attno as usize - 1;
             // SAFETY: the caller's promise.
             unsafe {
-                if column < layout.scope_columns {
-                    hashes[column] = Some(scope_hash(relation, column, key));
+                if scope.take(relation, key)? {
                     continue;
+                }
+                if let Some(both) = presence.and(key) {
+                    presence = both?;
+                    continue;
+                }
+                if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
+                    return None;
                 }
                 let condition = condition(key)?;
                 if condition.center.values.len() != self.bands.hashes() {
@@ -117,13 +119,21 @@ impl<const N: usize> BandSearch<N> {
             }
         }
         let has_scope = layout.scope_columns > 0;
-        let scope = (has_scope && hashes.iter().all(Option::is_some))
-            .then(|| keys::scope(hashes.into_iter()));
-        let all = || AllRows::new(self.index.design.clone(), scope);
+        let scope = scope.word();
+        let design = || self.index.design.clone();
+        let all = || AllRows::new(design(), scope);
         let Some(near) = narrowest else {
-            self.source = Source::All(all(), None);
+            let rows = match presence {
+                Presence::Any => all(),
+                Presence::Null => AllRows::nulls(design(), scope),
+                Presence::NotNull => all().without_nulls(),
+            };
+            self.source = Source::All(rows, None);
             return Some(());
         };
+        if presence == Presence::Null {
+            return None;
+        }
         let bands = &self.bands;
         let query = BandQuery::new(
             bands,
