@@ -15,6 +15,7 @@ mod types;
 /// Called by the server when it loads the library into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    pg::memory::register();
     am::options::register();
     functions::dictionary::register();
     settings::register();
