@@ -12,6 +12,7 @@ mod exclusion;
 mod inspect;
 mod load;
 mod maintenance;
+mod memory;
 mod nearest;
 mod options;
 mod pairs;

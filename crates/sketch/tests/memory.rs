@@ -167,13 +167,13 @@ fn with_limits(name: &str, about: &str, case: &dyn Fn() -> u64) -> usize {
             }
             Err(payload) => assert!(payload.is::<OutOfMemory>(), "{name} of {about}"),
         }
-        room = (room * 3 / 2).max(1 << 16);
+        room = (room * 2).max(1 << 16);
     }
     unreachable!()
 }
 
 fn texts() -> Vec<(&'static str, String)> {
-    const LEN: usize = 1 << 21;
+    const LEN: usize = 1 << 19;
     let words = |word: &dyn Fn(usize) -> String| {
         let mut text = String::new();
         (0..).find(|&n| {
@@ -189,7 +189,8 @@ fn texts() -> Vec<(&'static str, String)> {
         ("Chinese", words(&|n| han(n).to_string())),
         ("one ASCII word", "ab".repeat(LEN / 2)),
         ("one word", "éж".repeat(LEN / 4)),
-        ("marks", format!("a{} b", "\u{316}\u{301}\u{344}".repeat(LEN / 6))),
+        // More than one piece that has no boundary.
+        ("marks", format!("a{} b", "\u{316}\u{301}\u{344}".repeat(LEN / 2))),
         ("long forms", "ﷺ".repeat(LEN / 12)),
         ("lines", words(&|n| format!("{n} {}\n", "x".repeat(n % 3000)))),
         ("long lines", words(&|n| format!("{n}{}\n", "y".repeat(70_000)))),
@@ -203,7 +204,6 @@ fn texts() -> Vec<(&'static str, String)> {
 #[test]
 fn every_function_unwinds() {
     Dictionary::current();
-    // A panic of a failing assertion takes memory too.
     let options = |tokens, shingle| TextOptions {
         tokens,
         shingle,
@@ -228,7 +228,12 @@ fn every_function_unwinds() {
     let mut failures = 0;
     for (about, text) in texts() {
         for options in &choices {
+            // Every function once, and with each choice one for each way to gather features.
             for (name, case) in functions(&text, options) {
+                let gathers = ["simhash128", "minhash64", "explain"].contains(&name);
+                if options != &choices[0] && !gathers {
+                    continue;
+                }
                 failures += with_limits(name, &format!("{about}, {options:?}"), &case);
             }
         }
@@ -238,5 +243,5 @@ fn every_function_unwinds() {
         failures += with_limits("longest_sentences_hash", about, &sentences);
     }
     // Those that need little do not fail at all; that the others do is what is tested.
-    assert!(failures > 1000, "{failures}");
+    assert!(failures > 500, "{failures}");
 }
