@@ -958,6 +958,13 @@ CREATE FUNCTION jaccard_similarity(a text, b text, tokens text DEFAULT 'word', s
     RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'jaccard_similarity';
 COMMENT ON FUNCTION jaccard_similarity(text, text, text, integer, boolean, text, text) IS 'exact Jaccard similarity of two texts'' sets of features, from 0 to 1; NULL if neither has any';
 
+-- STABLE: a reload of the configuration changes it.
+CREATE FUNCTION neardup_jieba_words_hash()
+    RETURNS text LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', 'neardup_jieba_words_hash';
+COMMENT ON FUNCTION neardup_jieba_words_hash() IS
+    'hash of the words in neardup.jieba_user_words: to find out which fingerprints were made with others';
+
 -- ------------------------------------------------------------------------------------------------
 -- Ready-made features to fingerprints
 -- ------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ mod types;
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::panics::keep_backtraces_for_bugs();
+    pg::memory::register();
     am::options::register();
     functions::dictionary::register();
     planner::conditions::install();

@@ -1,5 +1,6 @@
 //! jieba's dictionary: user words, and what preloading it saves.
 use crate::support::clients::wait_until;
+use anyhow::Context;
 use neardup_tests::{connect, own_server};
 use postgres::Client;
 
@@ -170,5 +171,105 @@ fn a_preloaded_dictionary_is_shared() -> Outcome {
     let (alone, shared) = (grown_by_first_use("")?, grown_by_first_use("neardup")?);
     assert!(alone > 20 << 10, "{alone} kB");
     assert!(shared < 4 << 10, "{shared} kB");
+    Ok(())
+}
+
+/// Results that stand in cached plans are those of the words that are in force.
+#[test]
+fn cached_plans_follow_the_words() -> Outcome {
+    let server = own_server("cached_plans", &[])?;
+    let mut client = connect(&server.conninfo("postgres"))?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION neardup;
+         CREATE FUNCTION kept() RETURNS text LANGUAGE plpgsql AS
+             $$ BEGIN RETURN simhash('{TEXT}', tokens => 'jieba'); END $$"
+    ))?;
+    let calls = [
+        format!("simhash('{TEXT}', tokens => 'jieba')"),
+        format!("simhash128('{TEXT}', tokens => 'jieba_search')"),
+        format!("simhash('{TEXT}', tokens => 'jieba_tfidf')"),
+        format!("minhash64('{TEXT}', tokens => 'jieba', shingle => 1)"),
+        format!("minhash128('{TEXT}', tokens => 'jieba', shingle => 1)"),
+        format!("minhash('{TEXT}', tokens => 'jieba', shingle => 1)"),
+        format!("jaccard_similarity('{TEXT}', '云计算', tokens => 'jieba', shingle => 1)"),
+        format!("containment('云计算', '{TEXT}', tokens => 'jieba', shingle => 1)"),
+        format!("neardup_explain('{TEXT}', 'a', tokens => 'jieba')"),
+        "kept()".to_owned(),
+    ];
+    for (n, call) in calls.iter().enumerate() {
+        client.batch_execute(&format!("PREPARE kept_{n} AS SELECT ({call})::text"))?;
+    }
+    let kept = |client: &mut Client| -> anyhow::Result<Vec<String>> {
+        let results = (0..calls.len()).map(|n| {
+            let rows = client.simple_query(&format!("EXECUTE kept_{n}"))?;
+            let text = rows.iter().find_map(|row| match row {
+                postgres::SimpleQueryMessage::Row(row) => row.get(0),
+                _ => None,
+            });
+            Ok(text.unwrap_or_default().to_owned())
+        });
+        results.collect()
+    };
+    // More often than the server takes to settle on a plan.
+    let before = kept(&mut client)?;
+    for _ in 0..6 {
+        assert_eq!(kept(&mut client)?, before);
+    }
+    set_user_words(&mut client, "创新办, 云计算 5")?;
+    wait_until(
+        &mut client,
+        "SELECT current_setting('neardup.jieba_user_words', true) <> ''",
+    )?;
+    let mut new = connect(&server.conninfo("postgres"))?;
+    for ((call, old), kept) in calls.iter().zip(&before).zip(kept(&mut client)?) {
+        let fresh: String = new.query_one(&format!("SELECT ({call})::text"), &[])?.get(0);
+        assert_eq!(kept, fresh, "{call}");
+        assert_ne!(&kept, old, "{call}");
+    }
+    Ok(())
+}
+
+/// A database that keeps the hash of its words warns sessions that find others.
+#[test]
+fn other_words_than_those_of_the_database_are_noticed() -> Outcome {
+    let server = own_server("words_hash", &[("neardup.jieba_user_words", "云计算 5, 创新办")])?;
+    let mut client = connect(&server.conninfo("postgres"))?;
+    client.batch_execute("CREATE EXTENSION neardup")?;
+    let hash = |client: &mut Client| -> anyhow::Result<String> {
+        Ok(client.query_one("SELECT neardup_jieba_words_hash()", &[])?.get(0))
+    };
+    let first = hash(&mut client)?;
+    client.batch_execute(&format!("ALTER DATABASE postgres SET neardup.jieba_words_hash = '{first}'"))?;
+    let wrong = client.batch_execute("SET neardup.jieba_words_hash = 'x'").unwrap_err();
+    assert_eq!(wrong.code().context("a code")?.code(), "22023");
+    let said = |statements: &[&str]| -> anyhow::Result<String> {
+        let mut psql = server.psql("postgres");
+        psql.arg("-X");
+        for statement in statements {
+            psql.args(["-c", statement]);
+        }
+        Ok(String::from_utf8_lossy(&psql.output()?.stderr).into_owned())
+    };
+    let words = "SELECT simhash('好', tokens => 'jieba')";
+    let others = "SELECT simhash('好')";
+    assert_eq!(said(&[words, words])?, "");
+    set_user_words(&mut client, "创新办")?;
+    wait_until(&mut client, "SELECT current_setting('neardup.jieba_user_words') = '创新办'")?;
+    let second = hash(&mut client)?;
+    assert_ne!(first, second);
+    // Once in a session, and only if it uses jieba at all.
+    let warned = said(&[others, words, words])?;
+    assert_eq!(warned.matches("WARNING").count(), 1, "{warned}");
+    assert!(warned.contains(&first) && warned.contains(&second), "{warned}");
+    assert_eq!(said(&[others])?, "");
+    // Until the database is said to have been made anew, or not to care.
+    let set = format!("SET neardup.jieba_words_hash = '{second}'");
+    assert_eq!(said(&[&set, words])?, "");
+    assert_eq!(said(&["SET neardup.jieba_words_hash = ''", words])?, "");
+    client.batch_execute("ALTER SYSTEM SET neardup.jieba_user_words = '创新办, 云计算 5'; ")?;
+    client.batch_execute("SELECT pg_reload_conf()")?;
+    wait_until(&mut client, "SELECT current_setting('neardup.jieba_user_words') <> '创新办'")?;
+    assert_eq!(hash(&mut client)?, first, "the order of the words does not matter");
+    assert_eq!(said(&[words])?, "");
     Ok(())
 }

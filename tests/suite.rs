@@ -16,6 +16,7 @@ mod fuzz;
 mod inspect;
 mod load;
 mod maintenance;
+mod memory;
 mod nearest;
 mod options;
 mod order_memory;

@@ -2,6 +2,7 @@
 //! features that stand in rows.
 use neardup_sketch::exact::{ExactSums, Words};
 use neardup_sketch::hash::FeatureHash;
+use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::Datum;
 
 use super::features::bad_weight;
@@ -67,7 +68,8 @@ fn save(call: &mut Call) -> Datum {
         return call.return_null();
     };
     let words = state.as_slice().iter();
-    let bytes: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
+    let mut bytes = Vec::new();
+    bytes.grow_all(words.flat_map(|word| word.to_ne_bytes()));
     varlena::build(&[&bytes])
 }
 

@@ -4,6 +4,7 @@ use pgrx::pg_sys::Datum;
 
 use super::text_options;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 
 /// NULL if the first text has no feature.
@@ -13,9 +14,7 @@ fn of_texts(call: &mut Call) -> Datum {
         let [a, b] = [0, 1].map(|n| text::utf8(call.arg(n)));
         (a, b, text_options::unweighted(call, 2))
     };
-    let share = containment(&a, &b, &options, &mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let share = containment(&a, &b, &options, &mut check_interrupts);
     match share {
         Some(share) => Datum::from(share.to_bits()),
         None => call.return_null(),

@@ -3,15 +3,23 @@
 //! Each process has its own. A backend loads it when it first needs it; the server itself does so
 //! before it starts backends if the library is in `shared_preload_libraries`, and they share what it
 //! has then.
+//!
+//! Fingerprints depend on the words, and functions that compute them are immutable to the planner. So
+//! cached plans, in which results may stand as constants, go when the words change; and a database can
+//! keep the hash of the words that its fingerprints were made with, to be warned.
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use neardup_sketch::memory::ensure_available;
 use neardup_sketch::tokens::jieba::{Dictionary, LOAD_BYTES, UserWordError, UserWords};
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::{self, Datum};
 use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode};
 
+use crate::pg::call::{Call, export};
 use crate::pg::errors::{UserError, shown};
 use crate::pg::setting::{self, Place, Refusal, TextSetting};
+use crate::pg::varlena;
 
 /// The setting `neardup.jieba_user_words`.
 ///
@@ -44,9 +52,73 @@ impl TextSetting for UserWordsSetting {
         .set_hint("Compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \"jieba_tfidf\" again, and set the same words on standby servers.")
         .report(PgLogLevel::WARNING);
     }
+
+    fn changes() {
+        // SAFETY: marks the plans that this process keeps as no longer valid, at any time.
+        unsafe { pg_sys::ResetPlanCache() };
+    }
+}
+
+/// The setting `neardup.jieba_words_hash`: the words that the fingerprints of a database were made with,
+/// as [`hash_of_words`] gives them; empty to compare nothing.
+struct WordsHashSetting;
+
+impl TextSetting for WordsHashSetting {
+    const NAME: &'static CStr = c"neardup.jieba_words_hash";
+    const ABOUT: &'static CStr = c"Hash of the user words that stored fingerprints were made with.";
+    const MORE: &'static CStr = c"The result of neardup_jieba_words_hash() when the fingerprints were made, for ALTER DATABASE ... SET. A session that finds other words is warned. When empty, none is.";
+    const CONTEXT: GucContext = GucContext::Userset;
+
+    fn place() -> &'static Place {
+        static PLACE: Place = Place::new();
+        &PLACE
+    }
+
+    fn check(value: &[u8]) -> Result<(), Refusal> {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if value.is_empty() || value.len() == 16 && value.iter().all(is_digit) {
+            return Ok(());
+        }
+        Err(Refusal {
+            detail: "It is 16 hexadecimal digits, or empty.".to_owned(),
+            hint: "Take the result of neardup_jieba_words_hash().",
+        })
+    }
+}
+
+/// Warns if the database says that its fingerprints were made with other words.
+fn compare(words: &UserWords) {
+    let (expected, found) = (WordsHashSetting::place().text(), shown_hash(words));
+    // SAFETY: reads a variable of the process. The leader of a parallel query warns.
+    let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+    if expected.is_empty() || expected == found.as_bytes() || is_worker {
+        return;
+    }
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        "jieba knows other words than those that stored fingerprints were made with",
+        "neardup",
+    )
+    .set_detail(format!(
+        "neardup.jieba_words_hash is {}, neardup_jieba_words_hash() is {found}.",
+        shown(&expected)
+    ))
+    .set_hint("Set neardup.jieba_user_words as it was. Or compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \"jieba_tfidf\" again, and then set neardup.jieba_words_hash to the new hash.")
+    .report(PgLogLevel::WARNING);
+}
+
+fn shown_hash(words: &UserWords) -> String {
+    format!("{:016x}", words.hash())
 }
 
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
+    // A long list fails here, and not in the midst of being read.
+    if Vec::<u8>::new().try_reserve_exact(WORD_BYTES * value.len()).is_err() {
+        return Err(Refusal {
+            detail: "There is not enough memory to read it.".to_owned(),
+            hint: "Write a shorter list.",
+        });
+    }
     let text = str::from_utf8(value).map_err(|_| Refusal {
         detail: "The words are not valid UTF-8.".to_owned(),
         hint: "Write them into postgresql.conf in UTF-8, whatever the encoding of the database.",
@@ -63,13 +135,14 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     })
 }
 
-/// The version of the setting that the dictionary was loaded with.
+/// The versions of both settings, added up, that the dictionary was loaded with and compared.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
 /// Makes the setting known to the server and, if the library is being preloaded, loads the dictionary.
 /// Called once, when the library is loaded.
 pub fn register() {
     setting::define::<UserWordsSetting>();
+    setting::define::<WordsHashSetting>();
     if setting::is_preloading() {
         load();
     }
@@ -77,28 +150,39 @@ pub fn register() {
 
 /// Loads the dictionary with the words that are set now, unless it is loaded with these.
 pub fn load() {
-    let place = UserWordsSetting::place();
-    let version = place.version();
+    let version = UserWordsSetting::place().version() + WordsHashSetting::place().version();
     if LOADED.load(Ordering::Relaxed) == version {
         return;
     }
-    let text = place.text();
-    let words = parse(&text).unwrap_or_else(|refusal| {
+    let text = UserWordsSetting::place().text();
+    let words = words(&text);
+    if !Dictionary::is_current(&words) {
+        // In the midst of loading a failing allocation would end the process.
+        ensure_available(LOAD_BYTES + WORD_BYTES * text.len());
+        Dictionary::with_words(&words);
+    }
+    compare(&words);
+    LOADED.store(version, Ordering::Relaxed);
+}
+
+fn words(text: &[u8]) -> UserWords {
+    parse(text).unwrap_or_else(|refusal| {
         UserError::invalid_parameter("neardup.jieba_user_words is invalid")
             .detail(refusal.detail)
             .hint(refusal.hint)
             .raise()
-    });
-    if !Dictionary::is_current(&words) {
-        // In the midst of loading a failing allocation would end the process.
-        let needed = LOAD_BYTES + WORD_BYTES * text.len();
-        if Vec::<u8>::new().try_reserve_exact(needed).is_err() {
-            UserError::out_of_memory().raise();
-        }
-        Dictionary::with_words(&words);
-    }
-    LOADED.store(version, Ordering::Relaxed);
+    })
+}
+
+/// `neardup_jieba_words_hash()`: the hash of the words that are set now.
+fn hash_of_words(_: &mut Call) -> Datum {
+    let words = words(&UserWordsSetting::place().text());
+    varlena::build(&[shown_hash(&words).as_bytes()])
 }
 
 /// Memory that user words take at most, for each byte of the list.
 const WORD_BYTES: usize = 64;
+
+export! {
+    guarded "neardup_jieba_words_hash" => hash_of_words;
+}

@@ -1,22 +1,21 @@
 //! What became of a text: `neardup_features`, `neardup_explain`, `jaccard_similarity`.
 use std::fmt::Write;
 
+use neardup_sketch::memory::{Grow, GrowString, GrowVec};
 use neardup_sketch::options::Choice;
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{
-    Comparison, Feature, TextOptions, features, hamming64, jaccard_similarity, simhash64_text,
+    Comparison, Feature, FeatureList, Heaviest, TextOptions, hamming64, jaccard_similarity,
+    simhash64_text,
 };
 use pgrx::pg_sys::{self, Datum};
 
 use crate::functions::text_options;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::errors::UserError;
 use crate::pg::set::Set;
 use crate::pg::text;
-
-fn check() {
-    pgrx::check_for_interrupts!();
-}
 
 /// A weight as a number. All but those of the most frequent features are exact.
 fn number(weight: u64) -> f32 {
@@ -24,13 +23,17 @@ fn number(weight: u64) -> f32 {
 }
 
 /// The features of a text as rows.
-struct Rows(std::vec::IntoIter<Feature>);
+struct Rows {
+    list: FeatureList,
+    next: usize,
+}
 
 impl Set for Rows {
     fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
-        let Some(feature) = self.0.next() else {
+        let Some(feature) = self.list.get(self.next) else {
             return false;
         };
+        self.next += 1;
         columns.extend([
             Some(text::datum(&feature.text)),
             Some(Datum::from(number(feature.weight).to_bits())),
@@ -45,7 +48,8 @@ fn list(call: &mut Call) -> Datum {
     call.return_set(|call| {
         // SAFETY: declared to take text and the parameters that are read here.
         let (body, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
-        Rows(features(&body, &options, &mut check).into_iter())
+        let list = FeatureList::new(&body, &options, &mut check_interrupts);
+        Rows { list, next: 0 }
     })
 }
 
@@ -56,7 +60,7 @@ fn jaccard(call: &mut Call) -> Datum {
         let [a, b] = [0, 1].map(|n| text::utf8(call.arg(n)));
         (a, b, text_options::unweighted(call, 2))
     };
-    match jaccard_similarity(&a, &b, &options, &mut check) {
+    match jaccard_similarity(&a, &b, &options, &mut check_interrupts) {
         Some(similarity) => Datum::from(similarity.to_bits()),
         None => call.return_null(),
     }
@@ -76,12 +80,12 @@ fn explain(call: &mut Call) -> Datum {
             .hint("It is the largest number of features in each list; 0 leaves the lists empty.")
             .raise()
     };
-    let fingerprints = [&a, &b].map(|text| simhash64_text(text, &options, &mut check));
-    let comparison = Comparison::new(&a, &b, &options, &mut check);
-    let json = report(&options, fingerprints, &comparison, top);
+    let fingerprints = [&a, &b].map(|text| simhash64_text(text, &options, &mut check_interrupts));
+    let comparison = Comparison::new(&a, &b, &options, top, &mut check_interrupts);
+    let json = report(&options, fingerprints, &comparison);
     // Whatever is not ASCII stands in quotes, where JSON wants two for one.
-    let json = text::server_bytes(&json, r"\\");
-    let json = std::ffi::CString::new(json.as_ref()).expect("a text holds no zero byte");
+    let mut json = text::server_bytes(json, r"\\");
+    json.grow_push(0);
     // SAFETY: a function of the server that takes a C string.
     unsafe {
         pgrx::direct_function_call_as_datum(pg_sys::jsonb_in, &[Some(Datum::from(json.as_ptr()))])
@@ -93,7 +97,6 @@ fn report(
     options: &TextOptions,
     fingerprints: [Option<u64>; 2],
     found: &Comparison,
-    top: usize,
 ) -> String {
     let mut json = String::new();
     let TextOptions {
@@ -122,8 +125,8 @@ fn report(
     };
     push_number(&mut json, "distance", distance);
     push_number(&mut json, "jaccard", found.jaccard_similarity());
-    let shared = found.shared.len();
-    let counts = [found.only_a.len() + shared, found.only_b.len() + shared];
+    let shared = found.shared.features;
+    let counts = [found.only_a.features + shared, found.only_b.features + shared];
     for ((name, fingerprint), count) in ["a", "b"].into_iter().zip(fingerprints).zip(counts) {
         let fingerprint = fingerprint.map_or("null".to_owned(), |fp| format!("\"{fp:016x}\""));
         let _ = write!(
@@ -131,24 +134,19 @@ fn report(
             r#", "{name}": {{"fingerprint": {fingerprint}, "features": {count}}}"#
         );
     }
-    push_list(&mut json, "shared", &found.shared, top, |(a, b)| {
-        format!(
-            r#"{{"feature": {}, "weight_a": {}, "weight_b": {}}}"#,
-            quoted(&a.text),
-            number(a.weight),
-            number(b.weight)
-        )
+    push_list(&mut json, "shared", &found.shared, |json, (a, b)| {
+        let weights = [a.weight, b.weight].map(number);
+        push_quoted(json, &a.text);
+        let _ = write!(json, r#", "weight_a": {}, "weight_b": {}"#, weights[0], weights[1]);
     });
-    let one = |feature: &Feature| {
-        format!(
-            r#"{{"feature": {}, "weight": {}}}"#,
-            quoted(&feature.text),
-            number(feature.weight)
-        )
+    let one = |json: &mut String, feature: &Feature| {
+        push_quoted(json, &feature.text);
+        let _ = write!(json, r#", "weight": {}"#, number(feature.weight));
     };
-    push_list(&mut json, "only_a", &found.only_a, top, one);
-    push_list(&mut json, "only_b", &found.only_b, top, one);
-    json + "}"
+    push_list(&mut json, "only_a", &found.only_a, one);
+    push_list(&mut json, "only_b", &found.only_b, one);
+    json.grow_char('}');
+    json
 }
 
 fn push_number(json: &mut String, name: &str, value: Option<f64>) {
@@ -156,32 +154,51 @@ fn push_number(json: &mut String, name: &str, value: Option<f64>) {
     let _ = write!(json, r#", "{name}": {value}"#);
 }
 
-/// How many there are, and the first `top` of them.
-fn push_list<T>(json: &mut String, name: &str, all: &[T], top: usize, one: impl Fn(&T) -> String) {
-    let heaviest: Vec<String> = all.iter().take(top).map(one).collect();
-    let _ = write!(
-        json,
-        r#", "{name}": {{"features": {}, "heaviest": [{}]}}"#,
-        all.len(),
-        heaviest.join(", ")
-    );
+/// The number of features, and the heaviest of them.
+fn push_list<T>(
+    json: &mut String,
+    name: &str,
+    list: &Heaviest<T>,
+    one: impl Fn(&mut String, &T),
+) {
+    let features = list.features;
+    let _ = write!(json, r#", "{name}": {{"features": {features}, "heaviest": ["#);
+    for (n, feature) in list.heaviest.iter().enumerate() {
+        check_interrupts();
+        json.grow_str(if n == 0 { "" } else { ", " });
+        json.grow_str(r#"{"feature": "#);
+        one(json, feature);
+        json.grow_char('}');
+    }
+    json.grow_str("]}");
 }
 
-/// A text as JSON has it.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\0'..='\x1F' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
+/// Bytes that are quoted between two looks for a request to cancel.
+const QUOTED: usize = 1 << 18;
+
+/// A text as JSON has it, with room for the numbers that follow.
+fn push_quoted(json: &mut String, text: &str) {
+    const NUMBERS: usize = 200;
+    json.ensure_room(text.len() + NUMBERS);
+    json.push('"');
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(QUOTED));
+        for c in piece.chars() {
+            match c {
+                '"' | '\\' => json.grow_chars(['\\', c].into_iter()),
+                '\0'..='\x1F' => {
+                    json.ensure_room(6);
+                    let _ = write!(json, "\\u{:04x}", u32::from(c));
+                }
+                _ => json.grow_char(c),
             }
-            _ => out.push(c),
         }
+        check_interrupts();
+        rest = after;
     }
-    out.push('"');
-    out
+    json.ensure_room(NUMBERS);
+    json.push('"');
 }
 
 export! {

@@ -8,6 +8,7 @@ use pgrx::pg_sys::Datum;
 use super::arrays::{Element, FLOAT8, INT8, TEXT, elements};
 use super::text_options;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::errors::UserError;
 use crate::pg::{text, varlena};
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
@@ -51,7 +52,7 @@ impl<'a> Weighted<'a> {
     fn iter(&self) -> impl Iterator<Item = (Datum, f64)> {
         self.values.iter().enumerate().map(|(n, value)| {
             if n % CHECK_EVERY == 0 {
-                pgrx::check_for_interrupts!();
+                check_interrupts();
             }
             let weight = |weights: &[Datum]| f64::from_bits(weights[n].value() as u64);
             (*value, self.weights.map_or(1.0, weight))

@@ -2,17 +2,14 @@
 use neardup_sketch::html::html_text;
 use pgrx::pg_sys::Datum;
 
-use super::simhash::require_memory;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 
 fn of_page(call: &mut Call) -> Datum {
     // SAFETY: declared to take text.
     let page = unsafe { text::utf8(call.arg(0)) };
-    require_memory(page.len());
-    let visible = html_text(&page, &mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let visible = html_text(&page, &mut check_interrupts);
     text::lossy_datum(&visible)
 }
 

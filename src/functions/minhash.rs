@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use neardup_sketch::minhash::supershingles::super_shingles;
-use neardup_sketch::minhash::{self, Functions, Scheme, minhash_text};
+use neardup_sketch::minhash::{self, Functions, KeptFunctions, Scheme, minhash_text};
 use neardup_sketch::options::Choice;
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::Datum;
 
 use super::arrays::{self, TEXT, elements};
 use super::text_options;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::errors::UserError;
 use crate::pg::tsvector::Lexemes;
 use crate::pg::{text, varlena};
@@ -20,8 +21,7 @@ use crate::types::signature::{HASHES, Signature};
 const CHECK_EVERY: usize = 4096;
 
 thread_local! {
-    /// The functions used last: a statement asks for the same again and again.
-    static LAST: RefCell<Option<Rc<Functions>>> = const { RefCell::new(None) };
+    static KEPT: RefCell<KeptFunctions> = const { RefCell::new(KeptFunctions::new()) };
 }
 
 /// The functions that the arguments `hashes`, `seed` and `scheme`, from a position on, ask for.
@@ -36,22 +36,15 @@ unsafe fn functions(call: &Call, first: usize) -> Rc<Functions> {
 }
 
 fn functions_of(scheme: Scheme, hashes: usize, seed: u64) -> Rc<Functions> {
-    LAST.with_borrow_mut(|last| {
-        if let Some(last) = last
-            && (last.scheme(), last.hashes(), last.seed()) == (scheme, hashes, seed)
-        {
-            return last.clone();
-        }
-        match Functions::new(scheme, hashes, seed) {
-            Ok(functions) => last.insert(Rc::new(functions)).clone(),
-            Err(_) => UserError::invalid_parameter(format!("seed {} is out of range", seed as i64))
-                .detail(format!(
-                    "Seeds of scheme {} are from 0 to {}.",
-                    scheme.name(),
-                    u32::MAX
-                ))
-                .raise(),
-        }
+    let found = KEPT.with_borrow_mut(|kept| kept.get(scheme, hashes, seed));
+    found.unwrap_or_else(|_| {
+        UserError::invalid_parameter(format!("seed {} is out of range", seed as i64))
+            .detail(format!(
+                "Seeds of scheme {} are from 0 to {}.",
+                scheme.name(),
+                u32::MAX
+            ))
+            .raise()
     })
 }
 
@@ -96,9 +89,7 @@ fn of_text(call: &mut Call) -> Datum {
             functions(call, 6),
         )
     };
-    let values = minhash_text(&text, &options, &functions, &mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let values = minhash_text(&text, &options, &functions, &mut check_interrupts);
     returned(call, &functions, values.as_deref())
 }
 
@@ -131,7 +122,7 @@ unsafe fn of_array(call: &mut Call, functions: &Functions, array: Datum) -> Datu
     making.reset(functions);
     for (n, feature) in features.iter().enumerate() {
         if n % CHECK_EVERY == 0 {
-            pgrx::check_for_interrupts!();
+            check_interrupts();
         }
         // SAFETY: the elements of text[] are texts, which live as long as the array.
         making.add(functions, unsafe { text::utf8(*feature) }.as_bytes());
@@ -185,15 +176,14 @@ fn accumulate(call: &mut Call) -> Datum {
                 let mut values = vec![u32::MAX; functions.hashes()];
                 functions.add(&mut values, feature.as_bytes());
                 let (scheme, seed) = (functions.scheme(), functions.seed());
-                in_aggregate(call, || {
-                    let values = &values;
-                    Signature {
-                        scheme,
-                        seed,
-                        values,
-                    }
-                    .into_datum()
-                })
+                let values = &values;
+                // The server copies it into the memory of the group.
+                Signature {
+                    scheme,
+                    seed,
+                    values,
+                }
+                .into_datum()
             }
         }
     }
@@ -222,7 +212,8 @@ unsafe fn change(call: &Call, state: Datum, edit: impl FnOnce(&mut [u32])) -> Da
             && pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr());
         let state = match own {
             true => state,
-            false => in_aggregate(call, || Signature::from_datum(state).into_datum()),
+            // The server copies it in turn, and frees the state before.
+            false => Signature::from_datum(state).into_datum(),
         };
         let values = Signature::from_datum(state).values;
         edit(core::slice::from_raw_parts_mut(
@@ -230,20 +221,6 @@ unsafe fn change(call: &Call, state: Datum, edit: impl FnOnce(&mut [u32])) -> Da
             values.len(),
         ));
         state
-    }
-}
-
-/// Makes a value that lives as long as the state of the aggregate that calls, if one does.
-fn in_aggregate(call: &Call, make: impl FnOnce() -> Datum) -> Datum {
-    let Some((context, _)) = call.aggregate() else {
-        return make();
-    };
-    // SAFETY: the server's context for states; back to the one before when the value is made.
-    unsafe {
-        let before = pg_sys::MemoryContextSwitchTo(context);
-        let value = make();
-        pg_sys::MemoryContextSwitchTo(before);
-        value
     }
 }
 

@@ -6,9 +6,9 @@ use neardup_sketch::{TextOptions, minhash64_text, minhash128_text};
 use pgrx::pg_sys::Datum;
 
 use super::arrays::{TEXT, elements};
-use super::simhash::require_memory;
 use super::text_options;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 use crate::pg::tsvector::Lexemes;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
@@ -38,10 +38,7 @@ impl OneBit<2> for Fingerprint128 {
 fn of_text<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
     // SAFETY: declared to take text and the parameters that are read here.
     let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::unweighted(call, 1)) };
-    require_memory(text.len());
-    let fingerprint = T::of_text(&text, &options, &mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let fingerprint = T::of_text(&text, &options, &mut check_interrupts);
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
@@ -74,11 +71,9 @@ fn of_set<const W: usize, T: OneBit<W>>(mut hashes: impl Iterator<Item = u64>) -
             break;
         }
         minima.add(&some);
-        pgrx::check_for_interrupts!();
+        check_interrupts();
     }
-    let bits = minima.finish(&mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let bits = minima.finish(&mut check_interrupts);
     bits.map(T::from)
 }
 

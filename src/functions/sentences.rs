@@ -3,8 +3,8 @@ use neardup_sketch::longest_sentences_hash;
 use neardup_sketch::sentences::MAX_SENTENCES;
 use pgrx::pg_sys::Datum;
 
-use super::simhash::require_memory;
 use crate::pg::call::{Call, export};
+use crate::pg::memory::check_interrupts;
 use crate::pg::errors::UserError;
 use crate::pg::text;
 
@@ -19,10 +19,7 @@ fn hash(call: &mut Call) -> Datum {
             ))
             .raise();
     }
-    require_memory(body.len());
-    let hash = longest_sentences_hash(&body, n as usize, &mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let hash = longest_sentences_hash(&body, n as usize, &mut check_interrupts);
     call.return_value(hash.map(Datum::from))
 }
 

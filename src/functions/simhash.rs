@@ -4,7 +4,7 @@ use pgrx::pg_sys::Datum;
 
 use crate::functions::text_options;
 use crate::pg::call::{Call, export};
-use crate::pg::errors::UserError;
+use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
@@ -26,25 +26,11 @@ impl Simhash for Fingerprint128 {
     }
 }
 
-/// Raises an error if the memory that a long text usually takes cannot be had: in the midst of the
-/// work a failing allocation would end the server's process.
-pub fn require_memory(length: usize) {
-    // Some three times the text, which is also what the worst of ordinary texts take.
-    const FACTOR: usize = 3;
-    const LONG: usize = 1 << 20;
-    if length > LONG && Vec::<u8>::new().try_reserve_exact(FACTOR * length).is_err() {
-        UserError::out_of_memory().raise();
-    }
-}
-
 /// The fingerprint of a text; NULL if it has no feature.
 fn of_text<T: Simhash>(call: &mut Call) -> Datum {
     // SAFETY: declared to take text and the parameters that are read here.
     let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
-    require_memory(text.len());
-    let fingerprint = T::of_text(&text, &options, &mut || {
-        pgrx::check_for_interrupts!();
-    });
+    let fingerprint = T::of_text(&text, &options, &mut check_interrupts);
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 

@@ -158,7 +158,7 @@ macro_rules! export {
         unsafe {
             ::pgrx::pg_sys::submodules::panic::pgrx_extern_c_guard(move || {
                 let mut call = $crate::pg::call::Call::new($fcinfo);
-                $function(&mut call)
+                $crate::pg::memory::guarded(|| $function(&mut call))
             })
         }
     };

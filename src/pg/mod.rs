@@ -3,6 +3,7 @@ pub mod aggregate;
 pub mod call;
 pub mod compat;
 pub mod errors;
+pub mod memory;
 pub mod order;
 pub mod owner;
 pub mod panics;

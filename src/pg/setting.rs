@@ -6,6 +6,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+use neardup_sketch::memory::GrowVec;
 use pgrx::{GucContext, pg_guard, pg_sys};
 
 /// What a check says against a text.
@@ -35,7 +36,10 @@ pub trait TextSetting {
 
     /// Called if someone who is within a transaction tries another value than the present one: in
     /// ALTER SYSTEM, that is.
-    fn warn();
+    fn warn() {}
+
+    /// Called right before another value than the present one comes into force.
+    fn changes() {}
 }
 
 /// Where the text of a setting is.
@@ -62,14 +66,17 @@ impl Place {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// The text; empty if there is none.
+    /// The text; empty if there is none. A copy, since the server may replace it.
     pub fn text(&self) -> Vec<u8> {
-        let text = self.text.load(Ordering::Relaxed);
-        if text.is_null() {
-            return Vec::new();
-        }
-        // SAFETY: the server keeps a terminated text here.
-        unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()
+        let mut copy = Vec::new();
+        copy.grow_by(self.current());
+        copy
+    }
+
+    fn current(&self) -> &[u8] {
+        // SAFETY: the server keeps a terminated text here, and replaces it only when it reads its
+        // configuration.
+        unsafe { bytes(self.text.load(Ordering::Relaxed)) }
     }
 }
 
@@ -119,7 +126,7 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
             let place = T::place();
             // SAFETY: reads the state of the process.
             let asked = unsafe { pg_sys::IsTransactionState() };
-            if asked && place.defined.load(Ordering::Relaxed) && value != place.text() {
+            if asked && place.defined.load(Ordering::Relaxed) && value != place.current() {
                 T::warn();
             }
             true
@@ -141,6 +148,24 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn assign<T: TextSetting>(_new: *const c_char, _extra: *mut c_void) {
-    T::place().version.fetch_add(1, Ordering::Relaxed);
+unsafe extern "C-unwind" fn assign<T: TextSetting>(new: *const c_char, _extra: *mut c_void) {
+    let place = T::place();
+    place.version.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the server passes a terminated text, or null.
+    let new = unsafe { bytes(new) };
+    if place.defined.load(Ordering::Relaxed) && new != place.current() {
+        T::changes();
+    }
+}
+
+/// The bytes of a text of the server's; none of null.
+///
+/// # Safety
+/// `text` is terminated, or null; the result lives as long as it.
+unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
 }

@@ -1,10 +1,14 @@
 //! Text of the server's encoding as UTF-8, and back.
 use std::borrow::Cow;
 use std::ffi::CStr;
+use std::io::Write;
+use std::ops::RangeInclusive;
 
+use neardup_sketch::memory::{Grow, GrowVec, copied};
 use pgrx::pg_sys::{self, Datum, pg_enc};
 
 use super::errors::UserError;
+use super::memory::check_interrupts;
 use super::varlena;
 
 /// The text in UTF-8, converted if the database has another encoding. A database in SQL_ASCII
@@ -38,7 +42,7 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
         let converted =
             pg_sys::pg_do_encoding_conversion(source, bytes.len() as i32, encoding, to as i32);
         // Copied, so that the server's memory can be given back: the text may be large.
-        let text = checked(CStr::from_ptr(converted.cast()).to_bytes(), to).to_owned();
+        let text = copied(checked(CStr::from_ptr(converted.cast()).to_bytes(), to));
         pg_sys::pfree(converted.cast());
         Cow::Owned(text)
     }
@@ -47,28 +51,46 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
 /// A text in the server's encoding and the current memory context. Characters that the encoding does
 /// not have are written as `\uXXXX` or `\UXXXXXXXX`.
 pub fn datum(text: &str) -> Datum {
-    varlena::build(&[&server_bytes(text, "\\")])
+    varlena::build(&[&converted(text, |unknown, out| escape(unknown, "\\", out))])
 }
 
 /// The same, with a question mark for characters that the encoding does not have.
 pub fn lossy_datum(text: &str) -> Datum {
-    varlena::build(&[&converted(text, |_| "?".to_owned())])
+    varlena::build(&[&converted(text, |_, out| out.grow_push(b'?'))])
 }
 
 /// The bytes of [`datum`], with what is given for the backslash.
-pub fn server_bytes<'a>(text: &'a str, backslash: &str) -> Cow<'a, [u8]> {
-    converted(text, |unknown| {
-        let code = u32::from(unknown);
-        if code < 0x1_0000 {
-            format!("{backslash}u{code:04X}")
-        } else {
-            format!("{backslash}U{code:08X}")
-        }
-    })
+pub fn server_bytes(text: String, backslash: &str) -> Vec<u8> {
+    match converted(&text, |unknown, out| escape(unknown, backslash, out)) {
+        Cow::Borrowed(_) => text.into_bytes(),
+        Cow::Owned(bytes) => bytes,
+    }
 }
 
-/// A text in the server's encoding, with `substitute` for what that does not have.
-fn converted(text: &str, substitute: impl Fn(char) -> String) -> Cow<'_, [u8]> {
+fn escape(unknown: char, backslash: &str, out: &mut Vec<u8>) {
+    let code = u32::from(unknown);
+    let mut digits = [0; 9];
+    let mut rest = &mut digits[..];
+    // There is room for all of them.
+    let _ = if code < 0x1_0000 {
+        write!(rest, "u{code:04X}")
+    } else {
+        write!(rest, "U{code:08X}")
+    };
+    let left = rest.len();
+    out.grow_by(backslash.as_bytes());
+    out.grow_by(&digits[..digits.len() - left]);
+}
+
+/// Bytes at most that a byte becomes in another encoding (MAX_CONVERSION_GROWTH).
+const GROWTH: usize = 4;
+/// Fewest and most bytes that are converted in one go. The most fits the server's integers.
+const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
+/// Pieces between two looks for a request to cancel.
+const CHECK_EVERY: usize = 1 << 10;
+
+/// A text in the server's encoding; `substitute` writes something for what that does not have.
+fn converted(text: &str, substitute: impl Fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
     // SAFETY: reads a setting of the process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     let utf8 = pg_enc::PG_UTF8;
@@ -77,12 +99,26 @@ fn converted(text: &str, substitute: impl Fn(char) -> String) -> Cow<'_, [u8]> {
     }
     // SAFETY: looks up a function in the catalogue; there is one for each encoding of a server.
     let conversion = unsafe { pg_sys::FindDefaultConversionProc(utf8 as i32, encoding) };
-    let mut out = Vec::with_capacity(text.len());
+    let mut out = Vec::new();
+    out.ensure_room(text.len());
+    let mut buffer = Vec::new();
+    buffer.grow_exact(GROWTH * PIECES.end() + 1, 0_u8);
+    let mut unknown = UnknownChars::default();
     let mut rest = text;
-    while !rest.is_empty() {
-        // Bounded, so that the lengths fit the server's integers.
-        let piece = &rest[..rest.floor_char_boundary(1 << 16)];
-        let mut converted = vec![0_u8; GROWTH * piece.len() + 1];
+    let mut most = *PIECES.end();
+    for n in 1_usize.. {
+        let Some(first) = rest.chars().next() else {
+            break;
+        };
+        if n.is_multiple_of(CHECK_EVERY) {
+            check_interrupts();
+        }
+        if unknown.contains(first) {
+            substitute(first, &mut out);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        let piece = unknown.before(&rest[..rest.floor_char_boundary(most)]);
         // SAFETY: both buffers have the lengths passed; the server ends what it writes with a zero
         // and, as asked, stops at a character that it cannot convert without an error.
         let (taken, made) = unsafe {
@@ -92,26 +128,55 @@ fn converted(text: &str, substitute: impl Fn(char) -> String) -> Cow<'_, [u8]> {
                 encoding,
                 piece.as_ptr().cast_mut(),
                 piece.len() as i32,
-                converted.as_mut_ptr(),
-                converted.len() as i32,
+                buffer.as_mut_ptr(),
+                buffer.len() as i32,
                 true,
             );
-            (taken as usize, CStr::from_ptr(converted.as_ptr().cast()))
+            (taken as usize, CStr::from_ptr(buffer.as_ptr().cast()))
         };
-        out.extend_from_slice(made.to_bytes());
-        rest = &rest[taken..];
+        out.grow_by(made.to_bytes());
+        most = (2 * most).min(*PIECES.end());
         if taken < piece.len() {
-            let mut chars = rest.chars();
-            let unknown = chars.next().unwrap_or_default();
-            out.extend_from_slice(substitute(unknown).as_bytes());
-            rest = chars.as_str();
+            // It is asked for once; and where there is one, there may be more soon.
+            unknown.extend(piece[taken..].chars().next());
+            most = *PIECES.start();
         }
+        rest = &rest[taken..];
     }
     Cow::Owned(out)
 }
 
-/// Bytes at most that a byte becomes in another encoding (MAX_CONVERSION_GROWTH).
-const GROWTH: usize = 4;
+/// Characters that an encoding was seen not to have.
+#[derive(Default)]
+struct UnknownChars {
+    /// A bit for each code point, once there are any.
+    bits: Vec<u64>,
+}
+
+impl UnknownChars {
+    fn extend(&mut self, unknown: Option<char>) {
+        let Some(c) = unknown else {
+            return;
+        };
+        if self.bits.is_empty() {
+            self.bits.grow_exact(char::MAX as usize / 64 + 1, 0);
+        }
+        self.bits[c as usize / 64] |= 1 << (c as usize % 64);
+    }
+
+    fn contains(&self, c: char) -> bool {
+        (self.bits.get(c as usize / 64)).is_some_and(|bits| bits >> (c as usize % 64) & 1 == 1)
+    }
+
+    /// The start of a text up to the first of them.
+    fn before<'a>(&self, text: &'a str) -> &'a str {
+        if self.bits.is_empty() {
+            return text;
+        }
+        let end = text.char_indices().find(|&(_, c)| self.contains(c));
+        &text[..end.map_or(text.len(), |(at, _)| at)]
+    }
+}
 
 fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
     match str::from_utf8(bytes) {

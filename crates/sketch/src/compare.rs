@@ -3,13 +3,16 @@
 use std::cmp::Ordering;
 
 use crate::counts::Counted;
-use crate::extract::{Extracted, Feature, features};
+use crate::extract::Extracted;
+use crate::feature_list::{Entry, Feature, FeatureList, sort};
+use crate::memory::GrowVec;
 use crate::options::TextOptions;
 
 /// The Jaccard similarity of the sets of features of two texts: the number of features in both,
 /// divided by the number in either. `None` if neither has any.
 ///
-/// Exact as far as features are told apart by 128-bit hashes.
+/// Exact as far as features are told apart by 128-bit hashes. Memory: 16 bytes for each distinct
+/// feature, beside what finding them takes.
 pub fn jaccard_similarity(
     a: &str,
     b: &str,
@@ -19,17 +22,16 @@ pub fn jaccard_similarity(
     let mut set = |text| {
         let mut hashes: Vec<[u64; 2]> = Vec::new();
         let each = |counted: &[Counted<2>]| {
-            hashes.extend(counted.iter().map(|feature| feature.hash));
+            hashes.grow_all(counted.iter().map(|feature| feature.hash));
         };
         <[u64; 2]>::each(text, options, each, check);
-        hashes.sort_unstable();
+        sort(&mut hashes, Ord::cmp, check);
         hashes
     };
     let (a, b) = (set(a), set(b));
     let mut shared = 0;
-    walk(&a, &b, Ord::cmp, |a, b| {
-        shared += usize::from(a.is_some() && b.is_some())
-    });
+    let each = |a: Option<&_>, b: Option<&_>| shared += usize::from(a.is_some() && b.is_some());
+    walk(&a, &b, Ord::cmp, each, check);
     share(shared, a.len() + b.len() - shared)
 }
 
@@ -37,14 +39,21 @@ fn share(shared: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| shared as f64 / all as f64)
 }
 
+/// Steps between two calls of `check`.
+const STEPS: usize = 1 << 16;
+
 /// Walks through two ascending lists without repetitions: what stands in both comes as a pair.
 fn walk<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],
     order: impl Fn(&T, &T) -> Ordering,
     mut each: impl FnMut(Option<&'a T>, Option<&'a T>),
+    check: &mut dyn FnMut(),
 ) {
-    loop {
+    for step in 1_usize.. {
+        if step.is_multiple_of(STEPS) {
+            check();
+        }
         let next = match (a.first(), b.first()) {
             (None, None) => return,
             (Some(_), None) => Ordering::Less,
@@ -60,60 +69,99 @@ fn walk<'a, T>(
     }
 }
 
+/// A number of features, and the heaviest of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heaviest<T> {
+    /// The number of all.
+    pub features: usize,
+    /// The heaviest, in the order of their weight; those of one weight in the order of their bytes.
+    pub heaviest: Vec<T>,
+}
+
+impl<T> Heaviest<T> {
+    /// Chooses `top` of all.
+    fn of<E>(
+        mut all: Vec<E>,
+        top: usize,
+        mut order: impl FnMut(&E, &E) -> Ordering,
+        show: impl FnMut(E) -> T,
+        check: &mut dyn FnMut(),
+    ) -> Self {
+        let features = all.len();
+        if top < features {
+            all.select_nth_unstable_by(top, &mut order);
+            all.truncate(top);
+        }
+        sort(&mut all, order, check);
+        let mut heaviest = Vec::new();
+        heaviest.grow_all(all.into_iter().map(show));
+        Self { features, heaviest }
+    }
+}
+
 /// The features of two texts, told apart by their text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What both have, with the weight in each; those of the largest weights taken together first.
-    pub shared: Vec<(Feature, Feature)>,
-    /// What only the first text has, the heaviest first.
-    pub only_a: Vec<Feature>,
-    /// What only the second text has, the heaviest first.
-    pub only_b: Vec<Feature>,
+    /// The features of both, with the weight in each; those of the largest weights taken together
+    /// first.
+    pub shared: Heaviest<(Feature, Feature)>,
+    /// The features of the first text only.
+    pub only_a: Heaviest<Feature>,
+    /// The features of the second text only.
+    pub only_b: Heaviest<Feature>,
 }
 
 impl Comparison {
-    /// Compares two texts. Keeps all their distinct features in memory as text.
-    pub fn new(a: &str, b: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
-        let mut sorted = |text| {
-            let mut features = features(text, options, check);
-            features.sort_unstable_by(by_text);
-            features
-        };
-        let (a, b) = (sorted(a), sorted(b));
+    /// Compares two texts, and shows up to `top` features of each kind.
+    ///
+    /// Memory is that of two [`FeatureList`]s, and 8 bytes more for each distinct feature.
+    pub fn new(
+        a: &str,
+        b: &str,
+        options: &TextOptions,
+        top: usize,
+        check: &mut dyn FnMut(),
+    ) -> Self {
+        let a = FeatureList::by_hash(a, options, check);
+        let b = FeatureList::by_hash(b, options, check);
         let (mut shared, mut only_a, mut only_b) = (Vec::new(), Vec::new(), Vec::new());
-        walk(&a, &b, by_text, |a, b| match (a, b) {
-            (Some(a), Some(b)) => shared.push((a.clone(), b.clone())),
-            (a, b) => {
-                only_a.extend(a.cloned());
-                only_b.extend(b.cloned());
-            }
-        });
-        // Stable sorts: features of one weight stay in the order of their bytes.
-        shared.sort_by_key(|(a, b)| std::cmp::Reverse(a.weight + b.weight));
-        only_a.sort_by_key(|a| std::cmp::Reverse(a.weight));
-        only_b.sort_by_key(|b| std::cmp::Reverse(b.weight));
+        let order = |x: &Entry, y: &Entry| a.order(x, &b, y);
+        let each = |x, y| match (x, y) {
+            (Some(x), Some(y)) => shared.grow_push((x, y)),
+            (Some(x), None) => only_a.grow_push(x),
+            (None, Some(y)) => only_b.grow_push(y),
+            (None, None) => {}
+        };
+        walk(a.entries(), b.entries(), order, each, check);
+        type Pair<'a> = (&'a Entry, &'a Entry);
+        let weight = |(x, y): &Pair| a.weight(x) + b.weight(y);
+        let by_weight = |x: &Pair, y: &Pair| {
+            (weight(y).cmp(&weight(x))).then_with(|| a.bytes(x.0).cmp(a.bytes(y.0)))
+        };
+        let one = |list: &FeatureList, all: Vec<&Entry>, check: &mut dyn FnMut()| {
+            let order = |x: &&Entry, y: &&Entry| list.by_weight(x, y);
+            Heaviest::of(all, top, order, |entry| list.feature(entry), check)
+        };
+        let both = |(x, y): Pair| (a.feature(x), b.feature(y));
         Self {
-            shared,
-            only_a,
-            only_b,
+            shared: Heaviest::of(shared, top, by_weight, both, check),
+            only_a: one(&a, only_a, check),
+            only_b: one(&b, only_b, check),
         }
     }
 
     /// The Jaccard similarity of the two sets of features; `None` if both are empty.
     #[must_use]
     pub fn jaccard_similarity(&self) -> Option<f64> {
-        let shared = self.shared.len();
-        share(shared, shared + self.only_a.len() + self.only_b.len())
+        let shared = self.shared.features;
+        share(shared, shared + self.only_a.features + self.only_b.features)
     }
-}
-
-fn by_text(a: &Feature, b: &Feature) -> Ordering {
-    a.text.cmp(&b.text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features;
     use crate::options::{Tokens, Weight};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -151,10 +199,10 @@ mod tests {
             let all = sa.union(&sb).count();
             let expected = (all > 0).then(|| sa.intersection(&sb).count() as f64 / all as f64);
             prop_assert_eq!(jaccard(&a, &b, &options), expected);
-            let comparison = Comparison::new(&a, &b, &options, &mut || ());
+            let comparison = Comparison::new(&a, &b, &options, usize::MAX, &mut || ());
             prop_assert_eq!(comparison.jaccard_similarity(), expected);
-            prop_assert!(comparison.only_a.iter().all(|f| !sb.contains(&f.text)));
-            prop_assert!(comparison.only_b.iter().all(|f| !sa.contains(&f.text)));
+            prop_assert!(comparison.only_a.heaviest.iter().all(|f| !sb.contains(&f.text)));
+            prop_assert!(comparison.only_b.heaviest.iter().all(|f| !sa.contains(&f.text)));
         }
     }
 
@@ -164,13 +212,33 @@ mod tests {
             weight: Weight::Tf,
             ..SINGLE
         };
-        let found = Comparison::new("x x y z q q p", "y x z z r", &options, &mut || ());
+        let found = Comparison::new("x x y z q q p", "y x z z r", &options, 9, &mut || ());
         let texts = |f: &[Feature]| f.iter().map(|f| f.text.clone()).collect::<Vec<_>>();
-        let shared: Vec<_> = (found.shared.iter())
+        let shared: Vec<_> = (found.shared.heaviest.iter())
             .map(|(a, b)| (a.text.as_str(), a.count, b.count))
             .collect();
         assert_eq!(shared, [("x", 2, 1), ("z", 1, 2), ("y", 1, 1)]);
-        assert_eq!(texts(&found.only_a), ["q", "p"]);
-        assert_eq!(texts(&found.only_b), ["r"]);
+        assert_eq!(texts(&found.only_a.heaviest), ["q", "p"]);
+        assert_eq!(texts(&found.only_b.heaviest), ["r"]);
+    }
+
+    /// A choice is the beginning of all.
+    #[test]
+    fn some_are_the_first_of_all() {
+        let words = |from: usize, to: usize| -> String {
+            (from..to).map(|n| format!("w{} ", n * n % 331)).collect()
+        };
+        let (a, b) = (words(0, 900), words(500, 1200));
+        let compared = |top| Comparison::new(&a, &b, &SINGLE, top, &mut || ());
+        let all = compared(usize::MAX);
+        for top in [0, 1, 7, 100, 10_000] {
+            let some = compared(top);
+            assert_eq!(some.shared.features, all.shared.features);
+            let first = |list: &[Feature]| list[..top.min(list.len())].to_vec();
+            assert_eq!(some.only_a.heaviest, first(&all.only_a.heaviest));
+            assert_eq!(some.only_b.heaviest, first(&all.only_b.heaviest));
+            let shared = &all.shared.heaviest;
+            assert_eq!(some.shared.heaviest, shared[..top.min(shared.len())]);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::extract::each_feature128;
+use crate::memory::Grow;
 use crate::options::TextOptions;
 
 /// The share of the distinct features of `a` that `b` has too, 0 to 1 (Broder, "On the resemblance
@@ -22,6 +23,7 @@ pub fn containment(
         a,
         options,
         |hash, _| {
+            features.ensure_room(1);
             features.insert(hash);
         },
         check,

@@ -5,6 +5,7 @@
 //! sums stand is the caller's choice ([`Words`]): in an aggregate, the server's memory.
 
 use crate::hash::FeatureHash;
+use crate::memory::Grow;
 use crate::sums::{add_where_set, words};
 use crate::weight::{ExactWeight, FeatureError};
 
@@ -26,6 +27,7 @@ impl Words for Vec<u64> {
         self
     }
     fn insert_zeroes(&mut self, at: usize, count: usize) {
+        self.ensure_room(count);
         self.splice(at..at, std::iter::repeat_n(0, count));
     }
 }

@@ -1,12 +1,11 @@
 //! From a text and options to features: the one way that every fingerprint and signature takes.
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
 use std::thread::LocalKey;
 
 use crate::counts::{Counted, FeatureCounts};
-use crate::hash::{FeatureHash, feature_hash, join};
+use crate::hash::{FeatureHash, join};
 use crate::html::html_text;
 use crate::normalize::options::prepared;
 use crate::options::{TextOptions, Tokens};
@@ -15,6 +14,21 @@ use crate::tokens::chars::Chars;
 use crate::tokens::jieba::{self, Dictionary, TokenizeMode};
 use crate::tokens::lines;
 use crate::tokens::word::Words;
+
+/// A `check` that several parts of a computation call.
+pub(crate) struct SharedCheck<'a>(RefCell<&'a mut dyn FnMut()>);
+
+impl<'a> SharedCheck<'a> {
+    /// A `check` to be shared.
+    pub fn new(check: &'a mut dyn FnMut()) -> Self {
+        Self(RefCell::new(check))
+    }
+
+    /// Calls it.
+    pub fn call(&self) {
+        (self.0.borrow_mut())();
+    }
+}
 
 /// Occurrences of a keyword that are handed on at once.
 const AT_ONCE: usize = 1 << 12;
@@ -72,9 +86,10 @@ impl Extractor {
                     let mut left = keyword.count as usize;
                     while left > 0 {
                         let times = left.min(AT_ONCE);
-                        sink.add_all(std::iter::repeat_n(word.as_bytes(), times));
+                        sink.add_all(word.as_bytes(), std::iter::repeat_n(0..word.len(), times));
                         left -= times;
                     }
+                    sink.bytes_dropped(word.len());
                 }
             }
         }
@@ -247,62 +262,4 @@ pub fn each_feature128(
         (counted.iter()).for_each(|feature| each(join(feature.hash), feature.count));
     };
     <[u64; 2]>::each(text, options, each, check);
-}
-
-/// A feature, to be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Feature {
-    /// What is hashed.
-    pub text: String,
-    /// Number of occurrences.
-    pub count: u64,
-    /// Weight, in units of 2^-[`crate::weight::FRACTION_BITS`].
-    pub weight: u64,
-    /// Its 64-bit hash.
-    pub hash: u64,
-}
-
-/// The distinct features of a text, the heaviest first, those of one weight in the order of their
-/// bytes.
-///
-/// Unlike the other functions it keeps every distinct feature in memory as text.
-pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Feature> {
-    let mut counts = TextCounts::default();
-    Extractor::default().feed(text, options, &mut counts, check);
-    let weight = options.weight.function();
-    let mut features: Vec<Feature> = counts
-        .0
-        .into_iter()
-        .map(|(text, count)| {
-            let hash = feature_hash(&text);
-            Feature {
-                hash,
-                text: String::from_utf8(text.into()).expect("features are cut between characters"),
-                count,
-                weight: match options.tokens {
-                    Tokens::JiebaTfidf => jieba::keyword_weight(hash, weight(count)),
-                    _ => weight(count),
-                },
-            }
-        })
-        .collect();
-    features.sort_unstable_by(|a, b| (b.weight, &a.text).cmp(&(a.weight, &b.text)));
-    features
-}
-
-/// How often each feature occurs, by its text.
-#[derive(Default)]
-struct TextCounts(HashMap<Box<[u8]>, u64>);
-
-impl FeatureSink for TextCounts {
-    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
-        for feature in features {
-            match self.0.get_mut(feature) {
-                Some(count) => *count += 1,
-                None => {
-                    self.0.insert(feature.into(), 1);
-                }
-            }
-        }
-    }
 }

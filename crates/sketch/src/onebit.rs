@@ -18,9 +18,11 @@
 //! independent ones.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use crate::extract::Extractor;
 use crate::hash::{feature_hash, join};
+use crate::memory::GrowVec;
 use crate::options::TextOptions;
 use crate::shingle::FeatureSink;
 
@@ -105,7 +107,7 @@ impl<const W: usize> OneBitMinima<W> {
             self.kept.clear();
             return;
         }
-        self.kept.extend_from_slice(hashes);
+        self.kept.grow_by(hashes);
         if self.kept.len() >= self.enough {
             self.remove_repetitions();
             self.enough = KEPT.max(2 * self.kept.len());
@@ -165,12 +167,12 @@ impl<const W: usize> OneBitMinima<W> {
 }
 
 impl<const W: usize> FeatureSink for OneBitMinima<W> {
-    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
         // First some hashes, then their bins: each is a loop that the processor does well.
         let mut batch = [0; 64];
         let mut len = 0;
         for feature in features {
-            batch[len] = feature_hash(feature);
+            batch[len] = feature_hash(&bytes[feature]);
             len += 1;
             if len == batch.len() {
                 self.add(&batch);
@@ -202,12 +204,12 @@ thread_local! {
 /// to avoid a bin, are they kept, 8 bytes for each distinct one.
 pub fn minhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    scratch.narrow.reset();
     let Scratch {
         extractor, narrow, ..
     } = &mut *scratch;
     extractor.feed(text, options, narrow, check);
     let bits = narrow.finish(check);
+    narrow.reset();
     SCRATCH.set(Some(scratch));
     bits.map(|[word]| word)
 }
@@ -216,12 +218,12 @@ pub fn minhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()
 /// [`minhash64_text`].
 pub fn minhash128_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u128> {
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    scratch.wide.reset();
     let Scratch {
         extractor, wide, ..
     } = &mut *scratch;
     extractor.feed(text, options, wide, check);
     let bits = wide.finish(check);
+    wide.reset();
     SCRATCH.set(Some(scratch));
     bits.map(join)
 }

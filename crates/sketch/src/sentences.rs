@@ -19,8 +19,9 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::hash::feature_hash;
+use crate::memory::{Grow, GrowString};
 use crate::normalize::class::Class;
-use crate::normalize::{normalized, piece_len};
+use crate::normalize::{ensure_reordering, normalized, piece_len};
 
 /// Most sentences that are hashed.
 pub const MAX_SENTENCES: usize = 1000;
@@ -65,8 +66,8 @@ pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()
     }
     let mut all = String::new();
     for (_, Reverse(sentence)) in longest.iter().rev() {
-        all.push_str(sentence);
-        all.push('\n');
+        all.grow_str(sentence);
+        all.grow_char('\n');
     }
     Some(feature_hash(all.as_bytes()))
 }
@@ -80,7 +81,8 @@ fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)
         let (piece, after) = rest.split_at(piece_len(rest));
         rest = after;
         normal.clear();
-        normal.extend(piece.nfkc());
+        ensure_reordering(piece);
+        normal.grow_chars(piece.nfkc());
         for c in normal.chars() {
             open.push(c, &mut each);
         }
@@ -110,7 +112,7 @@ impl Open {
                 return;
             }
         }
-        self.text.push(c);
+        self.text.grow_char(c);
         if self.text.len() >= WINDOW {
             self.end_but_last(each);
         }
@@ -142,15 +144,16 @@ impl Open {
 /// The words of a sentence, parted by spaces.
 fn words(sentence: &str) -> String {
     let normal = normalized(sentence);
-    let mut words = String::with_capacity(normal.len());
+    let mut words = String::new();
+    words.ensure_room(normal.len());
     for word in normal.unicode_words() {
         if word.starts_with([' ', '\u{1680}']) {
             continue;
         }
         if !words.is_empty() {
-            words.push(' ');
+            words.grow_char(' ');
         }
-        words.push_str(word);
+        words.grow_str(word);
     }
     words
 }

@@ -1,5 +1,9 @@
 //! Features of consecutive tokens.
 
+use std::ops::Range;
+
+use crate::memory::GrowVec;
+
 /// What stands between the words of a feature. No word contains it (see [`crate::tokens`]), so
 /// different shingles are different features, and users can write the features of a text themselves:
 /// those of `the quick brown` are `the quick` and `quick brown`.
@@ -10,14 +14,20 @@ pub const LINE_SEPARATOR: u8 = b'\n';
 
 /// Takes features, one for each occurrence, in no particular order.
 pub(crate) trait FeatureSink {
-    /// Takes some features.
-    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>);
+    /// Takes some features, which are ranges of `bytes`.
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
     /// Takes every stretch of `bytes` from one of `starts` to the one `width` later, at least one.
     /// `bytes` go on for [`crate::hash::windows::PAD`] bytes after the last.
     fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
         let each = starts.iter().zip(&starts[width..]);
-        self.add_all(each.map(|(&start, &end)| &bytes[start as usize..end as usize]));
+        self.add_all(bytes, each.map(|(&start, &end)| start as usize..end as usize));
+    }
+
+    /// Called when the first `len` bytes of what features were ranges of go: what was behind them
+    /// stands at the beginning from now on.
+    fn bytes_dropped(&mut self, len: usize) {
+        let _ = len;
     }
 }
 
@@ -83,8 +93,6 @@ impl Shingles {
     pub fn reset(&mut self, width: usize, separator: u8) {
         assert!(width > 0, "a shingle has at least one token");
         (self.width, self.separator) = (width, separator);
-        self.bytes.truncate(KEPT_BYTES);
-        self.bytes.shrink_to(KEPT_BYTES);
         (self.len, self.open, self.any) = (0, 0, false);
         self.starts.clear();
     }
@@ -103,12 +111,10 @@ impl Shingles {
 
     #[cold]
     fn make_room(&mut self, needed: usize) {
-        self.bytes.resize(
-            needed
-                .next_multiple_of(1 << 12)
-                .max(self.bytes.len() * 3 / 2),
-            0,
-        );
+        let len = needed
+            .next_multiple_of(1 << 12)
+            .max(self.bytes.len() * 3 / 2);
+        self.bytes.grow_exact(len, 0);
     }
 
     /// Ends a token, of which at least one byte was added.
@@ -123,7 +129,7 @@ impl Shingles {
         debug_assert!(self.len > self.open, "an empty token");
         self.bytes[self.len] = self.separator;
         self.len += 1;
-        self.starts.push(self.open);
+        self.starts.grow_push(self.open);
         self.open = self.len;
     }
 
@@ -166,7 +172,7 @@ impl Shingles {
         for (four, &[a, b, c]) in fours.iter_mut().zip(chars) {
             *four = [a, b, c, self.separator];
         }
-        self.starts.extend((self.len..needed).step_by(4));
+        self.starts.grow_all((self.len..needed).step_by(4));
         (self.len, self.open) = (needed, needed);
         self.flush_batch(sink);
     }
@@ -257,6 +263,7 @@ impl Shingles {
         let kept = count + 1 - self.width;
         let from = self.starts.get(kept).copied().unwrap_or(self.open);
         self.bytes.copy_within(from..self.len, 0);
+        sink.bytes_dropped(from);
         self.starts.drain(..kept);
         self.starts.iter_mut().for_each(|start| *start -= from);
         self.len -= from;
@@ -276,7 +283,7 @@ impl Shingles {
                 .unwrap_or(self.open);
             self.starts[at]..end - 1
         };
-        self.by_class.resize(CLASSES * count, 0);
+        self.by_class.grow_to(CLASSES * count, 0);
         let mut lens = [0; CLASSES];
         for at in 0..count {
             let class = class(shingle(at).len());
@@ -285,16 +292,21 @@ impl Shingles {
         }
         for (class, len) in lens.into_iter().enumerate() {
             let class = &self.by_class[class * count..][..len];
-            sink.add_all(class.iter().map(|&at| &self.bytes[shingle(at)]));
+            sink.add_all(&self.bytes, class.iter().map(|&at| shingle(at)));
         }
     }
 
-    /// Ends the text. One with fewer tokens than a shingle is a single feature.
+    /// Ends the text. One with fewer tokens than a shingle is a single feature. Memory for unusually
+    /// long tokens is given back.
     pub fn finish(&mut self, sink: &mut impl FeatureSink) {
         self.flush(sink);
         if !self.any && self.len > 0 {
-            sink.add_all(std::iter::once(&self.bytes[..self.len - 1]));
+            sink.add_all(&self.bytes, std::iter::once(0..self.len - 1));
         }
+        self.bytes.truncate(KEPT_BYTES);
+        self.bytes.shrink_to(KEPT_BYTES);
+        (self.len, self.open) = (0, 0);
+        self.starts.clear();
     }
 }
 
@@ -306,8 +318,8 @@ mod tests {
     struct All(Vec<String>);
 
     impl FeatureSink for All {
-        fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
-            let text = |feature: &[u8]| str::from_utf8(feature).unwrap().to_owned();
+        fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+            let text = |feature: Range<usize>| str::from_utf8(&bytes[feature]).unwrap().to_owned();
             self.0.extend(features.map(text));
         }
     }

@@ -7,8 +7,10 @@
 mod table;
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 
 use crate::hash::FeatureHash;
+use crate::memory::{Grow, GrowVec};
 use crate::shingle::FeatureSink;
 pub(crate) use table::Counted;
 use table::Table;
@@ -46,11 +48,11 @@ impl<const W: usize> FeatureSink for FeatureCounts<W>
 where
     [u64; W]: FeatureHash,
 {
-    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
         // First all hashes, then all look-ups: each is a loop that the processor does well.
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        hashes.extend(features.map(<[u64; W]>::of));
+        hashes.grow_all(features.map(|feature| FeatureHash::of(&bytes[feature])));
         self.add_hashes(&hashes);
         self.hashes = hashes;
     }
@@ -61,6 +63,7 @@ where
         for first in (0..last).step_by(WINDOWS) {
             let starts = &starts[first..last.min(first + WINDOWS) + width];
             hashes.clear();
+            hashes.ensure_room(WINDOWS);
             FeatureHash::of_windows(bytes, starts, width, &mut hashes);
             self.add_hashes(&hashes);
         }
@@ -119,20 +122,22 @@ impl<const W: usize> FeatureCounts<W> {
             match chunks.last_mut() {
                 Some(chunk) if chunk.len() < CHUNK => chunk.push(hash),
                 _ => {
-                    let mut chunk = Vec::with_capacity(CHUNK);
+                    let mut chunk = Vec::new();
+                    chunk.ensure_room(CHUNK);
                     chunk.push(hash);
-                    chunks.push(chunk);
+                    chunks.grow_push(chunk);
                 }
             }
         }
     }
 
     fn partition(&mut self) {
+        self.partitions.ensure_room(1 << PARTITION_BITS);
         self.partitions
             .resize_with(1 << PARTITION_BITS, Partition::default);
         for &feature in self.table.counted() {
             let at = self.table.mix(feature.hash) >> (64 - PARTITION_BITS);
-            self.partitions[at as usize].counted.push(feature);
+            self.partitions[at as usize].counted.grow_push(feature);
         }
         self.table
             .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);

@@ -7,6 +7,8 @@
 
 use std::hint::select_unpredictable;
 
+use crate::memory::GrowVec;
+
 /// A feature's hash and how often it was counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted<const W: usize> {
@@ -53,8 +55,10 @@ impl<const W: usize> Table<W> {
     }
 
     fn make_slots(&mut self, features: usize) {
-        self.slots = vec![0; SLOTS * features];
-        self.counted.resize(features + 1, Counted::NONE);
+        // The old ones go first.
+        self.slots = Vec::new();
+        self.slots.grow_exact(SLOTS * features, 0);
+        self.counted.grow_exact(features + 1, Counted::NONE);
         self.shift = shift(self.slots.len());
     }
 

@@ -4,6 +4,8 @@ use std::convert::Infallible;
 
 use html5gum::{Readable, Reader};
 
+use crate::memory::ensure_available;
+
 /// Most bytes handed out at once.
 const WINDOW: usize = 1 << 16;
 /// Bytes read between two calls of `check`, roughly.
@@ -11,7 +13,10 @@ const CHECK_BYTES: usize = 1 << 18;
 
 /// Hands out a page and calls `check` on the way.
 pub(super) struct Source<'a> {
+    page: &'a [u8],
     rest: &'a [u8],
+    /// Letters in a row, as far as that was seen.
+    letters: usize,
     unchecked: usize,
     check: &'a mut dyn FnMut(),
 }
@@ -19,7 +24,9 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub fn new(page: &'a str, check: &'a mut dyn FnMut()) -> Self {
         Self {
+            page: page.as_bytes(),
             rest: page.as_bytes(),
+            letters: 0,
             unchecked: 0,
             check,
         }
@@ -38,8 +45,17 @@ impl<'a> Source<'a> {
 
     #[cold]
     fn check(&mut self) {
+        let read = &self.page[..self.page.len() - self.rest.len()];
+        let (_, last) = read.split_at(read.len() - self.unchecked);
         self.unchecked = 0;
         (self.check)();
+        // In a script, for one, the tokenizer gathers the letters behind `</`, however many.
+        if last.iter().all(u8::is_ascii_alphabetic) {
+            self.letters += last.len();
+            ensure_available(4 * (self.letters + CHECK_BYTES));
+        } else {
+            self.letters = 0;
+        }
     }
 }
 

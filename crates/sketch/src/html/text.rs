@@ -1,6 +1,7 @@
 //! Words of a page with one separator between them.
 
 use super::elements::Part;
+use crate::memory::{Grow, GrowVec};
 
 /// Gathers text, with white space collapsed as a browser shows it.
 #[derive(Default)]
@@ -13,10 +14,9 @@ pub(super) struct Text {
 impl Text {
     /// With room for so many bytes.
     pub fn with_capacity(bytes: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(bytes),
-            pending: Part::Nothing,
-        }
+        let mut text = Self::default();
+        text.bytes.ensure_room(bytes);
+        text
     }
 
     /// Parts what was from what will be; the strongest part of several counts.
@@ -39,7 +39,7 @@ impl Text {
                 .position(|&byte| is_space(byte))
                 .unwrap_or(rest.len());
             self.separate();
-            self.bytes.extend_from_slice(&rest[..len]);
+            self.bytes.grow_by(&rest[..len]);
             rest = &rest[len..];
         }
     }
@@ -51,9 +51,9 @@ impl Text {
         }
         match pending {
             Part::Nothing => {}
-            Part::Space => self.bytes.push(b' '),
-            Part::Cell => self.bytes.push(b'\t'),
-            Part::Line => self.bytes.push(b'\n'),
+            Part::Space => self.bytes.grow_push(b' '),
+            Part::Cell => self.bytes.grow_push(b'\t'),
+            Part::Line => self.bytes.grow_push(b'\n'),
         }
     }
 

@@ -21,11 +21,13 @@ pub mod datasketch;
 pub mod family;
 pub mod functions;
 mod kernel;
+mod kept;
 pub mod supershingles;
 mod text;
 
 pub use family::{Family, Minima};
 pub use functions::{Functions, Making, SeedOutOfRange};
+pub use kept::KeptFunctions;
 pub use text::minhash_text;
 
 /// The fewest positions of a signature.

@@ -1,10 +1,11 @@
 //! From a text to its signature.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use super::Scheme;
 use super::functions::{Functions, Making};
-use crate::extract::Extractor;
+use crate::extract::{Extractor, SharedCheck};
 use crate::options::TextOptions;
 use crate::shingle::FeatureSink;
 
@@ -24,14 +25,33 @@ thread_local! {
 struct Sink<'a> {
     functions: &'a Functions,
     making: &'a mut Making,
+    /// Values computed since the last call of `check`.
+    unchecked: usize,
+    check: &'a SharedCheck<'a>,
 }
+
+/// Values between two calls of `check`: of the slowest scheme they take some ten milliseconds.
+const CHECK_EVERY: usize = 1 << 22;
 
 impl FeatureSink for Sink<'_> {
     #[inline]
-    fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
-        match self.functions.scheme() {
-            Scheme::Neardup1 => features.for_each(|f| self.making.add_own(self.functions, f)),
-            _ => features.for_each(|f| self.making.add(self.functions, f)),
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+        let Self {
+            functions, making, ..
+        } = self;
+        match functions.scheme() {
+            Scheme::Neardup1 => features.for_each(|f| making.add_own(functions, &bytes[f])),
+            _ => {
+                let hashes = functions.hashes();
+                for feature in features {
+                    making.add(functions, &bytes[feature]);
+                    self.unchecked += hashes;
+                    if self.unchecked >= CHECK_EVERY {
+                        self.unchecked = 0;
+                        self.check.call();
+                    }
+                }
+            }
         }
     }
 }
@@ -54,7 +74,14 @@ pub fn minhash_text(
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let Scratch { extractor, making } = &mut *scratch;
     making.reset(functions);
-    extractor.feed(text, options, &mut Sink { functions, making }, check);
+    let check = SharedCheck::new(check);
+    let mut sink = Sink {
+        functions,
+        making,
+        unchecked: 0,
+        check: &check,
+    };
+    extractor.feed(text, options, &mut sink, &mut || check.call());
     let signature = making.finish(functions).map(<[u32]>::to_vec);
     SCRATCH.set(Some(scratch));
     signature

@@ -18,6 +18,7 @@ pub(crate) mod options;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
+use crate::memory::{Grow, GrowString, ensure_available};
 use class::Class;
 pub(crate) use fold::fold;
 use fold::{by_itself, is_ignorable};
@@ -25,7 +26,7 @@ use fold::{by_itself, is_ignorable};
 /// The normal form of a text, for tests and for showing users what happened.
 #[must_use]
 pub fn normalized(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::new();
     push_normalized(text, &mut out);
     out
 }
@@ -85,7 +86,7 @@ fn push_pieces(mut text: &str, out: &mut String) {
         // The last character may get a mark.
         let marked = next.is_some_and(|next| !Class::of(next).is_no_mark());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
-        out.push_str(ascii);
+        out.grow_str(ascii);
         let (len, next) = push_alone(rest, out);
         text = &rest[len..];
         // What cannot be normalised character by character, up to where that may begin again.
@@ -116,8 +117,8 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
         if next.is_some_and(|(_, next)| !Class::of(next).is_no_mark()) {
             return (at, Some(c));
         }
-        out.push(first);
-        out.extend(second);
+        out.grow_char(first);
+        out.grow_chars(second.into_iter());
         if next.is_some_and(|(_, next)| next.is_ascii()) {
             // There may be much of it.
             return (at + c.len_utf8(), None);
@@ -152,10 +153,25 @@ fn alone(c: char) -> Option<(char, Option<char>)> {
 /// To what `out` already holds there must be a normalisation boundary.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
     if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
-        out.extend(text.chars().filter(|&c| !is_ignorable(c)).flat_map(folded));
+        out.ensure_room(text.len());
+        out.grow_chars(text.chars().filter(|&c| !is_ignorable(c)).flat_map(folded));
     } else {
+        ensure_reordering(text);
         let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
-        out.extend(folded.nfc());
+        out.grow_chars(folded.nfc());
+    }
+}
+
+/// Unwinds unless the memory can be had that it may take to bring the marks of `text` into order.
+pub(crate) fn ensure_reordering(text: &str) {
+    /// Bytes of text that take no more than an allocator's reserve has.
+    const SHORT: usize = 1 << 15;
+    /// Bytes for each byte of text: at worst each is a mark of its own, which waits in a list of 8
+    /// bytes an element, is sorted with half as much beside it, and waits in another list of 4; lists
+    /// double.
+    const FACTOR: usize = 48;
+    if text.len() > SHORT {
+        ensure_available(FACTOR * text.len());
     }
 }
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::piece_len;
+use super::{ensure_reordering, piece_len};
+use crate::memory::{Grow, GrowString};
 use crate::options::{Accents, Digits, Normalize};
 
 /// `text` with what `options` make alike made alike; its normal form is still to be made.
@@ -22,15 +23,17 @@ pub(crate) fn prepared<'a>(
     let remove = options.accents == Accents::Remove;
     let zero = options.digits == Digits::Zero;
     let change = |c: char| if zero && is_digit(c) { '0' } else { c };
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::new();
+    out.ensure_room(text.len());
     let mut rest = &*text;
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(piece_len(rest));
         if piece.is_ascii() {
-            out.extend(piece.chars().map(change));
+            out.grow_chars(piece.chars().map(change));
         } else {
+            ensure_reordering(piece);
             let accented = piece.nfkd().filter(|&c| !(remove && is_accent(c)));
-            out.extend(accented.map(change));
+            out.grow_chars(accented.map(change));
         }
         rest = after;
         check();

@@ -6,6 +6,7 @@
 
 use super::spaces::is_space;
 use crate::hash::windows::PAD;
+use crate::memory::GrowVec;
 use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
 use crate::shingle::FeatureSink;
 
@@ -56,6 +57,7 @@ impl Chars {
         if !any && chars > 0 {
             window.hand_on(chars, sink);
         }
+        window.begin();
     }
 }
 
@@ -94,11 +96,11 @@ impl Window {
         // A character takes at least a byte; one start more than characters.
         let room = self.len + piece.len() + PAD;
         if self.bytes.len() < room {
-            self.bytes.resize(room, 0);
+            self.bytes.grow_to(room, 0);
         }
         let room = self.chars + piece.len() + 1;
         if self.starts.len() < room {
-            self.starts.resize(room, 0);
+            self.starts.grow_to(room, 0);
         }
         let mut rest = piece;
         while !rest.is_empty() {
@@ -216,6 +218,7 @@ impl Window {
         sink.add_windows(&self.bytes, starts, width);
         let from = starts[more + 1];
         self.bytes.copy_within(from as usize..self.len, 0);
+        sink.bytes_dropped(from as usize);
         self.len -= from as usize;
         self.starts.copy_within(more + 1..=self.chars, 0);
         self.chars -= more + 1;
@@ -230,12 +233,13 @@ impl Window {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::ops::Range;
 
     struct All(Vec<String>);
 
     impl FeatureSink for All {
-        fn add_all<'a>(&mut self, features: impl Iterator<Item = &'a [u8]>) {
-            let text = |feature: &[u8]| str::from_utf8(feature).unwrap().to_owned();
+        fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+            let text = |feature: Range<usize>| str::from_utf8(&bytes[feature]).unwrap().to_owned();
             self.0.extend(features.map(text));
         }
     }

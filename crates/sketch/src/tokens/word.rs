@@ -3,6 +3,9 @@
 //! The text is cut wherever that cannot change a word ([`Class`]): ASCII, letters that behave as
 //! ASCII letters do, Han and Hiragana, and punctuation between them take short ways, and only what
 //! is left is normalised and segmented in general.
+//!
+//! A long word without a place to cut the text is handed on in parts: two letters in a row are never
+//! parted (WB5), and what follows the second depends on nothing before it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -43,8 +46,6 @@ impl Words {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        self.normal.clear();
-        self.normal.shrink_to(4 * NORMAL);
         let mut at = 0;
         let mut checked = 0;
         while let Some(first) = text[at..].chars().next() {
@@ -82,6 +83,7 @@ impl Words {
             self.general(&rest[..len], shingles, sink, check);
             at += len;
         }
+        self.normal.shrink_to(4 * NORMAL);
     }
 
     /// Any text, with word boundaries at its ends.
@@ -104,13 +106,25 @@ impl Words {
                 check();
             }
             if self.normal.len() >= enough {
-                let cut = last_cut(&self.normal);
-                self.take_words(cut, shingles, sink);
-                // A text without cuts is looked at again only when it has doubled.
+                match last_cut(&self.normal) {
+                    0 => self.take_parts(last_join(&self.normal), shingles, sink),
+                    cut => self.take_words(cut, shingles, sink),
+                }
+                // A text without either is looked at again only when it has doubled.
                 enough = NORMAL.max(2 * self.normal.len());
             }
         }
         self.take_words(self.normal.len(), shingles, sink);
+    }
+
+    /// The words before a place within a word, and the part of that word before it. The rest of it
+    /// is what the next words begin with.
+    fn take_parts(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
+        let part = self.normal[..len].split_word_bounds().next_back();
+        let part = part.map_or(0, str::len);
+        self.take_words(len - part, shingles, sink);
+        shingles.push_part(&self.normal.as_bytes()[..part]);
+        self.normal.drain(..part);
     }
 
     fn take_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
@@ -303,6 +317,22 @@ fn general_len(text: &str) -> usize {
         before = class;
     }
     text.len()
+}
+
+/// The last place in normalised text that is within a word for certain: between two letters. 0 if there
+/// is none.
+fn last_join(text: &str) -> usize {
+    let is_letter =
+        |c: char| c.is_ascii_alphabetic() || !c.is_ascii() && Class::of(c) == Class::Letter;
+    let mut after = false;
+    for (at, c) in text.char_indices().rev() {
+        let letter = is_letter(c);
+        if letter && after {
+            return at + c.len_utf8();
+        }
+        after = letter;
+    }
+    0
 }
 
 /// The last place where normalised text can be cut, 0 if there is none.

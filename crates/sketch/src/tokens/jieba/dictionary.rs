@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use jieba_rs::{Jieba, TokenizeMode};
 
 use super::user_words::UserWords;
+use crate::memory::ensure_available;
 
 /// Memory that loading takes at most, in bytes, beyond what user words take: measured, and rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
@@ -83,8 +84,20 @@ impl Dictionary {
         loaded
     }
 
+    /// Unwinds unless the memory can be had that it may take to find the words of `stretch`.
+    fn ensure_room(stretch: &str) {
+        /// Bytes of text that take no more than an allocator's reserve has.
+        const SHORT: usize = 1 << 12;
+        /// Bytes for each byte of text, at most: measured, and rounded up.
+        const FACTOR: usize = 128;
+        if stretch.len() > SHORT {
+            ensure_available(FACTOR * stretch.len());
+        }
+    }
+
     /// Hands over the words of `stretch`, which has only characters of [`super::is_jieba`].
     pub(super) fn cut(&self, stretch: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
+        Self::ensure_room(stretch);
         for token in self.jieba.tokenize(stretch, mode, true) {
             // Han, or a letter or digit; not punctuation alone.
             if token

@@ -11,6 +11,7 @@ use super::idf::{IDF_BITS, idf};
 use super::{Dictionary, TokenizeMode, tokenize};
 use crate::counts::{Counted, FeatureCounts};
 use crate::hash::feature_hash;
+use crate::memory::{Grow, copied};
 use crate::shingle::FeatureSink;
 
 /// Words that are no keywords: those of jieba, all English, in the order of their bytes.
@@ -72,7 +73,7 @@ pub(crate) fn keywords(
     let mut buffer = String::new();
     let each = &mut |word: &str| {
         if is_keyword(word) {
-            counts.add_all(std::iter::once(word.as_bytes()));
+            counts.add_all(word.as_bytes(), std::iter::once(0..word.len()));
         }
     };
     tokenize(
@@ -97,6 +98,7 @@ pub(crate) fn keywords(
                 count,
             };
             if heaviest.len() < number {
+                heaviest.ensure_room(1);
                 heaviest.push(Reverse(keyword));
             } else if let Some(mut lightest) = heaviest.peek_mut()
                 && keyword > lightest.0
@@ -106,6 +108,7 @@ pub(crate) fn keywords(
         }
     };
     counts.drain(consider, check);
+    // In place: a collection of a vector's own elements.
     heaviest
         .into_sorted_vec()
         .into_iter()
@@ -123,15 +126,18 @@ pub(crate) fn keyword_words(
     check: &mut dyn FnMut(),
 ) -> Vec<(String, Keyword)> {
     let found = keywords(dictionary, text, number, weigh, check);
-    let mut wanted: HashMap<u64, Keyword> = found.into_iter().map(|k| (k.hash(), k)).collect();
-    let mut words = Vec::with_capacity(wanted.len());
+    let mut wanted: HashMap<u64, Keyword> = HashMap::new();
+    wanted.ensure_room(found.len());
+    wanted.extend(found.into_iter().map(|k| (k.hash(), k)));
+    let mut words = Vec::new();
+    words.ensure_room(wanted.len());
     let mut buffer = String::new();
     let each = &mut |word: &str| {
         if !wanted.is_empty()
             && is_keyword(word)
             && let Some(keyword) = wanted.remove(&feature_hash(word.as_bytes()))
         {
-            words.push((word.to_owned(), keyword));
+            words.push((copied(word), keyword));
         }
     };
     tokenize(

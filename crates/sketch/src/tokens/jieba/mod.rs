@@ -29,6 +29,7 @@ pub use user_words::{
     EntryError, MAX_FREQUENCY, MAX_LIST, MAX_WORD_CHARS, UserWordError, UserWords,
 };
 
+use crate::memory::GrowString;
 use crate::normalize::class::Class;
 use crate::normalize::each_piece;
 
@@ -138,7 +139,7 @@ impl Parts {
                 room == 0 || !(last_jieba && jieba) && last.cut_before(class)
             });
             if cut {
-                self.open.push_str(&piece[from..at]);
+                self.open.grow_str(&piece[from..at]);
                 from = at;
                 self.end(&mut each);
             }
@@ -147,7 +148,7 @@ impl Parts {
             self.last = Some((jieba, class));
             at += len;
         }
-        self.open.push_str(&piece[from..]);
+        self.open.grow_str(&piece[from..]);
     }
 
     /// Ends the open part.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::{is_han, is_jieba};
 use crate::normalize::normalized;
 
@@ -62,6 +64,23 @@ impl UserWords {
             words.insert(word, frequency);
         }
         Ok(Self { words })
+    }
+
+    /// Hash of the words and the frequencies given for them: XXH3 (64 bits) of a line for each word, in
+    /// the order of their bytes, with the frequency behind it after a space. Users store it, so it never
+    /// changes for the same list.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        for (word, frequency) in self.iter() {
+            hash.update(word.as_bytes());
+            if let Some(frequency) = frequency {
+                hash.update(b" ");
+                hash.update(frequency.to_string().as_bytes());
+            }
+            hash.update(b"\n");
+        }
+        hash.digest()
     }
 
     /// The words, in the order of their bytes, with the frequencies that were given.
@@ -139,6 +158,18 @@ mod tests {
             [("t恤", Some(7)), ("云计算", Some(3)), ("卡拉ok", Some(100))]
         );
         assert_eq!(UserWords::parse(" , "), Ok(UserWords::default()));
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_list() {
+        let hash = |list: &str| UserWords::parse(list).unwrap().hash();
+        let lines = |lines: &str| crate::hash::feature_hash(lines.as_bytes());
+        assert_eq!(hash(" 云计算, Ｔ恤 7 ,,卡拉OK 100,云计算 3\n"), lines("t恤 7\n云计算 3\n卡拉ok 100\n"));
+        assert_eq!(hash("创新办,云计算"), hash("云计算, 创新办,"));
+        assert_ne!(hash("云计算"), hash("云计算 1"));
+        // Stored values.
+        assert_eq!(hash(""), 0x2d06_8005_38d3_94c2);
+        assert_eq!(hash("云计算 5,创新办"), lines("云计算 5\n创新办\n"));
     }
 
     #[test]

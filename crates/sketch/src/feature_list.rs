@@ -1,0 +1,301 @@
+//! The features of a text, to be shown.
+//!
+//! Tokens stand once, one after the other, as in the text; a feature is a stretch of them, so a
+//! distinct one takes 24 bytes whatever its length, and a text of its own only when it is asked for.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::extract::{Extractor, SharedCheck};
+use crate::hash::feature_hash;
+use crate::memory::{self, GrowVec, copied};
+use crate::options::{TextOptions, Tokens};
+use crate::shingle::FeatureSink;
+use crate::tokens::jieba;
+
+/// A feature, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// The text that is hashed.
+    pub text: String,
+    /// Number of occurrences.
+    pub count: u64,
+    /// Weight, in units of 2^-[`crate::weight::FRACTION_BITS`].
+    pub weight: u64,
+    /// Its 64-bit hash.
+    pub hash: u64,
+}
+
+/// A distinct feature: a stretch of the tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    hash: u64,
+    start: u64,
+    len: u32,
+    count: u32,
+}
+
+/// The distinct features of a text.
+pub struct FeatureList {
+    /// Tokens with separators between them.
+    tokens: Vec<u8>,
+    entries: Vec<Entry>,
+    weight: fn(u64) -> u64,
+    /// Whether weights are multiplied by the inverse document frequency.
+    keywords: bool,
+}
+
+impl FeatureList {
+    /// The distinct features of a text, the heaviest first, those of one weight in the order of
+    /// their bytes. Calls `check` every few 100 kB.
+    ///
+    /// Memory: the text in its normal form, 24 bytes for each distinct feature, and while features
+    /// are gathered up to twice as much again.
+    pub fn new(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
+        let mut list = Self::by_hash(text, options, check);
+        let mut entries = std::mem::take(&mut list.entries);
+        sort(&mut entries, |a, b| list.by_weight(a, b), check);
+        list.entries = entries;
+        list
+    }
+
+    /// The same in the order of their hashes.
+    pub(crate) fn by_hash(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
+        let check = SharedCheck::new(check);
+        let mut gathered = Gathered {
+            tokens: Vec::new(),
+            base: 0,
+            entries: Vec::new(),
+            enough: ENOUGH,
+            check: &check,
+        };
+        Extractor::default().feed(text, options, &mut gathered, &mut || check.call());
+        gathered.merge();
+        let Gathered {
+            tokens, entries, ..
+        } = gathered;
+        Self {
+            tokens,
+            entries,
+            weight: options.weight.function(),
+            keywords: options.tokens == Tokens::JiebaTfidf,
+        }
+    }
+
+    /// The number of distinct features.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The feature at a place, with its text; `None` behind the last.
+    #[must_use]
+    pub fn get(&self, at: usize) -> Option<Feature> {
+        self.entries.get(at).map(|entry| self.feature(entry))
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn feature(&self, entry: &Entry) -> Feature {
+        let text = str::from_utf8(self.bytes(entry)).expect("features are cut between characters");
+        Feature {
+            text: copied(text),
+            count: entry.count.into(),
+            weight: self.weight(entry),
+            hash: entry.hash,
+        }
+    }
+
+    pub(crate) fn bytes(&self, entry: &Entry) -> &[u8] {
+        bytes(&self.tokens, entry)
+    }
+
+    pub(crate) fn weight(&self, entry: &Entry) -> u64 {
+        let weight = (self.weight)(entry.count.into());
+        if self.keywords {
+            jieba::keyword_weight(entry.hash, weight)
+        } else {
+            weight
+        }
+    }
+
+    /// The heaviest first, those of one weight in the order of their bytes.
+    pub(crate) fn by_weight(&self, a: &Entry, b: &Entry) -> Ordering {
+        // Most features occur once, and weights take time.
+        let weights = if a.count == b.count && !self.keywords {
+            Ordering::Equal
+        } else {
+            self.weight(b).cmp(&self.weight(a))
+        };
+        weights.then_with(|| self.bytes(a).cmp(self.bytes(b)))
+    }
+
+    /// The order of [`FeatureList::by_hash`], of features of two lists.
+    pub(crate) fn order(&self, a: &Entry, other: &Self, b: &Entry) -> Ordering {
+        (a.hash.cmp(&b.hash)).then_with(|| self.bytes(a).cmp(other.bytes(b)))
+    }
+}
+
+/// The distinct features of a text with their texts, in the order of [`FeatureList`].
+pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Feature> {
+    let list = FeatureList::new(text, options, check);
+    let mut features = Vec::new();
+    features.grow_all(list.entries.iter().map(|entry| list.feature(entry)));
+    features
+}
+
+fn bytes<'a>(tokens: &'a [u8], entry: &Entry) -> &'a [u8] {
+    &tokens[entry.start as usize..][..entry.len as usize]
+}
+
+/// Comparisons between two calls of `check`.
+const COMPARISONS: usize = 1 << 16;
+
+/// Sorts, and calls `check` on the way. Equal elements may change places.
+pub(crate) fn sort<T>(
+    elements: &mut [T],
+    mut order: impl FnMut(&T, &T) -> Ordering,
+    check: &mut dyn FnMut(),
+) {
+    let mut left = COMPARISONS;
+    elements.sort_unstable_by(|a, b| {
+        left -= 1;
+        if left == 0 {
+            left = COMPARISONS;
+            check();
+        }
+        order(a, b)
+    });
+}
+
+/// Occurrences that are gathered before repetitions among them are merged.
+const ENOUGH: usize = 1 << 16;
+
+/// Features of a text in the making.
+struct Gathered<'a> {
+    tokens: Vec<u8>,
+    /// Place in `tokens` of the first of the bytes that features come as ranges of.
+    base: usize,
+    /// Sorted and without repetitions up to where they were merged last.
+    entries: Vec<Entry>,
+    /// Number of entries at which repetitions are merged.
+    enough: usize,
+    check: &'a SharedCheck<'a>,
+}
+
+impl Gathered<'_> {
+    /// Merges the occurrences of each feature.
+    fn merge(&mut self) {
+        let tokens = &self.tokens;
+        let text = |entry: &Entry| bytes(tokens, entry);
+        let order =
+            |a: &Entry, b: &Entry| (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
+        sort(&mut self.entries, order, &mut || self.check.call());
+        self.entries.dedup_by(|same, first| {
+            let repeated = same.hash == first.hash && text(same) == text(first);
+            if repeated {
+                first.count = first.count.saturating_add(same.count);
+            }
+            repeated
+        });
+    }
+}
+
+impl FeatureSink for Gathered<'_> {
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+        let mut end = 0;
+        for feature in features {
+            end = end.max(feature.end);
+            let Ok(len) = u32::try_from(feature.len()) else {
+                memory::raise();
+            };
+            self.entries.grow_push(Entry {
+                hash: feature_hash(&bytes[feature.clone()]),
+                start: (self.base + feature.start) as u64,
+                len,
+                count: 1,
+            });
+        }
+        let known = self.tokens.len() - self.base;
+        if end > known {
+            self.tokens.grow_by(&bytes[known..end]);
+        }
+        if self.entries.len() >= self.enough {
+            self.merge();
+            self.enough = ENOUGH.max(2 * self.entries.len());
+        }
+    }
+
+    fn bytes_dropped(&mut self, len: usize) {
+        self.base += len;
+        // A separator behind the last feature.
+        if self.tokens.len() < self.base {
+            self.tokens.grow_to(self.base, b' ');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::tests::any_text;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Every occurrence as a text.
+    struct Texts(BTreeMap<Vec<u8>, u64>);
+
+    impl FeatureSink for Texts {
+        fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+            for feature in features {
+                *self.0.entry(bytes[feature].to_vec()).or_default() += 1;
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_occurrences(
+            text in any_text(),
+            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            shingle in prop_oneof![8 => 1_usize..7, 1 => 1_usize..100],
+            repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..3000],
+        ) {
+            let text = if text.len() * repeat < 300_000 { text.repeat(repeat) } else { text };
+            let options = TextOptions { tokens, shingle, ..TextOptions::SIMHASH };
+            let mut expected = Texts(BTreeMap::new());
+            Extractor::default().feed(&text, &options, &mut expected, &mut || ());
+            let list = FeatureList::new(&text, &options, &mut || ());
+            let found: Vec<Feature> = (0..list.len()).filter_map(|at| list.get(at)).collect();
+            prop_assert!(found.is_sorted_by(|a, b| (b.weight, &a.text) < (a.weight, &b.text)));
+            for feature in &found {
+                prop_assert_eq!(feature.hash, feature_hash(feature.text.as_bytes()));
+                let count = expected.0.remove(feature.text.as_bytes());
+                prop_assert_eq!(count, Some(feature.count));
+            }
+            prop_assert!(expected.0.is_empty());
+        }
+    }
+
+    #[test]
+    fn long_tokens_stand_once() {
+        let line = "x".repeat(50_000) + "\n";
+        let text: String = (0..200).map(|n| format!("{n}{line}")).collect();
+        let options = TextOptions {
+            tokens: Tokens::Line,
+            shingle: 100,
+            ..TextOptions::SIMHASH
+        };
+        let list = FeatureList::new(&text, &options, &mut || ());
+        assert_eq!(list.len(), 101);
+        assert!(list.tokens.len() <= text.len(), "{}", list.tokens.len());
+    }
+}

@@ -1,0 +1,247 @@
+//! What happens when there is no more memory: every function of a text unwinds, whatever the allocation
+//! that fails, and needs no more from an allocator's reserve than the extension's has.
+//!
+//! The allocator of this program has a limit. Beyond it a request that may fail does, and any other one
+//! is met and counted: that is what the reserve has to give.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use neardup_sketch::html::html_text;
+use neardup_sketch::memory::{self, OutOfMemory};
+use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
+use neardup_sketch::options::{Accents, Digits, Normalize, Tokens};
+use neardup_sketch::tokens::jieba::Dictionary;
+use neardup_sketch::{
+    Comparison, FeatureList, TextOptions, containment, jaccard_similarity, longest_sentences_hash,
+    minhash64_text, minhash128_text, simhash64_text, simhash128_text,
+};
+
+/// Bytes of the reserve in `src/pg/memory.rs`, less what the error itself takes.
+const RESERVE: usize = (2 << 20) - (64 << 10);
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Bytes beyond the limit that could not be refused: the most at one time.
+static BEYOND: AtomicUsize = AtomicUsize::new(0);
+
+struct Limited;
+
+impl Limited {
+    /// Whether so many more bytes are refused.
+    fn refuses(bytes: usize) -> bool {
+        let (live, limit) = (LIVE.load(Relaxed), LIMIT.load(Relaxed));
+        if live.saturating_add(bytes) <= limit {
+            return false;
+        }
+        if memory::may_fail() {
+            return true;
+        }
+        memory::report_shortage();
+        BEYOND.fetch_max(live + bytes - limit, Relaxed);
+        false
+    }
+}
+
+// SAFETY: blocks are those of the system's allocator.
+unsafe impl GlobalAlloc for Limited {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if Self::refuses(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        LIVE.fetch_add(layout.size(), Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // The old block is there until the new one is filled.
+        if Self::refuses(size) {
+            return std::ptr::null_mut();
+        }
+        LIVE.fetch_add(size, Relaxed);
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Limited = Limited;
+
+fn check() {
+    if memory::take_shortage() {
+        memory::raise();
+    }
+}
+
+/// A function of a text, by name; the result as a number.
+type Case<'a> = (&'static str, Box<dyn Fn() -> u64 + 'a>);
+
+fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
+    let number = |number: Option<f64>| number.map_or(7, f64::to_bits);
+    let half = &text[..text.floor_char_boundary(text.len() / 2)];
+    let mut all: Vec<Case<'a>> = vec![
+        (
+            "simhash64",
+            Box::new(|| simhash64_text(text, options, &mut check).unwrap_or(7)),
+        ),
+        (
+            "simhash128",
+            Box::new(|| simhash128_text(text, options, &mut check).unwrap_or(7) as u64),
+        ),
+        (
+            "minhash64",
+            Box::new(|| minhash64_text(text, options, &mut check).unwrap_or(7)),
+        ),
+        (
+            "minhash128",
+            Box::new(|| minhash128_text(text, options, &mut check).unwrap_or(7) as u64),
+        ),
+        (
+            "jaccard_similarity",
+            Box::new(move || number(jaccard_similarity(text, half, options, &mut check))),
+        ),
+        (
+            "containment",
+            Box::new(move || number(containment(text, half, options, &mut check))),
+        ),
+        (
+            "features",
+            Box::new(|| {
+                let list = FeatureList::new(text, options, &mut check);
+                (0..list.len().min(9))
+                    .filter_map(|at| list.get(at))
+                    .fold(0, |sum, feature| sum ^ feature.hash)
+            }),
+        ),
+        (
+            "explain",
+            Box::new(move || {
+                let found = Comparison::new(text, half, options, 20, &mut check);
+                (found.shared.features * 1000 + found.only_a.heaviest.len()) as u64
+            }),
+        ),
+    ];
+    for scheme in Scheme::ALL {
+        all.push((
+            "minhash",
+            Box::new(move || {
+                let functions = Functions::new(scheme, 16, 0).unwrap();
+                minhash_text(text, options, &functions, &mut check).map_or(7, |s| s[0].into())
+            }),
+        ));
+    }
+    all
+}
+
+/// Runs a case with limits that grow until it succeeds. Returns how many were too low.
+fn with_limits(name: &str, about: &str, case: &dyn Fn() -> u64) -> usize {
+    let expected = case();
+    let mut room = 0;
+    for failures in 0.. {
+        assert!(room < 1 << 31, "{name} of {about}");
+        BEYOND.store(0, Relaxed);
+        memory::take_shortage();
+        LIMIT.store(LIVE.load(Relaxed) + room, Relaxed);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let result = case();
+            check();
+            result
+        }));
+        LIMIT.store(usize::MAX, Relaxed);
+        let beyond = BEYOND.load(Relaxed);
+        assert!(beyond <= RESERVE, "{name} of {about}: {beyond} bytes");
+        match result {
+            Ok(result) => {
+                assert_eq!(result, expected, "{name} of {about}");
+                return failures;
+            }
+            Err(payload) => assert!(payload.is::<OutOfMemory>(), "{name} of {about}"),
+        }
+        room = (room * 2).max(1 << 16);
+    }
+    unreachable!()
+}
+
+fn texts() -> Vec<(&'static str, String)> {
+    const LEN: usize = 1 << 19;
+    let words = |word: &dyn Fn(usize) -> String| {
+        let mut text = String::new();
+        (0..).find(|&n| {
+            text.push_str(&word(n));
+            text.len() >= LEN
+        });
+        text
+    };
+    let han = |n: usize| char::from_u32(0x4E00 + (n * n % 20_011) as u32).unwrap();
+    vec![
+        ("English", words(&|n| format!("w{} ", n * n % 100_003))),
+        ("Russian", words(&|n| format!("слово{} ", n * n % 100_003))),
+        ("Chinese", words(&|n| han(n).to_string())),
+        ("one ASCII word", "ab".repeat(LEN / 2)),
+        ("one word", "éж".repeat(LEN / 4)),
+        // More than one piece that has no boundary.
+        ("marks", format!("a{} b", "\u{316}\u{301}\u{344}".repeat(LEN / 2))),
+        ("long forms", "ﷺ".repeat(LEN / 12)),
+        ("lines", words(&|n| format!("{n} {}\n", "x".repeat(n % 3000)))),
+        ("long lines", words(&|n| format!("{n}{}\n", "y".repeat(70_000)))),
+        ("sentences", words(&|n| format!("A sentence{n} {}. ", "of it ".repeat(n % 500)))),
+        ("a script", format!("<script></{}", "a".repeat(LEN))),
+        ("a page", words(&|n| format!("<p title='{n}'>a &#{n}; b<td>c</p>"))),
+        ("white space", " \n\u{3000}".repeat(LEN / 5)),
+    ]
+}
+
+#[test]
+fn every_function_unwinds() {
+    Dictionary::current();
+    let options = |tokens, shingle| TextOptions {
+        tokens,
+        shingle,
+        ..TextOptions::SIMHASH
+    };
+    let normalize = Normalize {
+        accents: Accents::Remove,
+        digits: Digits::Zero,
+    };
+    let choices = [
+        options(Tokens::Word, 2),
+        options(Tokens::Char, 100),
+        options(Tokens::Line, 3),
+        options(Tokens::Jieba, 2),
+        options(Tokens::JiebaTfidf, 1),
+        TextOptions {
+            normalize,
+            html: true,
+            ..options(Tokens::Word, 100)
+        },
+    ];
+    let mut failures = 0;
+    for (about, text) in texts() {
+        for options in &choices {
+            // Every function once, and with each choice one for each way to gather features.
+            for (name, case) in functions(&text, options) {
+                let gathers = ["simhash128", "minhash64", "explain"].contains(&name);
+                if options != &choices[0] && !gathers {
+                    continue;
+                }
+                failures += with_limits(name, &format!("{about}, {options:?}"), &case);
+            }
+        }
+        let html = || html_text(&text, &mut check).len() as u64;
+        failures += with_limits("html_text", about, &html);
+        let sentences = || longest_sentences_hash(&text, 100, &mut check).unwrap_or(7);
+        failures += with_limits("longest_sentences_hash", about, &sentences);
+    }
+    // Those that need little do not fail at all; that the others do is what is tested.
+    assert!(failures > 500, "{failures}");
+}

@@ -1,0 +1,241 @@
+//! Memory of the functions of texts: errors where there is none left, none kept that is not needed.
+use crate::support::table::value;
+use anyhow::{Context, ensure};
+use neardup_tests::{Database, connect, own_server};
+use postgres::Client;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+type Outcome = anyhow::Result<()>;
+
+/// The functions of the extension that take a value of any length, by the start of their signature, with
+/// a call. In it `t` is a text, `f` its words as an array, `v` a tsvector of some of them.
+const CASES: &[(&str, &str)] = &[
+    ("simhash(text,", "simhash(t)"),
+    ("simhash(text,", "simhash(t, 'char', 100)"),
+    ("simhash(text,", "simhash(t, 'line', accents => 'remove', digits => 'zero')"),
+    ("simhash(text,", "simhash(t, 'jieba')"),
+    ("simhash(text,", "simhash(t, 'jieba_tfidf')"),
+    ("simhash(text,", "simhash(t, html => true)"),
+    ("simhash128(text,", "simhash128(t)"),
+    ("simhash128(text,", "simhash128(t, 'char', 100)"),
+    ("neardup_features(text,", "(SELECT count(hash) FROM neardup_features(t))"),
+    ("neardup_features(text,", "(SELECT count(hash) FROM neardup_features(t, 'char', 100))"),
+    ("neardup_explain(text,", "neardup_explain(t, t || 'x y')"),
+    ("neardup_explain(text,", "neardup_explain(t, reverse(t), 'char', 50, top => 100000)"),
+    ("jaccard_similarity(text,", "jaccard_similarity(t, t || 'x y')"),
+    ("containment(text,", "containment(t, t || 'x y')"),
+    ("html_text(text)", "length(html_text('<p>' || t))"),
+    ("html_text(text)", "length(html_text('<script></' || repeat('a', 4000000)))"),
+    ("longest_sentences_hash(text,", "longest_sentences_hash(t, 1000)"),
+    ("minhash64(text,", "minhash64(t)"),
+    ("minhash128(text,", "minhash128(t, 'char', 100)"),
+    ("minhash(text,", "minhash(t)"),
+    ("minhash(text,", "minhash(t, 'char', 100, scheme => 'datasketch2', hashes => 16)"),
+    ("simhash(text[],", "simhash(f)"),
+    ("simhash(bigint[],", "simhash(ARRAY(SELECT hashtextextended(w, 0) FROM unnest(f) w))"),
+    ("simhash128(text[],", "simhash128(f, array_fill(0.1::float8, ARRAY[cardinality(f)]))"),
+    ("minhash64(text[])", "minhash64(f)"),
+    ("minhash128(text[])", "minhash128(f)"),
+    ("minhash(text[],", "minhash(f, 1024)"),
+    ("simhash(tsvector)", "simhash(v)"),
+    ("simhash128(tsvector)", "simhash128(v)"),
+    ("minhash64(tsvector)", "minhash64(v)"),
+    ("minhash128(tsvector)", "minhash128(v)"),
+    ("minhash(tsvector,", "minhash(v, 1024)"),
+    ("simhash_agg(text,", "(SELECT simhash_agg(w, length(w)::real / 7) FROM unnest(f) w)"),
+    ("simhash_agg_add(", "(SELECT simhash_agg(w, 3e-9::real) FROM unnest(f) w)"),
+    ("simhash128_agg(text,", "(SELECT simhash128_agg(w, length(w)::real / 7) FROM unnest(f) w)"),
+    ("simhash128_agg_add(", "(SELECT simhash128_agg(w, 3e-9::real) FROM unnest(f) w)"),
+    ("minhash_agg(text", "(SELECT minhash_agg(w, 1024) FROM unnest(f) w)"),
+    ("minhash_accumulate(", "minhash_accumulate(NULL, t)"),
+    (
+        "minhash_from_values(bigint[]",
+        "minhash_from_values(minhash_values(minhash(t, hashes => 1024)))",
+    ),
+    ("fingerprint(bytea)", "fingerprint(decode(md5(t), 'hex')::bytea)"),
+    ("fingerprint128(bytea)", "fingerprint128(decode(md5(t), 'hex'))"),
+    ("fingerprint256(bytea)", "fingerprint256(sha256(t::bytea))"),
+];
+
+/// Functions whose texts are names, options or a few words of configuration, by the start of their
+/// signature: what they need does not grow with a document.
+const SHORT: &[&str] = &["neardup_pairs(", "neardup_clusters(", "neardup_distance_histogram(",
+    "neardup_tune(", "simhash_agg_load(", "simhash_agg_save("];
+
+/// Texts of some megabytes, as expressions.
+const TEXTS: &[(&str, &str)] = &[
+    ("words", "(SELECT string_agg(md5(n::text), ' ') FROM generate_series(1, 90000) n)"),
+    ("one word", "repeat('éж', 750000)"),
+    ("marks", "'a' || repeat(chr(790) || chr(769), 700000) || ' b'"),
+    ("Chinese", "(SELECT string_agg(chr(19968 + n * 7919 % 20000), '') FROM generate_series(1, 900000) n)"),
+    ("lines", "(SELECT string_agg(repeat('x y ', n % 2000) || n, E'\\n') FROM generate_series(1, 900) n)"),
+];
+
+fn signatures(client: &mut Client) -> anyhow::Result<Vec<String>> {
+    let query = "SELECT array_agg(objid::regprocedure::text) FROM pg_depend JOIN pg_proc p ON objid = p.oid \
+        WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass \
+        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup') \
+        AND p.proargtypes::oid[] && ARRAY['text', 'bytea', 'text[]', 'bigint[]', 'float8[]', 'tsvector', \
+            'jsonb', 'text[]']::regtype[]::oid[]";
+    value(client, query)
+}
+
+/// A new function that takes a text or an array has to be in one of the lists.
+#[test]
+fn every_function_of_texts_is_tried() -> Outcome {
+    let database = Database::create()?;
+    let signatures = signatures(&mut database.connect()?)?;
+    let known = |signature: &str| {
+        let cases = CASES.iter().map(|(start, _)| *start);
+        cases.chain(SHORT.iter().copied()).any(|start| signature.starts_with(start))
+    };
+    let unknown: Vec<_> = signatures.iter().filter(|s| !known(s)).collect();
+    assert!(unknown.is_empty(), "neither in CASES nor in SHORT: {unknown:?}");
+    for (start, _) in CASES {
+        ensure!(signatures.iter().any(|s| s.starts_with(start)), "there is no {start}");
+    }
+    Ok(())
+}
+
+/// Bytes of address space that a process has.
+#[cfg(target_os = "linux")]
+fn address_space(pid: Pid) -> anyhow::Result<u64> {
+    let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))?;
+    let pages: u64 = pages.split(' ').next().context("statm")?.parse()?;
+    Ok(pages * rustix::param::page_size() as u64)
+}
+
+/// Limits the address space of a process; `None` for no limit.
+#[cfg(target_os = "linux")]
+fn limit(pid: Pid, bytes: Option<u64>) -> Outcome {
+    let new = Rlimit {
+        current: bytes,
+        maximum: None,
+    };
+    prlimit(Some(pid), Resource::As, new)?;
+    Ok(())
+}
+
+/// Room for more, in bytes: from nothing to more than any statement here needs but the hungriest.
+#[cfg(target_os = "linux")]
+const ROOM: [u64; 7] = [0, 1 << 20, 4 << 20, 9 << 20, 17 << 20, 33 << 20, 70 << 20];
+
+/// Each function with each kind of text, in a session that may not have much more memory than it has:
+/// the statement succeeds or ends with error 53200, and the session and the others go on.
+#[cfg(target_os = "linux")]
+#[test]
+fn out_of_memory_is_an_error() -> Outcome {
+    let server = own_server("memory", &[("max_parallel_workers_per_gather", "0")])?;
+    let conninfo = server.conninfo("postgres");
+    let mut other = connect(&conninfo)?;
+    other.batch_execute("CREATE EXTENSION neardup; CREATE TABLE big (kind text, t text, f text[], v tsvector)")?;
+    for (kind, text) in TEXTS {
+        other.batch_execute(&format!(
+            "INSERT INTO big SELECT '{kind}', t, (regexp_split_to_array(t, ' '))[:20000], \
+             array_to_tsvector(ARRAY(SELECT DISTINCT left(w, 40) FROM unnest((regexp_split_to_array(t, ' '))[:10000]) w WHERE w <> '')) \
+             FROM (SELECT {text} AS t) AS text"
+        ))?;
+    }
+    let mut own = 0;
+    for (_, call) in CASES {
+        for (kind, _) in TEXTS {
+            let mut client = connect(&conninfo)?;
+            let pid: i32 = value(&mut client, "SELECT pg_backend_pid()")?;
+            let pid = Pid::from_raw(pid).context("a process")?;
+            // The library and the dictionary are there, and so is the plan.
+            let statement = format!("SELECT ({call})::text FROM big WHERE kind = '{kind}'");
+            client.batch_execute("SELECT simhash('好', tokens => 'jieba'), neardup_explain('a', 'b')")?;
+            for room in ROOM {
+                limit(pid, Some(address_space(pid)? + room))?;
+                let result = client.batch_execute(&statement);
+                limit(pid, None)?;
+                let about = || format!("{statement} with {room} bytes");
+                if let Err(error) = result {
+                    let error = error.as_db_error().with_context(about)?;
+                    assert_eq!(error.code().code(), "53200", "{error:?}: {}", about());
+                    own += usize::from(error.detail().is_some_and(|d| d.contains("neardup")));
+                }
+                client.batch_execute("SELECT 1").with_context(about)?;
+            }
+            other.batch_execute("SELECT 1").with_context(|| statement.clone())?;
+        }
+    }
+    // The server's own code fails as well, but not always first.
+    assert!(own > 100, "{own} errors of neardup's");
+    Ok(())
+}
+
+/// Memory in kB that a process has for itself alone.
+#[cfg(target_os = "linux")]
+fn private_memory(pid: i32) -> anyhow::Result<u64> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let kilobytes = |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+    let private = maps.lines().filter(|line| line.starts_with("Private_Dirty"));
+    Ok(private.filter_map(kilobytes).sum())
+}
+
+/// A long word, line or page is not remembered.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_for_a_long_text_is_given_back() -> Outcome {
+    const MOST: u64 = 12 << 10;
+    let database = Database::create()?;
+    let calls = [
+        "simhash(t)",
+        "simhash128(t)",
+        "simhash(t, 'char', 100)",
+        "simhash(t, 'line')",
+        "simhash(t, 'jieba')",
+        "minhash(t)",
+        "minhash64(t)",
+        "minhash128(t, 'line')",
+        "longest_sentences_hash(t)",
+        "length(html_text(t))",
+        "jaccard_similarity(t, t)",
+        "(SELECT count(*) FROM neardup_features(t))",
+    ];
+    for call in calls {
+        let mut client = database.connect()?;
+        let pid: i32 = value(&mut client, "SELECT pg_backend_pid()")?;
+        let run = |client: &mut Client, text: &str| {
+            client.batch_execute(&format!("SELECT {call} FROM (SELECT {text} AS t OFFSET 0) AS text"))
+        };
+        run(&mut client, "'a é 好'::text")?;
+        let before = private_memory(pid)?;
+        for word in ["ab", "éж"] {
+            run(&mut client, &format!("repeat('{word}', 20000000)"))?;
+        }
+        run(&mut client, "'a é 好'::text")?;
+        let kept = private_memory(pid)?.saturating_sub(before);
+        assert!(kept < MOST, "{call}: {kept} kB");
+    }
+    Ok(())
+}
+
+/// Signatures of many groups, each in memory once.
+#[test]
+fn states_of_aggregates_stand_once() -> Outcome {
+    const GROUPS: i64 = 2000;
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute("SET work_mem = '100MB'; SET enable_sort = off; SET max_parallel_workers_per_gather = 0")?;
+    for (aggregate, bytes) in [("minhash_agg(w, 1024)", 4096 + 16), ("minhash_agg(w)", 512 + 16)] {
+        let plan = client.query(
+            &format!(
+                "EXPLAIN (ANALYZE) SELECT {aggregate} FROM (SELECT n % {GROUPS} AS g, n::text AS w \
+                 FROM generate_series(1, 3 * {GROUPS}) n) AS x GROUP BY g"
+            ),
+            &[],
+        )?;
+        let mut lines = plan.iter().map(|row| row.get::<_, String>(0));
+        let peak = lines.find_map(|line| {
+            let (_, usage) = line.split_once("Memory Usage: ")?;
+            usage.strip_suffix("kB")?.parse::<i64>().ok()
+        });
+        let peak = peak.context("no hash aggregate")?;
+        // The state, the group's own entry, and the chunks in which the server allocates.
+        let most = GROUPS * (bytes * 5 / 4 + 300) / 1024 + 200;
+        assert!(peak < most, "{aggregate}: {peak} kB, not {most}");
+    }
+    Ok(())
+}
