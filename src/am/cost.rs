@@ -84,10 +84,8 @@ pub unsafe extern "C-unwind" fn estimate(
             each += unit * (check + keep);
         }
         let rechecked = work.fetched * (*info.rel).tuples;
-        *total_cost = *startup_cost
-            + loops.cost(&work.to_all)
-            + rows * each
-            + rechecked * RECHECK * unit;
+        *total_cost =
+            *startup_cost + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
         if on_standby {
             // The server goes on to count the pages that are not all visible.
             *total_cost += visible_pages_cost(root, info, rows);
