@@ -6,6 +6,7 @@ use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
 use super::keys::with_words;
+use super::search::work_memory;
 use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
 use crate::types::signature::near_duplicate;
@@ -24,7 +25,6 @@ const IN_ORDER: f64 = 30.0;
 /// What it costs to make sure that a row given in order is still in the index, where the table is
 /// not looked at: a descent and a walk through a leaf, in `cpu_operator_cost`.
 const STILL_THERE: f64 = 100.0;
-
 /// What it costs to fetch a row that sketches let through and to compare its signature, beyond what
 /// the server counts for a row, in `cpu_operator_cost`. Among 3,000 rows of which nearly all were let
 /// through: 1.7 us for each, where a nested loop of sequential scans took 0.1 us.
@@ -299,7 +299,7 @@ impl Work {
                 // Read whole, a table is read again for those further out than could be kept.
                 let read_whole = radius.is_none_or(|radius| within(radius).leaves >= whole.leaves);
                 let last = if read_whole {
-                    whole.times(whole_reads(expected))
+                    whole.times(whole_reads::<N>(expected, work_memory()))
                 } else {
                     last
                 };

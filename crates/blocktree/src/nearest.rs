@@ -11,7 +11,7 @@ use crate::page::Result;
 use crate::plan::Plan;
 use crate::scan::{Match, Scan};
 use crate::store::PageStore;
-use crate::topk::TopK;
+use crate::topk::{TopK, most_kept};
 use crate::tree::Tree;
 use std::rc::Rc;
 
@@ -171,16 +171,17 @@ impl<const N: usize> Nearest<N> {
     }
 }
 
-/// Times that a table is read whole until about `rows` rows of it have been given in order: the
-/// planner's view of what [`Nearest`] keeps.
-pub fn whole_reads(rows: f64) -> f64 {
+/// Times that a table is read whole until about `rows` rows of it have been given in order, where
+/// `memory` bytes may be taken: the planner's view of what [`Nearest`] keeps.
+pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
+    let most = most_kept::<N>(memory);
     let (mut given, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
-    while keep < MOST_KEPT && (given as f64) < rows {
+    while keep < most && (given as f64) < rows {
         given += keep;
-        keep = (MORE_KEPT * keep).min(MOST_KEPT);
+        keep = keep.saturating_mul(MORE_KEPT);
         reads += 1.0;
     }
-    reads + ((rows - given as f64) / MOST_KEPT as f64).ceil().max(0.0)
+    reads + ((rows - given as f64) / most as f64).ceil().max(0.0)
 }
 
 /// The plan for the ring beyond a distance, after a plan of some cost.

@@ -8,6 +8,12 @@ use std::collections::TryReserveError;
 /// The fewest rows that are kept, whatever the memory.
 const MIN_KEPT: usize = 64;
 
+/// The rows that fit into `memory` bytes, or the small minimum that is kept in any case.
+pub(crate) fn most_kept<const N: usize>(memory: usize) -> usize {
+    // Twice as many are collected before the ones that come first are chosen.
+    (memory / (2 * size_of::<Match<N>>())).max(MIN_KEPT)
+}
+
 /// Collects rows and keeps those that come first, by distance, then by the distances to further
 /// keys, then by address: an order without ties, in which each row has its place as long as it
 /// stands in the index. Those that do not fit are left out, and found by another pass over the
@@ -31,8 +37,7 @@ pub(crate) struct TopK<const N: usize> {
 impl<const N: usize> TopK<N> {
     /// An empty collection that takes at most `memory` bytes, but for a small minimum.
     pub(crate) fn new(then_by: Vec<Key<N>>, skipped: usize, memory: usize) -> Self {
-        // Twice as many are collected before the ones that come first are chosen.
-        let most = (memory / (2 * size_of::<Match<N>>())).max(MIN_KEPT);
+        let most = most_kept::<N>(memory);
         TopK {
             then_by,
             skipped,
