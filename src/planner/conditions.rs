@@ -59,42 +59,17 @@ unsafe extern "C-unwind" fn relation_info(
         let Some(catalog) = catalog::current() else {
             return;
         };
-        let mut conditions = Conditions {
-            catalog,
-            root,
-            splits_equality: false,
-        };
+        let conditions = Conditions { catalog, root };
         match (*rel).reloptkind {
-            pg_sys::RelOptKind::RELOPT_BASEREL => {
-                if is_first_table(root, rel) {
-                    conditions.splits_equality = true;
-                    conditions.rewrite_query();
-                    conditions.splits_equality = false;
-                }
-            }
+            pg_sys::RelOptKind::RELOPT_BASEREL => conditions.rewrite_query(),
             _ => conditions.rewrite_parent((*rel).relid),
         }
         for index in nodes::members((*rel).indexlist) {
             let index: *mut pg_sys::IndexOptInfo = index.cast();
             // A partial index is used where the condition implies its predicate, which must be
             // in the same form.
-            conditions.rewrite_list((*index).indpred);
+            (*index).indpred = conditions.rewrite_and((*index).indpred);
         }
-    }
-}
-
-/// Whether this is the first table of a query that the planner reads: all its conditions are
-/// rewritten then.
-///
-/// # Safety
-/// The planner's state and a relation of it.
-unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
-    // SAFETY: the array has a place for each relation, null until that is read.
-    unsafe {
-        (1..(*root).simple_rel_array_size).all(|number| {
-            let other = *(*root).simple_rel_array.add(number as usize);
-            other.is_null() || other == rel || (*other).rtekind != pg_sys::RTEKind::RTE_RELATION
-        })
     }
 }
 
@@ -102,9 +77,6 @@ unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
 struct Conditions {
     catalog: Rc<Catalog>,
     root: *mut PlannerInfo,
-    /// Whether `distance = r` becomes a ball and an equality. That has the old condition in it, so
-    /// that it must not be done twice.
-    splits_equality: bool,
 }
 
 impl Conditions {
@@ -119,7 +91,7 @@ impl Conditions {
             self.rewrite_join_tree((*query).jointree.cast());
             for entry in nodes::members((*query).rtable) {
                 let entry: *mut pg_sys::RangeTblEntry = entry.cast();
-                self.rewrite_list((*entry).securityQuals);
+                self.rewrite_list((*entry).securityQuals, Equality::Splits);
             }
         }
     }
@@ -134,14 +106,14 @@ impl Conditions {
         // SAFETY: tags are checked before casts.
         unsafe {
             if let Some(from) = nodes::downcast::<pg_sys::FromExpr>(node, NodeTag::T_FromExpr) {
-                (*from).quals = self.rewritten((*from).quals);
+                (*from).quals = self.rewritten((*from).quals, Equality::Splits);
                 for item in nodes::members((*from).fromlist) {
                     self.rewrite_join_tree(item);
                 }
             } else if let Some(join) =
                 nodes::downcast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr)
             {
-                (*join).quals = self.rewritten((*join).quals);
+                (*join).quals = self.rewritten((*join).quals, Equality::Splits);
                 self.rewrite_join_tree((*join).larg);
                 self.rewrite_join_tree((*join).rarg);
             }
@@ -165,8 +137,57 @@ impl Conditions {
             }
             let parent = *root.simple_rel_array.add((*link).parent_relid as usize);
             if !parent.is_null() {
-                self.rewrite_list((*parent).baserestrictinfo);
-                self.rewrite_list((*parent).joininfo);
+                // Each is one condition, which cannot become two.
+                self.rewrite_list((*parent).baserestrictinfo, Equality::Stays);
+                self.rewrite_list((*parent).joininfo, Equality::Stays);
+            }
+        }
+    }
+
+    /// Rewrites conditions that must all hold. The result is flat, as the planner takes it for
+    /// granted.
+    ///
+    /// # Safety
+    /// `list` is null or a list of expressions that belongs to the planner.
+    unsafe fn rewrite_and(&self, list: *mut pg_sys::List) -> *mut pg_sys::List {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let is_split = nodes::members(list).any(|node| self.is_near(node));
+            self.rewrite_list(
+                list,
+                if is_split {
+                    Equality::Stays
+                } else {
+                    Equality::Splits
+                },
+            );
+            let mut flat = core::ptr::null_mut();
+            for node in nodes::members(list) {
+                flat = match is_and(node) {
+                    true => pg_sys::list_concat(flat, (*node.cast::<pg_sys::BoolExpr>()).args),
+                    false => pg_sys::lappend(flat, node.cast()),
+                };
+            }
+            flat
+        }
+    }
+
+    /// Whether a condition is one that an index can serve.
+    ///
+    /// # Safety
+    /// `node` is an expression.
+    unsafe fn is_near(&self, node: *mut Node) -> bool {
+        // SAFETY: tags are checked before casts.
+        unsafe {
+            let mut kinds = self.catalog.kinds.iter();
+            if let Some(operator) = nodes::downcast::<pg_sys::OpExpr>(node, NodeTag::T_OpExpr) {
+                kinds.any(|kind| kind.contained_operator == (*operator).opno)
+            } else if let Some(call) =
+                nodes::downcast::<pg_sys::FuncExpr>(node, NodeTag::T_FuncExpr)
+            {
+                kinds.any(|kind| kind.within_function == (*call).funcid)
+            } else {
+                false
             }
         }
     }
@@ -175,12 +196,12 @@ impl Conditions {
     ///
     /// # Safety
     /// `list` is null or a list of expressions that belongs to the planner.
-    unsafe fn rewrite_list(&self, list: *mut pg_sys::List) {
+    unsafe fn rewrite_list(&self, list: *mut pg_sys::List, equality: Equality) {
         // SAFETY: the caller's promise.
         unsafe {
             for position in 0..pg_sys::list_length(list) {
                 let cell = (*list).elements.add(position as usize);
-                (*cell).ptr_value = self.rewritten((*cell).ptr_value.cast()).cast();
+                (*cell).ptr_value = self.rewritten((*cell).ptr_value.cast(), equality).cast();
             }
         }
     }
@@ -190,20 +211,25 @@ impl Conditions {
     ///
     /// # Safety
     /// `node` is null, or an expression that belongs to the planner.
-    unsafe fn rewritten(&self, node: *mut Node) -> *mut Node {
+    unsafe fn rewritten(&self, node: *mut Node, equality: Equality) -> *mut Node {
         if node.is_null() {
             return node;
         }
         // SAFETY: the tag says which struct it is.
         unsafe {
             match nodes::tag(node) {
-                NodeTag::T_List => self.rewrite_list(node.cast()),
+                NodeTag::T_List => return self.rewrite_and(node.cast()).cast(),
                 NodeTag::T_BoolExpr => {
-                    self.rewrite_list((*node.cast::<pg_sys::BoolExpr>()).args);
+                    let expression = node.cast::<pg_sys::BoolExpr>();
+                    if is_and(node) {
+                        (*expression).args = self.rewrite_and((*expression).args);
+                    } else {
+                        self.rewrite_list((*expression).args, equality);
+                    }
                 }
                 NodeTag::T_RestrictInfo => self.rewrite_assigned(node.cast()),
                 NodeTag::T_OpExpr => {
-                    if let Some(replacement) = self.comparison(node.cast()) {
+                    if let Some(replacement) = self.comparison(node.cast(), equality) {
                         return replacement;
                     }
                 }
@@ -220,7 +246,9 @@ impl Conditions {
     unsafe fn rewrite_assigned(&self, info: *mut pg_sys::RestrictInfo) {
         // SAFETY: the caller's promise.
         unsafe {
-            let rewritten = self.rewritten((*info).clause.cast()).cast();
+            let rewritten = self
+                .rewritten((*info).clause.cast(), Equality::Stays)
+                .cast();
             if rewritten != (*info).clause {
                 (*info).clause = rewritten;
                 // True of the operator that has gone.
@@ -228,7 +256,9 @@ impl Conditions {
                 (*info).mergeopfamilies = core::ptr::null_mut();
                 (*info).hashjoinoperator = pg_sys::InvalidOid;
             }
-            (*info).orclause = self.rewritten((*info).orclause.cast()).cast();
+            (*info).orclause = self
+                .rewritten((*info).orclause.cast(), Equality::Stays)
+                .cast();
         }
     }
 
@@ -236,7 +266,11 @@ impl Conditions {
     ///
     /// # Safety
     /// As for `rewritten`.
-    unsafe fn comparison(&self, operator: *mut pg_sys::OpExpr) -> Option<*mut Node> {
+    unsafe fn comparison(
+        &self,
+        operator: *mut pg_sys::OpExpr,
+        equality: Equality,
+    ) -> Option<*mut Node> {
         // SAFETY: the caller's promise.
         unsafe {
             let [left, right] = nodes::elements((*operator).args)?;
@@ -245,7 +279,7 @@ impl Conditions {
                 comparison_of((*operator).opno, pg_sys::INT4OID).filter(|comparison| {
                     let is_equality =
                         matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-                    self.splits_equality || !is_equality
+                    equality == Equality::Splits || !is_equality
                 })
             };
             rewrite::server_comparison(catalog, root, left, right, of_integers).or_else(|| {
@@ -254,6 +288,26 @@ impl Conditions {
                 jaccard::comparison(signatures, root, left, right, of_floats)
             })
         }
+    }
+}
+
+/// What becomes of `distance = r`. A ball and the equality again, unless these stand there already,
+/// or there is no room for two conditions.
+#[derive(Clone, Copy, PartialEq)]
+enum Equality {
+    Splits,
+    Stays,
+}
+
+/// Whether a node is an AND.
+///
+/// # Safety
+/// `node` points to a node.
+unsafe fn is_and(node: *mut Node) -> bool {
+    // SAFETY: the tag is checked before the cast.
+    unsafe {
+        nodes::downcast::<pg_sys::BoolExpr>(node, NodeTag::T_BoolExpr)
+            .is_some_and(|it| (*it).boolop == pg_sys::BoolExprType::AND_EXPR)
     }
 }
 

@@ -295,6 +295,26 @@ impl Question {
         }
     }
 
+    /// The share of pairs of rows that both have one of their column's most common values, and
+    /// near ones.
+    ///
+    /// # Safety
+    /// Both columns hold signatures.
+    unsafe fn common(&self, a: &Column, b: &Column) -> f64 {
+        // SAFETY: as the caller promises.
+        let signatures = |column: &Column| -> Vec<(Signature<'_>, f64)> {
+            (column.common.iter())
+                .map(|(value, share)| (unsafe { Signature::from_datum(*value) }, *share))
+                .collect()
+        };
+        let (a, b) = (signatures(a), signatures(b));
+        (a.iter())
+            .flat_map(|a| b.iter().map(move |b| (a, b)))
+            .filter(|((a, _), (b, _))| self.radius.holds(a, b))
+            .map(|((_, of_a), (_, of_b))| of_a * of_b)
+            .sum()
+    }
+
     /// The estimate for a condition that joins two relations.
     ///
     /// # Safety
@@ -317,8 +337,12 @@ impl Question {
                 radius if radius >= 1.0 => present,
                 _ => {
                     // SAFETY: both columns hold signatures.
-                    let density = unsafe { self.density(&read(&a.sample), &read(&b.sample)) };
-                    present * density.max(1.0 / a.distinct.max(b.distinct))
+                    let (density, common) = unsafe {
+                        let density = self.density(&read(&a.sample), &read(&b.sample));
+                        (density, self.common(a, b))
+                    };
+                    let others = a.other_distinct().max(b.other_distinct());
+                    common + a.other_fraction() * b.other_fraction() * density.max(1.0 / others)
                 }
             }
         };
