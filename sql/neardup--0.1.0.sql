@@ -219,55 +219,68 @@ COMMENT ON FUNCTION neardup_numeric(fingerprint256) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
 CREATE FUNCTION bit_count(fingerprint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_bit_count';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint) IS 'the number of bits that are 1';
 CREATE FUNCTION bit_count(fingerprint128) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_bit_count';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint128) IS 'the number of bits that are 1';
 CREATE FUNCTION bit_count(fingerprint256) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_bit_count';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint256) IS 'the number of bits that are 1';
 
 -- The sort operators let a btree index answer them.
 CREATE FUNCTION fingerprint_smaller(fingerprint, fingerprint) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_smaller';
 CREATE AGGREGATE min(fingerprint) (
-    SFUNC = fingerprint_smaller, STYPE = fingerprint, COMBINEFUNC = fingerprint_smaller, SORTOP = <, PARALLEL = SAFE
+    SFUNC = fingerprint_smaller, STYPE = fingerprint, COMBINEFUNC = fingerprint_smaller,
+    SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(fingerprint) IS
     'the least fingerprint, by the order of the bits as an unsigned number';
 CREATE FUNCTION fingerprint_larger(fingerprint, fingerprint) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_larger';
 CREATE AGGREGATE max(fingerprint) (
-    SFUNC = fingerprint_larger, STYPE = fingerprint, COMBINEFUNC = fingerprint_larger, SORTOP = >, PARALLEL = SAFE
+    SFUNC = fingerprint_larger, STYPE = fingerprint, COMBINEFUNC = fingerprint_larger,
+    SORTOP = >, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(fingerprint) IS
     'the greatest fingerprint, by the order of the bits as an unsigned number';
 CREATE FUNCTION fingerprint128_smaller(fingerprint128, fingerprint128) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_smaller';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_smaller';
 CREATE AGGREGATE min(fingerprint128) (
-    SFUNC = fingerprint128_smaller, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_smaller, SORTOP = <, PARALLEL = SAFE
+    SFUNC = fingerprint128_smaller, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_smaller,
+    SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(fingerprint128) IS
     'the least fingerprint, by the order of the bits as an unsigned number';
 CREATE FUNCTION fingerprint128_larger(fingerprint128, fingerprint128) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_larger';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_larger';
 CREATE AGGREGATE max(fingerprint128) (
-    SFUNC = fingerprint128_larger, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_larger, SORTOP = >, PARALLEL = SAFE
+    SFUNC = fingerprint128_larger, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_larger,
+    SORTOP = >, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(fingerprint128) IS
     'the greatest fingerprint, by the order of the bits as an unsigned number';
 CREATE FUNCTION fingerprint256_smaller(fingerprint256, fingerprint256) RETURNS fingerprint256
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_smaller';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_smaller';
 CREATE AGGREGATE min(fingerprint256) (
-    SFUNC = fingerprint256_smaller, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_smaller, SORTOP = <, PARALLEL = SAFE
+    SFUNC = fingerprint256_smaller, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_smaller,
+    SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(fingerprint256) IS
     'the least fingerprint, by the order of the bits as an unsigned number';
 CREATE FUNCTION fingerprint256_larger(fingerprint256, fingerprint256) RETURNS fingerprint256
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_larger';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_larger';
 CREATE AGGREGATE max(fingerprint256) (
-    SFUNC = fingerprint256_larger, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_larger, SORTOP = >, PARALLEL = SAFE
+    SFUNC = fingerprint256_larger, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_larger,
+    SORTOP = >, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(fingerprint256) IS
     'the greatest fingerprint, by the order of the bits as an unsigned number';
@@ -501,7 +514,8 @@ COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within th
 
 -- Equality of balls, for GROUP BY, DISTINCT and UNION, and an order, which means nothing.
 CREATE FUNCTION fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_cmp';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint_ball_cmp';
 CREATE FUNCTION fingerprint_ball_eq(fingerprint_ball, fingerprint_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_eq';
 CREATE FUNCTION fingerprint_ball_ne(fingerprint_ball, fingerprint_ball) RETURNS boolean
@@ -515,31 +529,39 @@ CREATE FUNCTION fingerprint_ball_gt(fingerprint_ball, fingerprint_ball) RETURNS 
 CREATE FUNCTION fingerprint_ball_ge(fingerprint_ball, fingerprint_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_ge';
 CREATE FUNCTION fingerprint_ball_hash(fingerprint_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_hash';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint_ball_hash';
 CREATE FUNCTION fingerprint_ball_hash_extended(fingerprint_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint_ball_hash_extended';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint_ball_hash_extended';
 CREATE OPERATOR = (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_eq,
+    COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 CREATE OPERATOR <> (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_ne,
+    COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_lt,
+    COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_le,
+    COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_gt,
+    COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = fingerprint_ball_ge,
+    COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint_ball_btree_ops DEFAULT FOR TYPE fingerprint_ball USING btree AS
@@ -552,103 +574,149 @@ CREATE OPERATOR CLASS fingerprint_ball_hash_ops DEFAULT FOR TYPE fingerprint_bal
     FUNCTION 2 fingerprint_ball_hash_extended(fingerprint_ball, bigint);
 
 CREATE FUNCTION fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_cmp';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_cmp';
 CREATE FUNCTION fingerprint128_ball_eq(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_eq';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_eq';
 CREATE FUNCTION fingerprint128_ball_ne(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_ne';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_ne';
 CREATE FUNCTION fingerprint128_ball_lt(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_lt';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_lt';
 CREATE FUNCTION fingerprint128_ball_le(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_le';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_le';
 CREATE FUNCTION fingerprint128_ball_gt(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_gt';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_gt';
 CREATE FUNCTION fingerprint128_ball_ge(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_ge';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_ge';
 CREATE FUNCTION fingerprint128_ball_hash(fingerprint128_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash';
 CREATE FUNCTION fingerprint128_ball_hash_extended(fingerprint128_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash_extended';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash_extended';
 CREATE OPERATOR = (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
+    FUNCTION = fingerprint128_ball_eq,
+    COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 CREATE OPERATOR <> (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
+    FUNCTION = fingerprint128_ball_ne,
+    COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
+    FUNCTION = fingerprint128_ball_lt,
+    COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
+    FUNCTION = fingerprint128_ball_le,
+    COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
+    FUNCTION = fingerprint128_ball_gt,
+    COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = fingerprint128_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
+    FUNCTION = fingerprint128_ball_ge,
+    COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE OPERATOR CLASS fingerprint128_ball_btree_ops DEFAULT FOR TYPE fingerprint128_ball USING btree AS
+CREATE OPERATOR CLASS fingerprint128_ball_btree_ops DEFAULT FOR TYPE fingerprint128_ball
+    USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball),
     FUNCTION 4 btequalimage(oid);
-CREATE OPERATOR CLASS fingerprint128_ball_hash_ops DEFAULT FOR TYPE fingerprint128_ball USING hash AS
+CREATE OPERATOR CLASS fingerprint128_ball_hash_ops DEFAULT FOR TYPE fingerprint128_ball
+    USING hash AS
     OPERATOR 1 =,
     FUNCTION 1 fingerprint128_ball_hash(fingerprint128_ball),
     FUNCTION 2 fingerprint128_ball_hash_extended(fingerprint128_ball, bigint);
 
 CREATE FUNCTION fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_cmp';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_cmp';
 CREATE FUNCTION fingerprint256_ball_eq(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_eq';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_eq';
 CREATE FUNCTION fingerprint256_ball_ne(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_ne';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_ne';
 CREATE FUNCTION fingerprint256_ball_lt(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_lt';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_lt';
 CREATE FUNCTION fingerprint256_ball_le(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_le';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_le';
 CREATE FUNCTION fingerprint256_ball_gt(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_gt';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_gt';
 CREATE FUNCTION fingerprint256_ball_ge(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_ge';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_ge';
 CREATE FUNCTION fingerprint256_ball_hash(fingerprint256_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash';
 CREATE FUNCTION fingerprint256_ball_hash_extended(fingerprint256_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash_extended';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash_extended';
 CREATE OPERATOR = (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
+    FUNCTION = fingerprint256_ball_eq,
+    COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 CREATE OPERATOR <> (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
+    FUNCTION = fingerprint256_ball_ne,
+    COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
+    FUNCTION = fingerprint256_ball_lt,
+    COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
+    FUNCTION = fingerprint256_ball_le,
+    COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
+    FUNCTION = fingerprint256_ball_gt,
+    COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = fingerprint256_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
+    FUNCTION = fingerprint256_ball_ge,
+    COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE OPERATOR CLASS fingerprint256_ball_btree_ops DEFAULT FOR TYPE fingerprint256_ball USING btree AS
+CREATE OPERATOR CLASS fingerprint256_ball_btree_ops DEFAULT FOR TYPE fingerprint256_ball
+    USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball),
     FUNCTION 4 btequalimage(oid);
-CREATE OPERATOR CLASS fingerprint256_ball_hash_ops DEFAULT FOR TYPE fingerprint256_ball USING hash AS
+CREATE OPERATOR CLASS fingerprint256_ball_hash_ops DEFAULT FOR TYPE fingerprint256_ball
+    USING hash AS
     OPERATOR 1 =,
     FUNCTION 1 fingerprint256_ball_hash(fingerprint256_ball),
     FUNCTION 2 fingerprint256_ball_hash_extended(fingerprint256_ball, bigint);
@@ -670,29 +738,36 @@ CREATE FUNCTION bigint_ball_ge(bigint_ball, bigint_ball) RETURNS boolean
 CREATE FUNCTION bigint_ball_hash(bigint_ball) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_hash';
 CREATE FUNCTION bigint_ball_hash_extended(bigint_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'bigint_ball_hash_extended';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'bigint_ball_hash_extended';
 CREATE OPERATOR = (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_eq,
+    COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 CREATE OPERATOR <> (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_ne,
+    COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_lt,
+    COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_le,
+    COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_gt,
+    COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = bigint_ball_ge,
+    COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS bigint_ball_btree_ops DEFAULT FOR TYPE bigint_ball USING btree AS
@@ -1220,45 +1295,52 @@ COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball hold
 
 -- Equality of balls of signatures, and an order, which means nothing.
 CREATE FUNCTION minhash_ball_cmp(minhash_ball, minhash_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_cmp';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_cmp';
 CREATE FUNCTION minhash_ball_eq(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_eq';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_eq';
 CREATE FUNCTION minhash_ball_ne(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_ne';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_ne';
 CREATE FUNCTION minhash_ball_lt(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_lt';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_lt';
 CREATE FUNCTION minhash_ball_le(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_le';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_le';
 CREATE FUNCTION minhash_ball_gt(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_gt';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_gt';
 CREATE FUNCTION minhash_ball_ge(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_ge';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_ge';
 CREATE FUNCTION minhash_ball_hash(minhash_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_hash';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball_hash';
 CREATE FUNCTION minhash_ball_hash_extended(minhash_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_hash_extended';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_ball_hash_extended';
 CREATE OPERATOR = (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_eq, COMMUTATOR = =, NEGATOR = <>,
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_eq,
+    COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 CREATE OPERATOR <> (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_ne, COMMUTATOR = <>, NEGATOR = =,
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_ne,
+    COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_lt, COMMUTATOR = >, NEGATOR = >=,
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_lt,
+    COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_le, COMMUTATOR = >=, NEGATOR = >,
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_le,
+    COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_gt, COMMUTATOR = <, NEGATOR = <=,
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_gt,
+    COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_ge, COMMUTATOR = <=, NEGATOR = <,
+    LEFTARG = minhash_ball, RIGHTARG = minhash_ball, FUNCTION = minhash_ball_ge,
+    COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS minhash_ball_btree_ops DEFAULT FOR TYPE minhash_ball USING btree AS
@@ -1316,7 +1398,8 @@ COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS 'options for an in
 
 CREATE FUNCTION neardup_index_check(index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint, OUT leaves bigint, OUT inner_pages bigint)
-    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'neardup_index_check';
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_check';
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS 'checks every invariant of a neardup index and, with heap, that each row of its table stands in it once';
 CREATE FUNCTION neardup_index_info(index regclass,
     OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int, OUT tables int, OUT leading_bits int,
@@ -1324,7 +1407,8 @@ CREATE FUNCTION neardup_index_info(index regclass,
     OUT entries bigint, OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8, OUT candidates float8,
     OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit, OUT crowd_bits varbit, OUT crowd_row tid,
     OUT hashes int, OUT bands int, OUT band_rows int, OUT similarity float8)
-    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000 AS 'MODULE_PATHNAME', 'neardup_index_info';
+    RETURNS record LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS 'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
 -- Both raise an error unless the caller owns the index's table.
 

@@ -18,7 +18,8 @@ const SETUP: &str = "\
     CREATE TABLE t (id int PRIMARY KEY, body text, fp fingerprint, wide fingerprint256, \
         bits bigint, sig minhash_signature, site text); \
     INSERT INTO t SELECT n, 'some body of text ' || n, simhash('body ' || n), \
-        repeat(md5(n::text), 2)::fingerprint256, n * 77, minhash('body of ' || n / 2), 's' || n % 3 \
+        repeat(md5(n::text), 2)::fingerprint256, n * 77, minhash('body of ' || n / 2), \
+        's' || n % 3 \
         FROM generate_series(1, 300) AS n; \
     INSERT INTO t (id) VALUES (0), (-1); \
     CREATE INDEX t_fp ON t USING neardup (fp); \
@@ -398,7 +399,8 @@ fn functions(client: &mut Client) -> Result<Vec<Function>> {
              pronargs - pronargdefaults, prokind = 'a', \
              prorettype <> ALL (ARRAY['trigger', 'void', 'internal']::regtype[]) \
          FROM pg_proc p JOIN pg_depend d ON objid = p.oid AND classid = 'pg_proc'::regclass \
-         WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup') \
+         WHERE deptype = 'e' \
+         AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup') \
          AND 'internal'::regtype <> ALL (proargtypes) ORDER BY p.oid::regprocedure::text",
         &[],
     )?;

@@ -1,4 +1,5 @@
--- Domains over fingerprints: operators, conditions, indexes and functions take them as what they are.
+-- Domains over fingerprints: operators, conditions, indexes and functions take them for what
+-- they are.
 CREATE DOMAIN page_fp AS fingerprint;
 CREATE DOMAIN news_fp AS page_fp CHECK (VALUE IS NOT NULL);
 CREATE DOMAIN image_fp AS fingerprint256;
@@ -9,7 +10,8 @@ CREATE DOMAIN body_text AS text;
 CREATE TABLE pages (id int, body body_text, fp page_fp GENERATED ALWAYS AS (simhash(body)) STORED,
     news news_fp, image image_fp, wide wide_fp, hash phash, sig page_sig);
 INSERT INTO pages (id, body, news, image, wide, hash, sig)
-SELECT i, 'page ' || i, i::bigint::fingerprint, lpad(to_hex(i), 64, '0')::fingerprint256, lpad(to_hex(i), 32, '0')::fingerprint128, i,
+SELECT i, 'page ' || i, i::bigint::fingerprint, lpad(to_hex(i), 64, '0')::fingerprint256,
+    lpad(to_hex(i), 32, '0')::fingerprint128, i,
        minhash(ARRAY['a', 'b', (i / 2)::text])
 FROM generate_series(1, 200) i;
 SELECT count(*) FROM pages WHERE fp IS NOT NULL AND fp = simhash(body);
@@ -49,14 +51,18 @@ SELECT count(*) FROM pages a JOIN pages b ON a.news <~> b.news <= 1 AND a.id < b
 SELECT count(*) FROM neardup_pairs('pages_news', 1);
 SELECT count(*) FROM neardup_pairs('pages_hash', 1);
 SELECT count(*) > 100 AS members, max(distance) FROM neardup_clusters('pages_image', 1);
-SELECT distance, pairs > 0 AS some FROM neardup_distance_histogram('pages', 1, column_name => 'news');
+SELECT distance, pairs > 0 AS some FROM neardup_distance_histogram('pages', 1,
+    column_name => 'news');
 RESET enable_seqscan;
 -- Functions, casts, aggregates and grouping.
-SELECT 7::numeric::page_fp, 'ff00000000000000'::page_fp::numeric, 7::bigint::page_fp, '0000000000000007'::page_fp::bigint,
-       bit_count('00000000000000ff'::page_fp) AS ones, ball('0000000000000007'::page_fp, 1) = ball('0000000000000007'::fingerprint, 1) AS same_ball;
+SELECT 7::numeric::page_fp, 'ff00000000000000'::page_fp::numeric, 7::bigint::page_fp,
+    '0000000000000007'::page_fp::bigint,
+       bit_count('00000000000000ff'::page_fp) AS ones, ball('0000000000000007'::page_fp,
+    1) = ball('0000000000000007'::fingerprint, 1) AS same_ball;
 SELECT min(news), max(news), count(DISTINCT news) FROM pages;
 SELECT pg_typeof(min(image)), pg_typeof(max(wide)) FROM pages;
-SELECT neardup_index_check('pages_news', true) IS NOT NULL AS sound, neardup_index_check('pages_image', true) IS NOT NULL AS sound256;
+SELECT neardup_index_check('pages_news', true) IS NOT NULL AS sound,
+    neardup_index_check('pages_image', true) IS NOT NULL AS sound256;
 -- Constraints of the table, and of a domain.
 CREATE TABLE apart (fp page_fp, EXCLUDE USING neardup (fp WITH ~=));
 INSERT INTO apart VALUES ('0000000000000000');

@@ -4,27 +4,34 @@ CREATE TEMP VIEW members AS
 SELECT p.*, p.oid::regprocedure::text COLLATE "C" AS signature, internal.takes
 FROM pg_proc p JOIN pg_depend d ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
 CROSS JOIN LATERAL (SELECT 'internal'::regtype = ANY (p.proargtypes) AS takes) internal
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup');
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
+    WHERE extname = 'neardup');
 SELECT count(*) > 300 AS many FROM members;
--- None runs with another's rights, none is written in SQL or PL/pgSQL, where names would be looked up
--- by search_path, none has settings of its own, and none is kept from PUBLIC.
+-- None runs with another's rights, none is written in SQL or PL/pgSQL, where names would be
+-- looked up by search_path, none has settings of its own, and none is kept from PUBLIC.
 SELECT signature FROM members WHERE prosecdef OR proconfig IS NOT NULL OR proacl IS NOT NULL
     OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('c', 'internal'));
 -- Neither volatile nor stable: immutable.
-SELECT signature, provolatile FROM members WHERE provolatile <> 'i' AND prokind = 'f' AND proname !~ '_support$' ORDER BY 1;
+SELECT signature, provolatile FROM members WHERE provolatile <> 'i' AND prokind = 'f'
+    AND proname !~ '_support$' ORDER BY 1;
 -- Called on NULL.
 SELECT signature FROM members WHERE NOT proisstrict AND prokind = 'f' ORDER BY 1;
 -- Not parallel safe.
-SELECT signature, proparallel FROM members WHERE proparallel <> 's' AND proname !~ '_support$' ORDER BY 1;
+SELECT signature, proparallel FROM members WHERE proparallel <> 's' AND proname !~ '_support$'
+    ORDER BY 1;
 -- Support functions are called by the planner alone.
-SELECT signature FROM members WHERE proname ~ '_support$' AND NOT (takes AND pronargs = 1 AND prorettype = 'internal'::regtype);
+SELECT signature FROM members WHERE proname ~ '_support$' AND NOT (takes AND pronargs = 1
+    AND prorettype = 'internal'::regtype);
 -- What takes internal cannot be called from SQL.
 SELECT signature FROM members WHERE takes AND proname !~ '_(support|sortsupport|recv)$' ORDER BY 1;
 -- What reads a text or a whole table costs more than a comparison.
 SELECT signature, procost FROM members WHERE prokind = 'f' AND procost = 1
-    AND (proargtypes[0] IN ('text'::regtype, 'text[]'::regtype, 'tsvector'::regtype, 'regclass'::regtype, 'bigint[]'::regtype)) ORDER BY 1;
+    AND (proargtypes[0] IN ('text'::regtype, 'text[]'::regtype, 'tsvector'::regtype,
+    'regclass'::regtype, 'bigint[]'::regtype)) ORDER BY 1;
 SELECT signature, prorows FROM members WHERE proretset ORDER BY 1;
 -- Comparisons that are not leakproof.
-SELECT signature FROM members WHERE prorettype = 'boolean'::regtype AND NOT proleakproof AND prokind = 'f' ORDER BY 1;
+SELECT signature FROM members WHERE prorettype = 'boolean'::regtype AND NOT proleakproof
+    AND prokind = 'f' ORDER BY 1;
 -- Aggregates that cannot be shared by workers.
-SELECT signature FROM members JOIN pg_aggregate ON aggfnoid = members.oid WHERE aggcombinefn = 0 ORDER BY 1;
+SELECT signature FROM members JOIN pg_aggregate ON aggfnoid = members.oid WHERE aggcombinefn = 0
+    ORDER BY 1;
