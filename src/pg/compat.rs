@@ -509,3 +509,14 @@ pub fn restrict_search_path() {
         pg_sys::RestrictSearchPath()
     }
 }
+
+/// Whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).
+pub fn nulls_not_distinct(index: &pg_sys::FormData_pg_index) -> bool {
+    #[cfg(feature = "pg14")]
+    {
+        let _ = index;
+        false
+    }
+    #[cfg(not(feature = "pg14"))]
+    index.indnullsnotdistinct
+}
