@@ -923,3 +923,11 @@ CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS
 
 CREATE FUNCTION neardup_dedup() RETURNS trigger LANGUAGE C VOLATILE AS 'MODULE_PATHNAME', 'neardup_dedup';
 COMMENT ON FUNCTION neardup_dedup() IS 'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that are there';
+
+CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
+    AS 'MODULE_PATHNAME', 'neardup_rows_in_flight';
+COMMENT ON FUNCTION neardup_rows_in_flight()
+    IS 'rows that neardup_dedup has looked at and that do not stand in their indexes yet';
+REVOKE ALL ON FUNCTION neardup_rows_in_flight() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION neardup_rows_in_flight() TO pg_monitor;

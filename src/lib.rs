@@ -6,6 +6,7 @@ mod dedup;
 mod functions;
 mod pg;
 mod planner;
+mod registry;
 mod settings;
 mod storage;
 mod types;

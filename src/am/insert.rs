@@ -3,8 +3,10 @@ use neardup_blocktree::key::{Key, Position, Tid};
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
-use super::keys::{tid_of, with_words};
+use super::keys::{Layout, tid_of, with_words};
 use super::state::{Index, words_of};
+use crate::registry;
+use crate::storage::rows;
 
 /// Adds a row to the index. Several tables are changed one after the other; a crash in between
 /// leaves entries of a row that no transaction committed, which VACUUM takes away.
@@ -15,7 +17,7 @@ pub unsafe extern "C-unwind" fn insert(
     values: *mut pg_sys::Datum,
     isnull: *mut bool,
     heap_tid: pg_sys::ItemPointer,
-    _heap: pg_sys::Relation,
+    heap: pg_sys::Relation,
     _check_unique: pg_sys::IndexUniqueCheck::Type,
     _index_unchanged: bool,
     _index_info: *mut pg_sys::IndexInfo,
@@ -24,15 +26,51 @@ pub unsafe extern "C-unwind" fn insert(
     unsafe {
         with_words!(words_of(relation), N => {
             let index = Index::<N>::visit(relation);
-            if index.layout.signatures {
+            let layout = index.layout;
+            if layout.signatures {
                 bands::insert(index, values, isnull, tid_of(heap_tid));
-                return false;
+            } else {
+                let (key, has_fingerprint) = layout.key(relation, values, isnull);
+                insert_key(index, &key, has_fingerprint, tid_of(heap_tid));
             }
-            let (key, has_fingerprint) = index.layout.key(relation, values, isnull);
-            insert_key(index, &key, has_fingerprint, tid_of(heap_tid));
+            if registry::awaits((*relation).rd_id) {
+                in_flight::<N>(&layout, heap, heap_tid, (*relation).rd_id, values, isnull);
+            }
         });
     }
     false
+}
+
+/// Withdraws a row from those in flight: whoever looks for near-duplicates finds it in the index
+/// now.
+///
+/// # Safety
+/// The row with these values has just been added to this index, whose layout it is.
+unsafe fn in_flight<const N: usize>(
+    layout: &Layout,
+    heap: pg_sys::Relation,
+    tid: pg_sys::ItemPointer,
+    index: pg_sys::Oid,
+    values: *const pg_sys::Datum,
+    isnull: *const bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let column = layout.scope_columns;
+        // The server may take a speculative insertion back, and then write the row without firing
+        // the trigger again.
+        if layout.balls || *isnull.add(column) || rows::is_speculative(heap, tid) {
+            return;
+        }
+        let value = if layout.signatures {
+            bands::with_signature(*values.add(column), registry::Value::of_signature)
+        } else {
+            let mut key: Key<N> = [0; N];
+            layout.put_fingerprint(&mut key, *values.add(column));
+            registry::Value::of_words(&key[layout.scope_words()..])
+        };
+        registry::written(index, &value);
+    }
 }
 
 fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint: bool, tid: Tid) {

@@ -219,10 +219,25 @@ pub unsafe fn hash(
     value_type: pg_sys::Oid,
     value: pg_sys::Datum,
 ) -> u64 {
-    let seed = pg_sys::Datum::from(0_i64);
     // SAFETY: the caller's promise.
     unsafe {
         let collation = *(*index).rd_indcollation.add(column);
+        hash_of(value_type, collation, value)
+    }
+}
+
+/// The hash of a value, by a collation.
+///
+/// # Safety
+/// The value is of the type.
+pub unsafe fn hash_of(
+    value_type: pg_sys::Oid,
+    collation: pg_sys::Oid,
+    value: pg_sys::Datum,
+) -> u64 {
+    let seed = pg_sys::Datum::from(0_i64);
+    // SAFETY: the caller's promise.
+    unsafe {
         pg_sys::FunctionCall2Coll(hash_function(value_type), collation, value, seed).value() as u64
     }
 }

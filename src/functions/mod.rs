@@ -6,6 +6,7 @@ pub mod dictionary;
 mod explain;
 mod features;
 mod html;
+mod in_flight;
 mod info;
 mod inspect;
 mod minhash;

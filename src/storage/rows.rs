@@ -86,3 +86,26 @@ pub unsafe fn note_read(relation: pg_sys::Relation) {
         pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| PredicateLockRelation(relation, snapshot))
     }
 }
+
+/// Whether a row has been written speculatively, as `INSERT ... ON CONFLICT` does: it may be taken
+/// back, and the row written again. Of a table that is no heap nobody can say; then it may be.
+///
+/// # Safety
+/// The table is open, and the address that of a row which this transaction has just written.
+pub unsafe fn is_speculative(table: pg_sys::Relation, tid: pg_sys::ItemPointer) -> bool {
+    // SAFETY: the caller's promise. Nobody removes a row of a transaction in progress.
+    unsafe {
+        if (*table).rd_tableam != pg_sys::GetHeapamTableAmRoutine() {
+            return true;
+        }
+        let (block, line) = pgrx::itemptr::item_pointer_get_both(*tid);
+        let buffer = pg_sys::ReadBuffer(table, block);
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+        let page = pg_sys::BufferGetPage(buffer);
+        let item = pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, line));
+        let header = item.cast::<pg_sys::HeapTupleHeaderData>();
+        let speculative = u32::from((*header).t_ctid.ip_posid) == pg_sys::SpecTokenOffsetNumber;
+        pg_sys::UnlockReleaseBuffer(buffer);
+        speculative
+    }
+}

@@ -6,7 +6,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::arguments::{Action, Arguments};
 use super::kind::Kind;
 use super::names;
-use crate::am::keys::{Layout, with_words};
+use crate::am::keys::{Layout, attribute, hash_of, with_words};
 use crate::am::state::{Index, words_of};
 use crate::am::validate;
 use crate::pg::compat;
@@ -18,6 +18,8 @@ pub struct EqualColumn {
     pub column: i16,
     equality: pg_sys::RegProcedure,
     collation: pg_sys::Oid,
+    /// The type of the index's column.
+    stored: pg_sys::Oid,
 }
 
 impl EqualColumn {
@@ -34,6 +36,7 @@ impl EqualColumn {
                 column: *(*(*index).rd_index).indkey.values.as_ptr().add(i),
                 equality: pg_sys::get_opcode(operator),
                 collation: *(*index).rd_indcollation.add(i),
+                stored: attribute(index, i).atttypid,
             }
         }
     }
@@ -45,6 +48,15 @@ impl EqualColumn {
     pub unsafe fn equal(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
         // SAFETY: the operator of the index's class for this type.
         unsafe { pg_sys::OidFunctionCall2Coll(self.equality, self.collation, a, b).value() != 0 }
+    }
+
+    /// The hash of a value of a scope column, as the index has it: the same for equal values.
+    ///
+    /// # Safety
+    /// The value is of the column's type.
+    pub unsafe fn hash(&self, value: pg_sys::Datum) -> u64 {
+        // SAFETY: the caller's promise. The index was not made if its type had no hash.
+        unsafe { hash_of(self.stored, self.collation, value) }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What near-duplicates are: of fingerprints of some width, or of signatures of some length.
 use pgrx::pg_sys;
 
-use super::locks;
+use super::arguments::Near;
 use crate::am::bands::{kind, with_signature};
+use crate::registry::Value;
 use crate::types::signature::{self, SignatureBall};
 use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
 
@@ -36,22 +37,32 @@ impl Kind {
         }
     }
 
-    /// What has to be locked before a row with this value in a column is written, in the order in which it is
-    /// to be: of two near-duplicates at least one is the same.
+    /// A value as rows in flight are compared by it, and a number that values which can be near each
+    /// other have in common.
     ///
     /// # Safety
     /// The datum is of the column's type.
-    pub unsafe fn locks(self, column: i16, value: pg_sys::Datum) -> Vec<u32> {
+    pub unsafe fn in_flight(self, value: pg_sys::Datum) -> (u64, Value) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Kind::Fingerprints { words, radius } => {
-                    locks::of_bits(column, &Self::bits(words, value), radius.unsigned_abs())
+                Kind::Fingerprints { words, .. } => {
+                    (words as u64, Value::of_words(&Self::bits(words, value)))
                 }
-                Kind::Signatures { mismatches, .. } => with_signature(value, |signature| {
-                    locks::of_values(column, signature.values, kind(signature), mismatches)
+                Kind::Signatures { .. } => with_signature(value, |signature| {
+                    let kind = kind(signature).wrapping_add(signature.values.len() as u64);
+                    (kind, Value::of_signature(signature))
                 }),
             }
+        }
+    }
+
+    /// The greatest distance of near-duplicates by another trigger's arguments, if they make sense for
+    /// these values.
+    pub fn radius(self, near: &Near) -> Option<u32> {
+        match self {
+            Kind::Fingerprints { .. } => near.bits().ok().map(i32::unsigned_abs),
+            Kind::Signatures { hashes, .. } => near.mismatches(hashes).ok().map(|n| n as u32),
         }
     }
 

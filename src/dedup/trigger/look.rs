@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::columns::Columns;
-use super::locks::Held;
+use super::flight::Flight;
 use super::row_lock::{Locked, Mode, SeenRow};
 use super::same_row::SameRow;
 use crate::am::validate;
@@ -51,7 +51,8 @@ enum Sight {
 }
 
 /// The nearest row within the distance, once every transaction that could change the answer has
-/// ended. When it returns, the locks are held under which the answer stays true.
+/// ended. When it returns `None`, the row is published as one in flight, so that the answer stays
+/// true; the caller withdraws it if it is not to be written after all.
 ///
 /// # Safety
 /// The relation is the one that the columns are of, and the query's values of their types.
@@ -59,39 +60,19 @@ pub unsafe fn nearest(
     relation: pg_sys::Relation,
     columns: &Columns,
     query: &Query,
-    held: &Held,
+    flight: &Flight,
 ) -> Option<Found> {
     // SAFETY: the caller's promise.
     unsafe {
-        let locks = (columns.kind).locks(columns.fingerprint, query.fingerprint);
-        let mut gone = HashSet::new();
-        held.acquire(&locks);
+        let row = flight.row(columns, query);
         loop {
-            let known = core::mem::take(&mut gone);
-            match look(relation, columns, query, &mut gone) {
-                // A version that has gone since the last look may have a successor, which stands in
-                // the index where this look had passed already. It need not be locked: an update
-                // that leaves the fingerprint as it is does not come by here.
-                Sight::Nothing(_) if !gone.is_subset(&known) => {
-                    pgrx::check_for_interrupts!();
-                }
-                Sight::Nothing(same) => match keep_same(relation, &same) {
-                    Ok(()) => return None,
-                    Err(None) => {
-                        pgrx::check_for_interrupts!();
-                    }
-                    Err(Some(busy)) => {
-                        // Who holds it may need our locks before it can end.
-                        held.release();
-                        busy.lock(relation, Mode::NoKeyUpdate, true);
-                        gone.clear();
-                        held.acquire(&locks);
-                    }
-                },
-                Sight::Found(found) => return Some(found),
-                Sight::Undecided(transaction, token) => {
-                    // It may need our locks before it can end.
-                    held.release();
+            let ahead = flight.publish(&row).err();
+            match (settled_look(relation, columns, query), ahead) {
+                // Also if a row in flight may come to be nearer still: this one is near enough.
+                (Sight::Found(found), _) => return Some(found),
+                (Sight::Undecided(transaction, token), _) => {
+                    // It may have to wait for this row before it can end.
+                    flight.withdraw();
                     if token != 0 {
                         pg_sys::SpeculativeInsertionWait(transaction, token);
                     } else {
@@ -99,9 +80,19 @@ pub unsafe fn nearest(
                         let operation = pg_sys::XLTW_Oper::XLTW_None;
                         pg_sys::XactLockTableWait(transaction, relation, &mut nowhere, operation);
                     }
-                    gone.clear();
-                    held.acquire(&locks);
                 }
+                (Sight::Nothing(_), Some(ahead)) => ahead.wait(),
+                (Sight::Nothing(same), None) => match keep_same(relation, &same) {
+                    Ok(()) => return None,
+                    Err(None) => {
+                        pgrx::check_for_interrupts!();
+                    }
+                    Err(Some(busy)) => {
+                        // Who holds it may have to wait for this row before it can end.
+                        flight.withdraw();
+                        busy.lock(relation, Mode::NoKeyUpdate, true);
+                    }
+                },
             }
         }
     }
@@ -120,6 +111,23 @@ unsafe fn keep_same(relation: pg_sys::Relation, same: &[SeenRow]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Looks until no near row can have moved past the look.
+unsafe fn settled_look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> Sight {
+    let mut gone = HashSet::new();
+    loop {
+        let known = core::mem::take(&mut gone);
+        // SAFETY: the caller's promise.
+        let sight = unsafe { look(relation, columns, query, &mut gone) };
+        // A version that has gone since the last look may have a successor, which stands in the
+        // index where this look had passed already. It need not be published: an update that leaves
+        // the fingerprint as it is does not come by here.
+        if !matches!(sight, Sight::Nothing(_)) || gone.is_subset(&known) {
+            return sight;
+        }
+        pgrx::check_for_interrupts!();
+    }
 }
 
 /// One look. `gone` gets the addresses of versions that nobody will see any more who comes later, but

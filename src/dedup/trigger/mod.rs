@@ -1,16 +1,15 @@
 //! `neardup_dedup`: a row trigger that keeps near-duplicates out, marks them, or records them.
 //!
-//! What makes it correct when transactions insert near-duplicates of each other at the same time:
-//! rows that are near agree in at least one block of their fingerprints or signatures ([`locks`]), and between the
-//! look for a near-duplicate and the moment at which the new row stands in the index, its blocks are
-//! locked. The look sees what other transactions have not committed yet, and waits for them.
+//! Transactions may insert near-duplicates of each other at the same time. So a row is published
+//! among those in flight ([`flight`]) from before the look for a near-duplicate until it stands in
+//! the index. The look sees what other transactions have not committed yet, and waits for them.
 mod act;
 mod arguments;
 mod columns;
 mod compute;
+mod flight;
 mod generated;
 mod kind;
-mod locks;
 mod look;
 mod marks;
 mod names;
@@ -29,7 +28,7 @@ use act::{Fate, Ready};
 use arguments::Arguments;
 use columns::{Columns, Types};
 use compute::Fingerprints;
-use locks::{Held, Holder};
+use flight::Flight;
 use look::Itself;
 use marks::Recheck;
 use same_row::SameRow;
@@ -41,7 +40,7 @@ struct State {
     fingerprints: Fingerprints,
     unique: same_row::Lazy,
     generated: generated::Lazy,
-    held: Held,
+    flight: Flight,
 }
 
 /// A row as the trigger was given it, taken apart.
@@ -177,7 +176,8 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
 /// The call is that of a trigger with this data.
 unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut State {
     // SAFETY: the call's own record. The server keeps one for each trigger of each statement, and
-    // its memory context goes with the statement; then what is still locked is unlocked.
+    // its memory context goes with the statement; then what is still published is
+    // withdrawn.
     unsafe {
         let function = call.function();
         if (*function).fn_extra.is_null() {
@@ -192,17 +192,20 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
                 &columns,
                 (*function).fn_mcxt,
             );
+            let flight = Flight::new(
+                data.tg_relation,
+                (*function).fn_mcxt,
+                &*data.tg_trigger,
+                &arguments,
+                &columns,
+            );
             let state = State {
                 action: Ready::new(&arguments, data.tg_relation, &columns, (*function).fn_mcxt),
                 columns,
                 fingerprints,
                 unique: same_row::Lazy::new((*function).fn_mcxt),
                 generated: generated::Lazy::new((*function).fn_mcxt),
-                held: Held(Holder {
-                    statement: (*function).fn_mcxt,
-                    table: (*data.tg_relation).rd_id,
-                    trigger: (*data.tg_trigger).tgoid,
-                }),
+                flight,
             };
             let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
             (*function).fn_extra = context.leak_and_drop_on_delete(state).cast();
@@ -222,7 +225,7 @@ impl State {
         mut row: NewRow,
         old: Option<&NewRow>,
     ) -> pg_sys::HeapTuple {
-        self.held.begin_row();
+        self.flight.begin_row();
         let columns = &self.columns;
         let marks = self.action.marks();
         // SAFETY: the caller's promise.
@@ -268,13 +271,13 @@ impl State {
                             )),
                         },
                     };
-                    look::nearest(relation, columns, &query, &self.held)
+                    look::nearest(relation, columns, &query, &self.flight)
                 };
                 let Some(found) = found else {
                     return row.tuple;
                 };
                 // Whatever happens now, the row does not count as an original.
-                self.held.release();
+                self.flight.withdraw();
                 match act::fate(&self.action, relation, columns, &found, &mut row) {
                     Fate::Write => return row.tuple,
                     Fate::Drop => return core::ptr::null_mut(),

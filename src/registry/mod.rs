@@ -1,0 +1,256 @@
+//! Rows in flight: rows that triggers have found no near-duplicate of, and that do not stand in
+//! their table's indexes yet.
+//!
+//! Two transactions that look for near-duplicates at the same time, and then both write, would not
+//! see each other's rows. So a trigger publishes its row here before it looks:
+//!
+//! 1. It locks a token of its own, which nobody else asks for but to wait for this row. Waiting is
+//!    thus seen by the server's deadlock detector, and ended by its timeouts.
+//! 2. Under one short lock it compares the row with those of other backends, at true distance, and
+//!    publishes it if none is near. Otherwise it waits for the near one's token, and begins again.
+//! 3. It looks in the index. Rows of transactions that have not ended are seen, and waited for
+//!    after the row has been withdrawn.
+//! 4. The row is withdrawn when it stands in every index through which others may look
+//!    ([`written`]). If it never does, it is withdrawn for the statement's next row, at the
+//!    statement's end, or when its transaction or subtransaction is rolled back.
+//!
+//! Of two near rows the one that is published later sees the other: here, or, once it has been
+//! withdrawn, in the index, for writers write to the index first and withdraw second, and readers
+//! read here first and the index second. Rows that are not near never wait for each other.
+mod table;
+mod value;
+
+use std::cell::{Cell, RefCell};
+
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+
+use crate::pg::errors::UserError;
+pub use table::{Listed, Row, Token};
+use table::{Refusal, Table};
+pub use value::Value;
+
+unsafe extern "C-unwind" {
+    // Reads a variable and raises no error, hence without the wrapper of pgrx, as in
+    // `crate::storage::pages`.
+    fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
+}
+
+/// In the last field of an advisory lock's tag: the server's own functions put 1 or 2 there.
+const CLASS: u16 = 0x6e64;
+const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+const SHARE: pg_sys::LOCKMODE = pg_sys::ShareLock as pg_sys::LOCKMODE;
+
+/// A trigger of a table in a statement: the owner of rows in flight.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The memory context of what lives as long as the statement.
+    pub statement: pg_sys::MemoryContext,
+    /// The table, or the partition.
+    pub table: pg_sys::Oid,
+    pub trigger: pg_sys::Oid,
+}
+
+/// A published row of this backend.
+struct Own {
+    owner: Owner,
+    token: Token,
+    slot: usize,
+    subtransaction: pg_sys::SubTransactionId,
+    /// The index that the server writes last of those through which others may look.
+    last_index: pg_sys::Oid,
+    value: Value,
+}
+
+/// A near row of another backend, to be waited for.
+pub struct Near(usize, Token);
+
+thread_local! {
+    /// In the order in which they were published.
+    static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+    static TOKENS: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Token {
+    /// A token that this backend has not used yet.
+    fn next() -> Token {
+        thread_local! {
+            static REGISTERED: Cell<bool> = const { Cell::new(false) };
+        }
+        if !REGISTERED.replace(true) {
+            // SAFETY: the functions are of the right kind, and the library stays loaded.
+            unsafe {
+                pg_sys::RegisterXactCallback(Some(at_transaction_end), core::ptr::null_mut());
+                pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), core::ptr::null_mut());
+            }
+        }
+        let number = TOKENS.get().wrapping_add(1);
+        TOKENS.set(number);
+        Token {
+            // SAFETY: set when the process starts.
+            process: unsafe { pg_sys::MyProcPid },
+            number,
+        }
+    }
+
+    /// The tag of the lock that stands for it, an advisory one.
+    fn tag(self) -> pg_sys::LOCKTAG {
+        pg_sys::LOCKTAG {
+            // SAFETY: set when the backend connects to its database.
+            locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+            locktag_field2: self.process as u32,
+            locktag_field3: self.number,
+            locktag_field4: CLASS,
+            locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+            locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+        }
+    }
+
+    /// Waits at nothing for a token of one's own, and for another's until its row is withdrawn.
+    fn lock(self, mode: pg_sys::LOCKMODE) {
+        // SAFETY: the tag is whole. A deadlock or a cancellation is an error of the server.
+        unsafe { pg_sys::LockAcquire(&self.tag(), mode, false, false) };
+    }
+
+    fn unlock(self, mode: pg_sys::LOCKMODE) {
+        // SAFETY: reads the state of the backend's own transaction. When an error ends it, or a
+        // part of it, the server releases the locks itself.
+        if unsafe { pg_sys::IsTransactionState() } {
+            // SAFETY: taken by `lock`, in this transaction.
+            unsafe { pg_sys::LockRelease(&self.tag(), mode, false) };
+        }
+    }
+}
+
+/// Publishes a row, whose near-duplicates are those within the radius; or returns a near row of
+/// another backend, and publishes nothing.
+pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) -> Result<(), Near> {
+    let table = Table::get();
+    let token = Token::next();
+    let mut own = Own {
+        owner,
+        token,
+        slot: 0,
+        // SAFETY: reads a variable.
+        subtransaction: unsafe { GetCurrentSubTransactionId() },
+        last_index,
+        value: row.value.clone(),
+    };
+    // Between the two calls below nothing may fail.
+    OWN.with_borrow_mut(|rows| rows.reserve(1));
+    token.lock(EXCLUSIVE);
+    match table.publish(row, radius, token) {
+        Ok(slot) => {
+            own.slot = slot;
+            OWN.with_borrow_mut(|rows| rows.push(own));
+            Ok(())
+        }
+        Err(Refusal::Near(slot, other)) => {
+            token.unlock(EXCLUSIVE);
+            Err(Near(slot, other))
+        }
+        Err(Refusal::Full) => full(),
+    }
+}
+
+impl Near {
+    /// Waits until the row is withdrawn.
+    pub fn wait(self) {
+        let Near(slot, token) = self;
+        token.lock(SHARE);
+        // Its backend withdraws a row before it unlocks the token. Should a row have stayed all the
+        // same, nobody else would ever take it away.
+        Table::get().clear([(slot, token)]);
+        token.unlock(SHARE);
+    }
+}
+
+/// Withdraws all rows of an owner.
+pub fn withdraw(owner: Owner) {
+    withdraw_if(|other| other.owner == owner);
+}
+
+/// Withdraws the rows of the statement's last row, which stands in the index by now, or never will.
+/// Of the row at hand another trigger of the same table may have published; that stays.
+pub fn begin_row(owner: Owner) {
+    withdraw_if(|other| {
+        other.owner.statement == owner.statement
+            && (other.owner.table != owner.table || other.owner == owner)
+    });
+}
+
+/// Whether this backend has rows in flight that are to be withdrawn once they stand in an index.
+pub fn awaits(index: pg_sys::Oid) -> bool {
+    OWN.with_borrow(|rows| rows.iter().any(|own| own.last_index == index))
+}
+
+/// Withdraws the row with this value, which stands in the index now. Of rows of several statements
+/// it is that of the innermost.
+pub fn written(index: pg_sys::Oid, value: &Value) {
+    let is_written = |own: &Own| own.last_index == index && own.value == *value;
+    let innermost = OWN.with_borrow(|rows| {
+        let last = rows.iter().rev().find(|own| is_written(own));
+        last.map(|own| own.owner.statement)
+    });
+    if let Some(statement) = innermost {
+        withdraw_if(|own| own.owner.statement == statement && is_written(own));
+    }
+}
+
+/// The rows in flight in this database, of all backends.
+pub fn list() -> Vec<Listed> {
+    Table::get().list()
+}
+
+fn withdraw_if(whose: impl Fn(&Own) -> bool) {
+    for token in take(whose) {
+        token.unlock(EXCLUSIVE);
+    }
+}
+
+/// Takes rows out of the table, and returns the tokens that stand for them.
+fn take(whose: impl Fn(&Own) -> bool) -> Vec<Token> {
+    let taken: Vec<Own> =
+        OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
+    if !taken.is_empty() {
+        Table::get().clear(taken.iter().map(|own| (own.slot, own.token)));
+    }
+    taken.iter().map(|own| own.token).collect()
+}
+
+/// Forgets all rows at the end of a transaction, with which the server releases the tokens' locks.
+#[pg_guard]
+unsafe extern "C-unwind" fn at_transaction_end(
+    event: pg_sys::XactEvent::Type,
+    _argument: *mut core::ffi::c_void,
+) {
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_COMMIT
+        | pg_sys::XactEvent::XACT_EVENT_ABORT
+        | pg_sys::XactEvent::XACT_EVENT_PREPARE => drop(take(|_| true)),
+        _ => (),
+    }
+}
+
+/// Likewise for what a subtransaction that is rolled back has published. Those inside it that have
+/// been committed have higher numbers.
+#[pg_guard]
+unsafe extern "C-unwind" fn at_subtransaction_end(
+    event: pg_sys::SubXactEvent::Type,
+    number: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _argument: *mut core::ffi::c_void,
+) {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        drop(take(|own| own.subtransaction >= number));
+    }
+}
+
+fn full() -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+        "too many rows are being written by neardup_dedup at once",
+    )
+    .detail("There is room for four a connection, and each takes one while it is being written.")
+    .hint("Let triggers insert into each other's tables less deeply, or raise max_connections.")
+    .raise()
+}

@@ -1,0 +1,259 @@
+//! The table of rows in flight, in shared memory.
+//!
+//! One segment for the server, made by the backend that needs it first:
+//!
+//! ```text
+//! | head: lock, number of slots in use | group of each slot | slots | bytes of each slot |
+//! ```
+//! Everything behind the lock is read and written under it alone, for less than a microsecond, and
+//! nothing that could raise an error or wait is done meanwhile.
+use std::cell::Cell;
+
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+
+use super::value::{MAX_BYTES, Value};
+use crate::pg::compat;
+use crate::pg::errors::UserError;
+
+/// Slots besides those that are there for each backend.
+const SPARE_SLOTS: usize = 256;
+/// A row that is being written takes one; rows that triggers write meanwhile, and further
+/// triggers of a table, take others.
+const SLOTS_PER_BACKEND: usize = 4;
+
+/// The segment's name. It ends with the number of the layout, to be raised with every change of it:
+/// a server may have backends with two versions of the library until it is restarted.
+const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_1";
+
+unsafe extern "C-unwind" {
+    // Neither raises an error for a lock that is not held twice; so they are declared without the
+    // wrapper that pgrx puts around C functions, as in `crate::storage::pages`.
+    fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
+    fn LWLockRelease(lock: *mut pg_sys::LWLock);
+}
+
+/// Names a row in flight: no two that are there at one time have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Token {
+    /// The backend's process id.
+    pub process: i32,
+    /// Counts the backend's rows.
+    pub number: u32,
+}
+
+/// A row as others compare theirs with it.
+pub struct Row {
+    /// Hash of all that two rows must have in common to be near-duplicates: table, column, scope,
+    /// and kind of value. A collision makes one wait in vain.
+    pub group: u64,
+    pub value: Value,
+    pub table: pg_sys::Oid,
+    pub column: i16,
+}
+
+/// A row in flight, for `neardup_rows_in_flight`.
+pub struct Listed {
+    pub process: i32,
+    pub table: pg_sys::Oid,
+    pub column: i16,
+}
+
+#[repr(C, align(128))]
+struct Head {
+    lock: pg_sys::LWLock,
+    /// Slots from here on are free.
+    used: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Slot {
+    words: [u64; 4],
+    token: Token,
+    database: u32,
+    table: u32,
+    column: i16,
+    /// Bytes of the value, if it has no words.
+    length: u16,
+}
+
+/// The group of a free slot.
+const FREE: u64 = 0;
+
+/// The segment as it is mapped in this backend.
+#[derive(Clone, Copy)]
+pub struct Table {
+    head: *mut Head,
+    slots: usize,
+}
+
+/// The parts of the segment while the lock is held.
+struct Parts<'a> {
+    used: &'a mut usize,
+    groups: &'a mut [u64],
+    slots: &'a mut [Slot],
+    bytes: &'a mut [[u8; MAX_BYTES]],
+}
+
+/// Why a row was not published.
+pub enum Refusal {
+    /// A near row of another backend is in flight, in this slot.
+    Near(usize, Token),
+    Full,
+}
+
+impl Table {
+    /// The server's table of rows in flight. Raises an error if there is no memory for it.
+    pub fn get() -> Table {
+        thread_local! {
+            /// Stays mapped as long as the backend lives.
+            static TABLE: Cell<Option<Table>> = const { Cell::new(None) };
+        }
+        TABLE.with(|known| {
+            known.get().unwrap_or_else(|| {
+                let table = attach();
+                known.set(Some(table));
+                table
+            })
+        })
+    }
+
+    /// Calls a function with the parts of the segment, under its lock.
+    fn locked<T>(self, work: impl FnOnce(Parts) -> T) -> T {
+        let n = self.slots;
+        // SAFETY: the segment is as long as `attach` has it, and any bytes are values of the parts.
+        // Nobody else has references into it while this backend has the lock.
+        unsafe {
+            let lock = &raw mut (*self.head).lock;
+            LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+            let groups = self.head.add(1).cast::<u64>();
+            let slots = groups.add(n).cast::<Slot>();
+            let bytes = slots.add(n).cast::<[u8; MAX_BYTES]>();
+            let result = work(Parts {
+                used: &mut (*self.head).used,
+                groups: core::slice::from_raw_parts_mut(groups, n),
+                slots: core::slice::from_raw_parts_mut(slots, n),
+                bytes: core::slice::from_raw_parts_mut(bytes, n),
+            });
+            LWLockRelease(lock);
+            result
+        }
+    }
+
+    /// Puts a row into a free slot, unless a near row of another backend is there.
+    pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<usize, Refusal> {
+        // SAFETY: set when the backend connects to its database.
+        let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+        let group = row.group.max(FREE + 1);
+        self.locked(|parts| {
+            let used = *parts.used;
+            let mut free = None;
+            for (i, &other) in parts.groups[..used].iter().enumerate() {
+                if other == FREE {
+                    free = free.or(Some(i));
+                } else if other == group {
+                    let slot = &parts.slots[i];
+                    let bytes = &parts.bytes[i][..usize::from(slot.length)];
+                    if slot.token.process != token.process
+                        && row.value.distance(&slot.words, bytes) <= radius
+                    {
+                        return Err(Refusal::Near(i, slot.token));
+                    }
+                }
+            }
+            let i = free.unwrap_or(used);
+            if i == parts.slots.len() {
+                return Err(Refusal::Full);
+            }
+            *parts.used = used.max(i + 1);
+            let bytes = row.value.bytes();
+            parts.slots[i] = Slot {
+                words: row.value.words(),
+                token,
+                database,
+                table: row.table.to_u32(),
+                column: row.column,
+                length: bytes.len() as u16,
+            };
+            parts.bytes[i][..bytes.len()].copy_from_slice(bytes);
+            parts.groups[i] = group;
+            Ok(i)
+        })
+    }
+
+    /// Frees the slots that have these tokens still.
+    pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) {
+        self.locked(|parts| {
+            for (i, token) in rows {
+                if parts.groups[i] != FREE && parts.slots[i].token == token {
+                    parts.groups[i] = FREE;
+                }
+            }
+            while *parts.used > 0 && parts.groups[*parts.used - 1] == FREE {
+                *parts.used -= 1;
+            }
+        });
+    }
+
+    /// The rows in flight in this database.
+    pub fn list(self) -> Vec<Listed> {
+        // SAFETY: as in `publish`.
+        let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+        let mut listed = Vec::with_capacity(self.slots);
+        self.locked(|parts| {
+            for (slot, group) in parts.slots.iter().zip(&*parts.groups).take(*parts.used) {
+                if *group != FREE && slot.database == database {
+                    listed.push(Listed {
+                        process: slot.token.process,
+                        table: pg_sys::Oid::from(slot.table),
+                        column: slot.column,
+                    });
+                }
+            }
+        });
+        listed
+    }
+}
+
+fn attach() -> Table {
+    // SAFETY: set when the server starts, and the same in all of its processes.
+    let backends = unsafe { pg_sys::MaxBackends } as usize;
+    let slots = SLOTS_PER_BACKEND * backends + SPARE_SLOTS;
+    let size = size_of::<Head>() + slots * (size_of::<u64>() + size_of::<Slot>() + MAX_BYTES);
+    let segment = PgTryBuilder::new(|| {
+        // SAFETY: called in a transaction, for the same size in all backends.
+        unsafe { compat::named_segment(NAME, size, initialize) }
+    })
+    // Whatever is caught is raised again, in other words.
+    .catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| no_memory(size))
+    .catch_when(PgSqlErrorCode::ERRCODE_DISK_FULL, |_| no_memory(size))
+    .execute();
+    let head = segment.cast::<Head>();
+    // SAFETY: made by `initialize`. The name lives for ever.
+    unsafe {
+        let tranche = i32::from((*head).lock.tranche);
+        pg_sys::LWLockRegisterTranche(tranche, c"neardup_rows_in_flight".as_ptr());
+    }
+    Table { head, slots }
+}
+
+/// Makes the segment's head. Slots are written before they are counted as used, and read after.
+unsafe extern "C-unwind" fn initialize(segment: *mut core::ffi::c_void) {
+    let head = segment.cast::<Head>();
+    // SAFETY: the segment is new, at least as long as this, and nobody else sees it yet.
+    unsafe {
+        (*head).used = 0;
+        pg_sys::LWLockInitialize(&raw mut (*head).lock, pg_sys::LWLockNewTrancheId());
+    }
+}
+
+fn no_memory(size: usize) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+        "no shared memory for the rows that neardup_dedup writes",
+    )
+    .detail(format!("It needs {size} bytes once for the whole server."))
+    .hint("Give the machine more shared memory, or lower max_connections, which the size follows.")
+    .raise()
+}
