@@ -93,7 +93,9 @@ impl Marked {
         match self.kind {
             "minhash_signature" => {
                 let from = random.below(12);
-                let words: String = (from..from + 60).map(|w| format!("c{center}w{w} ")).collect();
+                let words: String = (from..from + 60)
+                    .map(|w| format!("c{center}w{w} "))
+                    .collect();
                 format!("minhash('{words}', shingle => 1)")
             }
             "fingerprint256" => {
@@ -167,7 +169,12 @@ fn client(conninfo: &str, seed: u64, table: Marked) -> Result<u32> {
     let mut random = Random::new(seed);
     let mut committed = 0;
     for _ in 0..TRANSACTIONS {
-        let level = random.pick(&["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]);
+        let level = random.pick(&[
+            "READ COMMITTED",
+            "READ COMMITTED",
+            "REPEATABLE READ",
+            "SERIALIZABLE",
+        ]);
         let statements: Vec<String> = (0..=random.below(4))
             .map(|_| table.statement(&mut random))
             .collect();
@@ -223,7 +230,5 @@ fn marks_stay_true_under_many_clients() -> Outcome {
     })?;
     // The checks must not find by the index what it holds.
     admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
-    TABLES
-        .iter()
-        .try_for_each(|table| table.check(&mut admin))
+    TABLES.iter().try_for_each(|table| table.check(&mut admin))
 }

@@ -29,7 +29,7 @@ const LONGEST_CHAIN: usize = 16;
 /// The marks of a table: columns, and the statements that read them.
 pub struct Marks {
     key: i16,
-    mark: i16,
+    pub mark: i16,
     key_type: pg_sys::Oid,
     equality: pg_sys::Oid,
     collation: pg_sys::Oid,
@@ -286,6 +286,8 @@ pub unsafe fn hidden(relation: pg_sys::Relation) -> ! {
 #[derive(Clone, Copy)]
 pub struct Recheck {
     table: pg_sys::Oid,
+    /// The column of its mark: a table may have triggers with several.
+    mark: i16,
     /// Whether the BEFORE trigger has come to it.
     pub taken: bool,
 }
@@ -297,7 +299,7 @@ thread_local! {
 impl Recheck {
     /// Announces a row of a table while `write` runs, which writes it. Returns whether the BEFORE
     /// trigger came to it.
-    pub fn announce(table: pg_sys::Oid, write: impl FnOnce()) -> bool {
+    pub fn announce(table: pg_sys::Oid, mark: i16, write: impl FnOnce()) -> bool {
         /// Puts back what was announced outside, also when an error unwinds.
         struct Restore(Option<Recheck>);
         impl Drop for Restore {
@@ -307,6 +309,7 @@ impl Recheck {
         }
         let outer = Restore(RECHECK.replace(Some(Recheck {
             table,
+            mark,
             taken: false,
         })));
         write();
@@ -317,9 +320,9 @@ impl Recheck {
 
     /// Whether the row of a table that is being written is the announced one, which it is at most
     /// once.
-    pub fn take(table: pg_sys::Oid) -> bool {
+    pub fn take(table: pg_sys::Oid, mark: i16) -> bool {
         match RECHECK.get() {
-            Some(recheck) if recheck.table == table && !recheck.taken => {
+            Some(recheck) if recheck.table == table && recheck.mark == mark && !recheck.taken => {
                 RECHECK.set(Some(Recheck {
                     taken: true,
                     ..recheck

@@ -129,7 +129,7 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
         let data = &*context.cast::<pg_sys::TriggerData>();
         let event = data.tg_event;
         if !is(event, pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW) {
-            misused("the trigger is FOR EACH STATEMENT, and has to be FOR EACH ROW");
+            misused("it is a trigger FOR EACH STATEMENT");
         }
         let timing = event & pg_sys::TRIGGER_EVENT_TIMINGMASK;
         let inserted = is(
@@ -154,9 +154,9 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
                 originals::changed(call, data, updated);
                 return pg_sys::Datum::null();
             }
-            pg_sys::TRIGGER_EVENT_BEFORE => misused("it is called BEFORE DELETE"),
-            0 => misused("it is called AFTER INSERT"),
-            _ => misused("it is called INSTEAD OF a change of a view"),
+            pg_sys::TRIGGER_EVENT_BEFORE => misused("it is a trigger BEFORE DELETE"),
+            0 => misused("it is a trigger AFTER INSERT"),
+            _ => misused("it is a trigger INSTEAD OF changes of a view"),
         }
         let descriptor = (*data.tg_relation).rd_att;
         let old = updated.then(|| NewRow::new(data.tg_trigtuple, descriptor));
@@ -230,7 +230,7 @@ impl State {
         let marks = self.action.marks();
         // SAFETY: the caller's promise.
         unsafe {
-            let recheck = marks.is_some() && Recheck::take((*relation).rd_id);
+            let recheck = marks.is_some_and(|marks| Recheck::take((*relation).rd_id, marks.mark));
             let fingerprint = match (recheck, columns.text) {
                 (true, Some(_)) => row.get(columns.fingerprint),
                 _ => self.fingerprints.of_row(&mut row, columns),

@@ -73,7 +73,7 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a State {
         if (*function).fn_extra.is_null() {
             let arguments = Arguments::of(&*data.tg_trigger);
             if !matches!(arguments.action, Action::Mark(_)) {
-                super::misused("an AFTER trigger is for the action mark only");
+                super::misused("it is an AFTER trigger, which is for the action mark only");
             }
             let columns = NamedColumns::find(data.tg_relation, &arguments);
             let marks = Marks::of(data.tg_relation, &columns)
@@ -220,7 +220,7 @@ unsafe fn unmark(
                 false => (core::ptr::null_mut(), core::ptr::null_mut()),
             };
         let mut written = 0;
-        let compared = Recheck::announce((*relation).rd_id, || {
+        let compared = Recheck::announce((*relation).rd_id, marks.mark, || {
             let done = pg_sys::SPI_execute_snapshot(
                 plan,
                 values.as_mut_ptr(),
