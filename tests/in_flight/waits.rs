@@ -2,12 +2,16 @@
 use super::cases::{BITS, BY_EVENT, CASES};
 use super::nothing_in_flight;
 use crate::support::Outcome;
-use crate::support::clients::{code, wait_until};
+use crate::support::clients::code;
 use crate::support::table::value;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use neardup_tests::{Database, own_server};
 use postgres::Client;
 use postgres::error::SqlState;
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+type Running<'a, T> = ScopedJoinHandle<'a, T>;
 
 /// Only against hanging: what is to go through does not wait at all.
 const GUARD: &str = "SET lock_timeout = '100s'; SET statement_timeout = '100s'";
@@ -57,17 +61,30 @@ fn process(client: &mut Client) -> Result<i32> {
     value(client, "SELECT pg_backend_pid()")
 }
 
-/// Waits until a backend waits for another one.
-fn blocked(watcher: &mut Client, backend: i32) -> Result<()> {
-    wait_until(
+/// Waits until a client, whose statement another thread runs, waits for another one.
+fn blocked<T>(watcher: &mut Client, backend: i32, running: &Running<T>) -> Result<()> {
+    until(
         watcher,
         &format!("SELECT pg_blocking_pids({backend}) <> '{{}}'"),
+        running,
     )
 }
 
-/// Waits until a row is in flight.
-fn published(watcher: &mut Client) -> Result<()> {
-    wait_until(watcher, "SELECT count(*) > 0 FROM neardup_rows_in_flight()")
+/// Waits until the row of such a client is in flight.
+fn published<T>(watcher: &mut Client, running: &Running<T>) -> Result<()> {
+    until(
+        watcher,
+        "SELECT count(*) > 0 FROM neardup_rows_in_flight()",
+        running,
+    )
+}
+
+fn until<T>(watcher: &mut Client, condition: &str, running: &Running<T>) -> Result<()> {
+    while !value::<bool>(watcher, condition)? {
+        ensure!(!running.is_finished(), "it was done before {condition}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 #[test]
@@ -99,7 +116,7 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
             holder.batch_execute(place.hold)?;
             std::thread::scope(|scope| -> Outcome {
                 let waiter = scope.spawn(|| waiting.batch_execute(&waits));
-                blocked(&mut watcher, backend)?;
+                blocked(&mut watcher, backend, &waiter)?;
                 // If it waited for the other one, that would be a deadlock.
                 let result = holder.batch_execute(&far);
                 assert!(result.is_ok(), "{context}: {result:?}");
@@ -141,9 +158,9 @@ fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
     let update = format!("UPDATE t SET v = '{}' WHERE id = 1", BY_EVENT.value(1, 3));
     std::thread::scope(|scope| -> Outcome {
         let insert = scope.spawn(|| inserting.batch_execute(&insert));
-        published(&mut watcher)?;
+        published(&mut watcher, &insert)?;
         let update = scope.spawn(|| updating.batch_execute(&update));
-        blocked(&mut watcher, backend)?;
+        blocked(&mut watcher, backend, &update)?;
         watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
         for client in [insert, update] {
             client.join().map_err(|_| anyhow!("a client panicked"))??;
@@ -175,9 +192,9 @@ fn a_backend_that_is_terminated_leaves_nothing_in_flight() -> Outcome {
         watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
         std::thread::scope(|scope| -> Outcome {
             let first = scope.spawn(|| first.batch_execute(&insert));
-            published(&mut watcher)?;
+            published(&mut watcher, &first)?;
             let second = scope.spawn(|| second.batch_execute(&near));
-            blocked(&mut watcher, waiting)?;
+            blocked(&mut watcher, waiting, &second)?;
             watcher.execute("SELECT pg_terminate_backend($1)", &[&victim])?;
             assert!(
                 first
@@ -197,6 +214,110 @@ fn a_backend_that_is_terminated_leaves_nothing_in_flight() -> Outcome {
         nothing_in_flight(&mut watcher)?;
     }
     Ok(())
+}
+
+/// An index whose expression waits for whoever holds 42, for rows of site 2.
+const HALFWAY: &str = "CREATE OR REPLACE FUNCTION halfway(site bigint) RETURNS bigint \
+        LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN \
+            IF site = 2 THEN \
+                PERFORM pg_advisory_lock_shared(42); PERFORM pg_advisory_unlock_shared(42); \
+            END IF; \
+            RETURN site; \
+        END $$; \
+    CREATE INDEX t_halfway ON t (halfway(site));";
+
+/// Others may look through another index than the first that the row is written to.
+#[test]
+fn a_row_stays_in_flight_until_it_stands_in_every_index() -> Outcome {
+    let database = Database::create()?;
+    let [mut first, mut second, mut watcher] = [
+        database.connect()?,
+        database.connect()?,
+        database.connect()?,
+    ];
+    let waiting = process(&mut second)?;
+    for case in CASES
+        .iter()
+        .filter(|case| !case.scoped && !case.partitioned)
+    {
+        watcher.batch_execute(&case.schema())?;
+        // A partial index is none to look through.
+        watcher.batch_execute("DROP INDEX t_v")?;
+        let index = |name: &str| format!("CREATE INDEX {name} ON t USING neardup {}", case.index());
+        watcher.batch_execute(&format!("{} WHERE site = 2", index("t_part")))?;
+        watcher.batch_execute(HALFWAY)?;
+        watcher.batch_execute(&index("t_whole"))?;
+        watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
+        let insert = format!(
+            "INSERT INTO t (id, site, {}) VALUES (2, 2, '{}')",
+            case.target(),
+            case.value(1, 0)
+        );
+        let near = case.insert(3, &case.value(1, case.near_by()));
+        std::thread::scope(|scope| -> Outcome {
+            let insert = scope.spawn(|| first.batch_execute(&insert));
+            published(&mut watcher, &insert)?;
+            let near = scope.spawn(|| second.batch_execute(&near));
+            blocked(&mut watcher, waiting, &near)?;
+            watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
+            for client in [insert, near] {
+                client.join().map_err(|_| anyhow!("a client panicked"))??;
+            }
+            Ok(())
+        })?;
+        assert_eq!(
+            value::<i64>(&mut watcher, "SELECT count(*) FROM t")?,
+            1,
+            "{case:?}"
+        );
+        nothing_in_flight(&mut watcher)?;
+    }
+    Ok(())
+}
+
+/// The server takes a row of ON CONFLICT back when another one gets the same key while the row is
+/// being written, and writes it again when that one is gone, without firing the trigger again.
+#[test]
+fn a_row_that_is_taken_back_and_written_again_stays_in_flight() -> Outcome {
+    let database = Database::create()?;
+    let [mut first, mut second, mut other, mut watcher] = [
+        database.connect()?,
+        database.connect()?,
+        database.connect()?,
+        database.connect()?,
+    ];
+    let (writing, waiting) = (process(&mut first)?, process(&mut second)?);
+    let rival = process(&mut other)?;
+    watcher.batch_execute(&BITS.schema())?;
+    watcher.batch_execute(HALFWAY)?;
+    watcher.batch_execute("CREATE UNIQUE INDEX t_body ON t (body)")?;
+    watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
+    let row = |id, site, body, value| {
+        format!("INSERT INTO t VALUES ({id}, {site}, '{body}', '{value}') ON CONFLICT DO NOTHING")
+    };
+    let insert = row(2, 2, "key", BITS.value(1, 0));
+    let near = row(3, 1, "other key", BITS.value(1, 3));
+    std::thread::scope(|scope| -> Outcome {
+        let insert = scope.spawn(|| first.batch_execute(&insert));
+        blocked(&mut watcher, writing, &insert)?;
+        other.batch_execute("BEGIN")?;
+        other.batch_execute(&row(4, 1, "key", BITS.value(50, 0)))?;
+        watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
+        let taken_back = format!("SELECT {rival} = ANY (pg_blocking_pids({writing}))");
+        until(&mut watcher, &taken_back, &insert)?;
+        let near = scope.spawn(|| second.batch_execute(&near));
+        blocked(&mut watcher, waiting, &near)?;
+        other.batch_execute("ROLLBACK")?;
+        for client in [insert, near] {
+            client.join().map_err(|_| anyhow!("a client panicked"))??;
+        }
+        Ok(())
+    })?;
+    assert_eq!(
+        value::<i64>(&mut watcher, "SELECT sum(id)::bigint FROM t")?,
+        2
+    );
+    nothing_in_flight(&mut watcher)
 }
 
 /// Statements after which the transaction goes on, though a row that was looked at is not there.
@@ -271,7 +392,7 @@ fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
     watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
     std::thread::scope(|scope| -> Outcome {
         let first = scope.spawn(|| first.batch_execute(&insert));
-        published(&mut watcher)?;
+        published(&mut watcher, &first)?;
         let row = watcher.query_one(
             "SELECT pid, relation::text, column_name::text FROM neardup_rows_in_flight()",
             &[],

@@ -33,8 +33,10 @@ pub struct Place {
     of: &'static str,
     /// What the index is on.
     pub columns: &'static str,
-    /// Whether no two rows may be near-duplicates.
+    /// Whether a constraint refuses near-duplicates.
     pub keeps_apart: bool,
+    /// The distance within which there may be no two rows, if any.
+    apart: Option<u32>,
     /// Whether the rows go with a crash.
     unlogged: bool,
     /// Whether rows have signatures, and the options of a second index.
@@ -51,6 +53,7 @@ pub const DOCS: Place = Place {
     of: "fp_of",
     columns: "(fp)",
     keeps_apart: false,
+    apart: None,
     unlogged: false,
     signatures: false,
     other_options: "distance = 2, blocks = 5",
@@ -92,6 +95,28 @@ pub const APART: Place = Place {
     row: "id, apart_of(id)",
     of: "apart_of",
     keeps_apart: true,
+    apart: Some(3),
+    ..DOCS
+};
+/// A trigger that lets no near-duplicate in, and beside it what lets writers wait for each other: a
+/// foreign key, and a trigger that counts rows.
+pub const GUARDED: Place = Place {
+    table: "guarded",
+    create: "CREATE TABLE guarded_sites (id bigint PRIMARY KEY, rows bigint DEFAULT 0); \
+             INSERT INTO guarded_sites SELECT n FROM generate_series(0, 7) AS n; \
+             CREATE TABLE guarded (id bigint, fp fingerprint, \
+                 site bigint REFERENCES guarded_sites); \
+             CREATE INDEX guarded_fp ON guarded USING neardup (fp); \
+             CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON guarded \
+                 FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance=10'); \
+             CREATE FUNCTION count_guarded() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN UPDATE guarded_sites SET rows = rows + 1 WHERE id = NEW.site; \
+                 RETURN NULL; END $$; \
+             CREATE TRIGGER count AFTER INSERT ON guarded \
+                 FOR EACH ROW WHEN (NEW.id % 100 = 0) EXECUTE FUNCTION count_guarded();",
+    row: "id, apart_of(id), id % 8",
+    of: "apart_of",
+    apart: Some(10),
     ..DOCS
 };
 /// Empty after a crash.
@@ -104,7 +129,7 @@ pub const FLEETING: Place = Place {
 };
 
 /// All of them.
-pub const PLACES: [&Place; 6] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &FLEETING];
+pub const PLACES: [&Place; 7] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &FLEETING];
 /// Those that a standby has as well.
 pub const LOGGED: [&Place; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
@@ -233,9 +258,10 @@ pub fn hold(client: &mut Client, places: &[&Place], seed: u64) -> Result<usize> 
             transaction.rollback()?;
         }
         indexes += names.len();
-        if place.keeps_apart {
+        if let Some(distance) = place.apart {
             let pairs = format!(
-                "SELECT count(*) FROM {0} AS a JOIN {0} AS b ON a.fp <#> b.fp <= 3 AND a.id < b.id",
+                "SELECT count(*) FROM {0} AS a JOIN {0} AS b \
+                 ON a.fp <#> b.fp <= {distance} AND a.id < b.id",
                 place.table
             );
             let pairs: i64 = value(client, &pairs)?;

@@ -10,6 +10,7 @@ use crate::support::clients::code;
 use crate::support::crowd::{self, Job, Work};
 use crate::support::data::Random;
 use crate::support::places::{self, PLACES, Place};
+use crate::support::table::value;
 use anyhow::{Context, Result, ensure};
 use death::Death;
 use neardup_pgserver::Server;
@@ -144,6 +145,8 @@ fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome
         finish(client, random, &index, &table).with_context(|| index)?;
     }
     round.indexes = places::hold(client, &PLACES, seed)?;
+    let rows: i64 = value(client, "SELECT count(*) FROM neardup_rows_in_flight()")?;
+    ensure!(rows == 0, "{rows} rows are in flight");
     for index in places::spare(client)? {
         client.batch_execute(&format!("DROP INDEX {index}"))?;
     }

@@ -33,7 +33,7 @@ const COPIES: u64 = 7;
 
 /// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the state
 /// after any number of steps at once.
-fn random(stream: u64, i: u64) -> u64 {
+pub fn random(stream: u64, i: u64) -> u64 {
     let mut z = (stream << 48).wrapping_add(i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

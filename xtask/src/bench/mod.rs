@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
 //! each line means.
+mod blocking;
 mod corpus;
 mod load;
 mod machine;
@@ -172,6 +173,7 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
             "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
         );
     }
+    result["blocking"] = blocking::bench(&mut session, &server.conninfo("postgres"))?;
     result["machine"] = machine.json();
     result["load"] = json!(load);
     Ok(result)
