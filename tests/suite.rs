@@ -17,6 +17,7 @@ mod inspect;
 mod load;
 mod maintenance;
 mod memory;
+mod marks;
 mod nearest;
 mod options;
 mod order_memory;

@@ -597,6 +597,17 @@ pub fn restrict_search_path() {
     }
 }
 
+/// Whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).
+pub fn nulls_not_distinct(index: &pg_sys::FormData_pg_index) -> bool {
+    #[cfg(feature = "pg14")]
+    {
+        let _ = index;
+        false
+    }
+    #[cfg(not(feature = "pg14"))]
+    index.indnullsnotdistinct
+}
+
 /// A segment of shared memory that all of the server's processes find under a name; the first one
 /// makes it and calls `initialize`, while all others wait. It stays mapped as long as the process
 /// lives, and lives as long as the server. Raises an error if there is no memory for it.

@@ -1,4 +1,5 @@
-//! Running what a table's owner has written: the functions of an index's expressions and predicate.
+//! Running what a table's owner has written: the functions of an index's expressions and predicate,
+//! and statements that keep a table consistent whoever writes to it.
 use pgrx::pg_sys;
 
 use super::compat;
@@ -44,6 +45,40 @@ impl Drop for AsOwner {
                 pg_sys::AtEOXact_GUC(false, self.settings);
                 pg_sys::SetUserIdAndSecContext(self.user, self.context);
             }
+        }
+    }
+}
+
+/// The rights of a table's owner for statements on that table, past row security, until dropped: as
+/// the server runs the statements of a foreign key.
+pub struct AsConstraint {
+    user: pg_sys::Oid,
+    context: core::ffi::c_int,
+}
+
+impl AsConstraint {
+    /// Takes on the rights of a table's owner.
+    ///
+    /// # Safety
+    /// The relation is open.
+    pub unsafe fn of(relation: pg_sys::Relation) -> Self {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
+        // SAFETY: the caller's promise; the rest is this backend's state.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+            pg_sys::SetUserIdAndSecContext((*(*relation).rd_rel).relowner, context | flags as i32);
+        }
+        AsConstraint { user, context }
+    }
+}
+
+impl Drop for AsConstraint {
+    fn drop(&mut self) {
+        // After an error the server takes it back when the transaction, or its part, ends.
+        if !std::thread::panicking() {
+            // SAFETY: what `of` has put aside, in the same backend.
+            unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
         }
     }
 }

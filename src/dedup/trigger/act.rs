@@ -3,11 +3,12 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::arguments::{Action, Arguments};
 use super::columns::{Columns, table};
 use super::look::{self, Found};
-use super::statements;
+use super::marks::{self, Marks};
+use super::row_lock::{Locked, Mode};
+use super::{NewRow, generated, names, statements};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -15,21 +16,42 @@ use crate::pg::errors::UserError;
 pub enum Ready {
     Skip,
     Error,
-    Mark,
-    /// With the statement that writes to the log.
-    Log(CString),
+    Mark(Marks),
+    /// With the statement that writes to the log, and the columns that are generated.
+    Log(CString, generated::Lazy),
 }
 
 impl Ready {
     /// # Safety
-    /// The relation is open.
-    pub unsafe fn new(arguments: &Arguments, relation: pg_sys::Relation) -> Self {
-        match &arguments.action {
-            Action::Skip => Ready::Skip,
-            Action::Error => Ready::Error,
-            Action::Mark(_) => Ready::Mark,
-            // SAFETY: the caller's promise.
-            Action::Log(name) => Ready::Log(unsafe { log_statement(name, relation) }),
+    /// The relation is open, and the columns are its own; the memory context outlives the value.
+    pub unsafe fn new(
+        arguments: &Arguments,
+        relation: pg_sys::Relation,
+        columns: &Columns,
+        memory: pg_sys::MemoryContext,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match &arguments.action {
+                Action::Skip => Ready::Skip,
+                Action::Error => Ready::Error,
+                Action::Mark(_) => {
+                    let (key, mark) = (columns.key.zip(columns.mark))
+                        .expect("both columns are found for this action");
+                    Ready::Mark(Marks::new(relation, key, mark))
+                }
+                Action::Log(name) => {
+                    Ready::Log(log_statement(name, relation), generated::Lazy::new(memory))
+                }
+            }
+        }
+    }
+
+    /// The marks that are kept; `None` for other actions.
+    pub fn marks(&self) -> Option<&Marks> {
+        match self {
+            Ready::Mark(marks) => Some(marks),
+            _ => None,
         }
     }
 }
@@ -38,6 +60,8 @@ impl Ready {
 pub enum Fate {
     Write,
     Drop,
+    /// The row that was found has changed meanwhile: the new one is to be looked up again.
+    LookAgain,
 }
 
 /// Does what the trigger's action asks for.
@@ -58,17 +82,61 @@ pub unsafe fn fate(
             Ready::Error => refuse(relation, columns, found),
             _ if found.unseen => look::refuse_unseen(),
             Ready::Skip => Fate::Drop,
-            Ready::Mark => {
-                let mark = columns.mark.expect("a column is found for this action");
-                row.set(mark, found.key);
-                Fate::Write
-            }
-            Ready::Log(statement) => {
+            Ready::Mark(marks) => mark(marks, relation, columns, found, row),
+            Ready::Log(statement, generated) => {
+                let row = generated.complete(relation, row);
                 log(statement, relation, columns, found, row);
                 Fate::Drop
             }
         }
     }
+}
+
+/// Marks the row with the key of the one that it repeats, which nobody can change or delete until
+/// the transaction ends.
+unsafe fn mark(
+    marks: &Marks,
+    relation: pg_sys::Relation,
+    columns: &Columns,
+    found: &Found,
+    row: &mut NewRow,
+) -> Fate {
+    // SAFETY: the relation is open, and the key of its column's type.
+    unsafe {
+        let (key, mark) =
+            (columns.key.zip(columns.mark)).expect("both columns are found for this action");
+        let Some(original) = found.key else {
+            UserError::null_not_allowed("the row that is repeated has no key to mark with")
+                .detail(format!(
+                    "Its column {} is NULL.",
+                    column_name(relation, key)
+                ))
+                .hint("Name a column that is never NULL, such as 'key=id'.")
+                .raise();
+        };
+        if !may_know(marks, relation, key, original) {
+            marks::hidden(relation);
+        }
+        if found.row.lock(relation, Mode::Share, true) != Locked::Yes {
+            return Fate::LookAgain;
+        }
+        row.set(mark, Some(original));
+        Fate::Write
+    }
+}
+
+/// Whether the current user may know the key of a row.
+///
+/// # Safety
+/// The relation is open, the key one of its columns, and the value of that column's type.
+pub unsafe fn may_know(
+    marks: &Marks,
+    relation: pg_sys::Relation,
+    key: i16,
+    value: pg_sys::Datum,
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { may_select(relation, key) && (!has_policies(relation) || marks.is_visible(value)) }
 }
 
 /// Error 23P01, which tells the existing row's key only to someone who may read it, as the server's
@@ -89,7 +157,7 @@ unsafe fn refuse(relation: pg_sys::Relation, columns: &Columns, found: &Found) -
                 let key = CStr::from_ptr(pg_sys::OidOutputFunctionCall(output, key));
                 format!(
                     "The row with ({})=({}) differs in {} {unit}; at most {limit} are a near-duplicate.",
-                    CStr::from_ptr(form.attname.data.as_ptr()).to_string_lossy(),
+                    column_name(relation, column),
                     key.to_string_lossy(),
                     found.distance
                 )
@@ -107,16 +175,37 @@ unsafe fn refuse(relation: pg_sys::Relation, columns: &Columns, found: &Found) -
 }
 
 unsafe fn may_read(relation: pg_sys::Relation, column: i16) -> bool {
+    // SAFETY: the relation is open.
+    unsafe { !has_policies(relation) && may_select(relation, column) }
+}
+
+/// Whether the current user has the right to read a column.
+unsafe fn may_select(relation: pg_sys::Relation, column: i16) -> bool {
     // SAFETY: catalogue look-ups for an open relation.
     unsafe {
         let (oid, user) = ((*relation).rd_id, pg_sys::GetUserId());
         let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
         let ok = pg_sys::AclResult::ACLCHECK_OK;
-        let hidden = pg_sys::check_enable_rls(oid, pg_sys::InvalidOid, true)
-            == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-        !hidden
-            && (pg_sys::pg_class_aclcheck(oid, user, select) == ok
-                || pg_sys::pg_attribute_aclcheck(oid, column, user, select) == ok)
+        pg_sys::pg_class_aclcheck(oid, user, select) == ok
+            || pg_sys::pg_attribute_aclcheck(oid, column, user, select) == ok
+    }
+}
+
+/// Whether policies of row security apply to the current user.
+unsafe fn has_policies(relation: pg_sys::Relation) -> bool {
+    // SAFETY: catalogue look-ups for an open relation.
+    unsafe {
+        pg_sys::check_enable_rls((*relation).rd_id, pg_sys::InvalidOid, true)
+            == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+    }
+}
+
+/// The name of a column, quoted if need be, for messages.
+unsafe fn column_name(relation: pg_sys::Relation, column: i16) -> String {
+    // SAFETY: the column is one of the open relation.
+    unsafe {
+        let form = &*compat::attribute((*relation).rd_att, column as usize - 1);
+        names::shown(CStr::from_ptr(form.attname.data.as_ptr()))
     }
 }
 
@@ -126,14 +215,15 @@ unsafe fn log(
     relation: pg_sys::Relation,
     columns: &Columns,
     found: &Found,
-    row: &NewRow,
+    row: pg_sys::HeapTuple,
 ) {
     // SAFETY: the relation is open; the parameters are of the types that are named.
     unsafe {
         let key = columns.key.expect("a column is found for this action");
         let key_type = (*compat::attribute((*relation).rd_att, key as usize - 1)).atttypid;
-        let dropped = pg_sys::heap_copy_tuple_as_datum(row.tuple, row.descriptor);
-        let row_type = (*row.descriptor).tdtypeid;
+        let descriptor = (*relation).rd_att;
+        let dropped = pg_sys::heap_copy_tuple_as_datum(row, descriptor);
+        let row_type = (*descriptor).tdtypeid;
         let Some(existing) = found.key else {
             UserError::null_not_allowed("the row that is repeated has no key to log")
                 .hint("Name a column that is never NULL, such as 'key=id'.")

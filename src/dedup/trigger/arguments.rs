@@ -3,6 +3,7 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
+use super::names;
 use crate::pg::errors::UserError;
 use crate::types::signature::{Bound, near_duplicate};
 
@@ -114,27 +115,36 @@ impl Arguments {
     /// # Safety
     /// The trigger is one of the server's.
     pub unsafe fn of(trigger: &pg_sys::Trigger) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Self::read(trigger).unwrap_or_else(|why| {
-                senseless(&CStr::from_ptr(trigger.tgname).to_string_lossy(), why)
-            })
-        }
+        // SAFETY: the caller's promise; the server keeps the trigger's name as a C string.
+        let (read, name) = unsafe { (Self::read(trigger), CStr::from_ptr(trigger.tgname)) };
+        read.unwrap_or_else(|why| senseless(&name.to_string_lossy(), why))
     }
 
-    /// Reads a trigger's arguments, or says why they make no sense.
+    /// Reads a trigger's arguments.
+    ///
+    /// # Errors
+    /// A sentence that says what makes no sense about them.
     ///
     /// # Safety
-    /// As for [`Arguments::of`].
+    /// The trigger is one of the server's.
     pub unsafe fn read(trigger: &pg_sys::Trigger) -> Result<Self, String> {
-        // SAFETY: the server keeps as many C strings as it counts, and the trigger's name.
-        let (name, arguments) = unsafe {
-            let arguments: Vec<&CStr> = (0..trigger.tgnargs as usize)
-                .map(|i| CStr::from_ptr(*trigger.tgargs.add(i)))
-                .collect();
-            (CStr::from_ptr(trigger.tgname).to_string_lossy(), arguments)
+        // SAFETY: the caller's promise.
+        let name = unsafe { CStr::from_ptr(trigger.tgname) }.to_string_lossy();
+        // SAFETY: the caller's promise.
+        Self::parse(&name, &unsafe { texts(trigger) })
+    }
+
+    /// Whether two triggers are about the same columns, and keep the same column of marks.
+    pub fn marks_alike(&self, other: &Self) -> bool {
+        let sorted = |scope: &[CString]| {
+            let mut scope = scope.to_vec();
+            scope.sort();
+            scope
         };
-        Self::parse(&name, &arguments)
+        self.fingerprint == other.fingerprint
+            && self.action == other.action
+            && self.key == other.key
+            && sorted(&self.scope) == sorted(&other.scope)
     }
 
     /// What an argument means, now that it is known what it is about; or an error.
@@ -150,14 +160,18 @@ impl Arguments {
         let mut parameters: Vec<(CString, CString)> = Vec::new();
         for argument in arguments {
             let bytes = argument.to_bytes();
-            let Some(at) = bytes.iter().position(|&byte| byte == b'=') else {
+            let equals = match names::is_quoted(bytes) {
+                true => None,
+                false => bytes.iter().position(|&byte| byte == b'='),
+            };
+            let Some(at) = equals else {
                 if !parameters.is_empty() || columns.len() == 2 {
                     return Err(format!(
                         "\"{}\" is no option: options are written as name=value.",
                         argument.to_string_lossy()
                     ));
                 }
-                columns.push(cstring(bytes.trim_ascii()));
+                columns.push(names::single(bytes)?);
                 continue;
             };
             let name = bytes[..at].trim_ascii();
@@ -208,11 +222,29 @@ impl Arguments {
                 }
             },
             action: parse_action(action.as_deref(), mark, log)?,
-            key,
-            scope: scope.map_or(Ok(Vec::new()), |scope| parse_names(&scope))?,
+            key: (key.map(|key| names::single(key.to_bytes())).transpose())
+                .map_err(|why| format!("The option \"key\" is a column. {why}"))?,
+            scope: (scope.map(|scope| names::list(scope.to_bytes())).transpose())
+                .map_err(|why| {
+                    format!(
+                        "The option \"scope\" is a list of columns, such as scope=site,language. {why}"
+                    )
+                })?
+                .unwrap_or_default(),
             parameters,
         })
     }
+}
+
+/// A trigger's arguments as they were written.
+///
+/// # Safety
+/// The trigger is one of the server's, and lives as long as the result.
+pub unsafe fn texts<'a>(trigger: &pg_sys::Trigger) -> Vec<&'a CStr> {
+    (0..trigger.tgnargs as usize)
+        // SAFETY: the server keeps as many C strings as it counts.
+        .map(|i| unsafe { CStr::from_ptr(*trigger.tgargs.add(i)) })
+        .collect()
 }
 
 fn parse_action(
@@ -229,9 +261,15 @@ fn parse_action(
     let parsed = match action {
         b"skip" => Action::Skip,
         b"error" => Action::Error,
-        b"mark" => Action::Mark(
-            mark.ok_or("The action mark needs the column to write to, such as mark=duplicate_of.")?,
-        ),
+        b"mark" => {
+            let mark = mark.ok_or(
+                "The action mark needs the column to write to, such as mark=duplicate_of.",
+            )?;
+            Action::Mark(
+                names::single(mark.to_bytes())
+                    .map_err(|why| format!("The option \"mark\" is a column. {why}"))?,
+            )
+        }
         b"log" => Action::Log(
             log.ok_or("The action log needs the table to write to, such as log=dropped.")?,
         ),
@@ -264,18 +302,6 @@ fn senseless(trigger: &str, why: String) -> ! {
     .raise()
 }
 
-fn parse_names(text: &CStr) -> Result<Vec<CString>, String> {
-    let names: Vec<CString> = (text.to_bytes().split(|&byte| byte == b','))
-        .map(|name| cstring(name.trim_ascii()))
-        .collect();
-    match names.iter().any(|name| name.is_empty()) {
-        true => {
-            Err("The option \"scope\" is a list of columns, such as scope=site,language.".into())
-        }
-        false => Ok(names),
-    }
-}
-
 fn twice(name: &[u8]) -> String {
     format!(
         "The option \"{}\" is given twice.",
@@ -283,6 +309,7 @@ fn twice(name: &[u8]) -> String {
     )
 }
 
-fn cstring(bytes: &[u8]) -> CString {
+/// A C string of part of another.
+pub fn cstring(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("a part of a C string has no byte 0")
 }

@@ -5,6 +5,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
 use super::kind::Kind;
+use super::names;
 use crate::am::keys::{Layout, attribute, hash_of, with_words};
 use crate::am::state::{Index, words_of};
 use crate::am::validate;
@@ -13,7 +14,7 @@ use crate::pg::errors::UserError;
 
 /// A column of an index, and when its values are equal.
 pub struct EqualColumn {
-    /// The column of the table, counted from 1.
+    /// The column of the table, counted from 1; 0 for an expression.
     pub column: i16,
     equality: pg_sys::RegProcedure,
     collation: pg_sys::Oid,
@@ -23,8 +24,11 @@ pub struct EqualColumn {
 
 impl EqualColumn {
     /// The `i`th column of an open index, by the operator of this strategy.
-    unsafe fn of(index: pg_sys::Relation, i: usize, strategy: i16) -> Self {
-        // SAFETY: the index is open, and has so many columns.
+    ///
+    /// # Safety
+    /// The index is open, and has so many columns.
+    pub unsafe fn of(index: pg_sys::Relation, i: usize, strategy: i16) -> Self {
+        // SAFETY: the caller's promise.
         unsafe {
             let (family, input) = (*(*index).rd_opfamily.add(i), *(*index).rd_opcintype.add(i));
             let operator = pg_sys::get_opfamily_member(family, input, input, strategy);
@@ -103,28 +107,24 @@ impl Types {
     }
 }
 
-/// Columns of the trigger's table, counted from 1, and the index.
-pub struct Columns {
+/// Columns that a trigger's arguments name, counted from 1.
+pub struct NamedColumns {
     pub fingerprint: i16,
     pub text: Option<i16>,
     /// By which rows are named to users.
     pub key: Option<i16>,
     /// Where the key of the row that is repeated goes.
     pub mark: Option<i16>,
-    /// Within whose equal values rows are compared, in the order of the index's columns.
-    pub scope: Vec<EqualColumn>,
-    /// The unique keys of the table, of which no two rows can have the same.
-    pub unique: Vec<Vec<EqualColumn>>,
-    pub index: pg_sys::Oid,
-    pub kind: Kind,
+    /// The scope, in the order of the arguments.
+    pub scope: Vec<i16>,
 }
 
-impl Columns {
+impl NamedColumns {
     /// Finds all of them; raises an error if one is missing.
     ///
     /// # Safety
     /// The relation is open and locked.
-    pub unsafe fn find(relation: pg_sys::Relation, types: Types, arguments: &Arguments) -> Self {
+    pub unsafe fn find(relation: pg_sys::Relation, arguments: &Arguments) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             let column = |name: &CString| column(relation, name);
@@ -138,7 +138,7 @@ impl Columns {
                 Some(name) => Some(column(name)),
                 None => primary_key(relation),
             };
-            let wanted: Vec<i16> = arguments.scope.iter().map(column).collect();
+            let scope = arguments.scope.iter().map(column).collect();
             if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
                 UserError::new(
                     PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
@@ -154,6 +154,46 @@ impl Columns {
             if let (Some(mark), Some(key)) = (mark, key) {
                 check_types(relation, mark, key);
             }
+            NamedColumns {
+                fingerprint,
+                text,
+                key,
+                mark,
+                scope,
+            }
+        }
+    }
+}
+
+/// Columns of the trigger's table, counted from 1, and the index.
+pub struct Columns {
+    pub fingerprint: i16,
+    pub text: Option<i16>,
+    /// By which rows are named to users.
+    pub key: Option<i16>,
+    /// Where the key of the row that is repeated goes.
+    pub mark: Option<i16>,
+    /// Within whose equal values rows are compared, in the order of the index's columns.
+    pub scope: Vec<EqualColumn>,
+    pub index: pg_sys::Oid,
+    pub kind: Kind,
+}
+
+impl Columns {
+    /// Finds all of them; raises an error if one is missing.
+    ///
+    /// # Safety
+    /// The relation is open and locked.
+    pub unsafe fn find(relation: pg_sys::Relation, types: Types, arguments: &Arguments) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let NamedColumns {
+                fingerprint,
+                text,
+                key,
+                mark,
+                scope: wanted,
+            } = NamedColumns::find(relation, arguments);
             let form = &*compat::attribute((*relation).rd_att, fingerprint as usize - 1);
             let holds_signatures = types.is_signature(form.atttypid);
             // Whatever index there is: an argument that makes no sense is told first.
@@ -172,7 +212,6 @@ impl Columns {
                 key,
                 mark,
                 scope,
-                unique: unique_keys(relation),
                 index,
                 kind,
             }
@@ -220,34 +259,6 @@ unsafe fn primary_key(relation: pg_sys::Relation) -> Option<i16> {
     }
 }
 
-/// The columns of all keys that are unique at any time, for all rows.
-unsafe fn unique_keys(relation: pg_sys::Relation) -> Vec<Vec<EqualColumn>> {
-    // SAFETY: the relation is open, and each of its indexes while it is looked at.
-    unsafe {
-        let indexes = pg_sys::RelationGetIndexList(relation);
-        let mut keys = Vec::new();
-        for i in 0..pg_sys::list_length(indexes) {
-            let oid = pg_sys::list_nth_oid(indexes, i);
-            let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            let form = &*(*index).rd_index;
-            if form.indisunique
-                && form.indimmediate
-                && form.indisready
-                && pg_sys::RelationGetIndexPredicate(index).is_null()
-                && pg_sys::RelationGetIndexExpressions(index).is_null()
-            {
-                // Access methods with unique indexes are like btree.
-                let equal = pg_sys::BTEqualStrategyNumber as i16;
-                let columns = 0..form.indnkeyatts as usize;
-                keys.push(columns.map(|i| EqualColumn::of(index, i, equal)).collect());
-            }
-            pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        }
-        pg_sys::list_free(indexes);
-        keys
-    }
-}
-
 /// Refuses a column to mark in that does not hold keys.
 unsafe fn check_types(relation: pg_sys::Relation, mark: i16, key: i16) {
     // SAFETY: both are columns of the open relation.
@@ -255,7 +266,7 @@ unsafe fn check_types(relation: pg_sys::Relation, mark: i16, key: i16) {
         let type_of =
             |column: i16| (*compat::attribute((*relation).rd_att, column as usize - 1)).atttypid;
         let (mark, key) = (type_of(mark), type_of(key));
-        if mark != key {
+        if pg_sys::getBaseType(mark) != pg_sys::getBaseType(key) {
             let name = |oid| CStr::from_ptr(pg_sys::format_type_be(oid)).to_string_lossy();
             UserError::new(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -394,14 +405,14 @@ pub unsafe fn table<'a>(relation: pg_sys::Relation) -> std::borrow::Cow<'a, str>
 unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments, of_signatures: bool) -> ! {
     // SAFETY: the relation is open, and names are C strings.
     unsafe {
-        let quoted = |name: &CStr| {
-            CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr()))
-                .to_string_lossy()
-                .into_owned()
-        };
+        let quoted = names::shown;
         let schema = pg_sys::get_namespace_name((*(*relation).rd_rel).relnamespace);
         let name = (*(*relation).rd_rel).relname.data.as_ptr();
-        let mut columns: Vec<String> = arguments.scope.iter().map(|name| quoted(name)).collect();
+        let mut columns: Vec<String> = arguments
+            .scope
+            .iter()
+            .map(|name| quoted(name.as_c_str()))
+            .collect();
         columns.push(quoted(&arguments.fingerprint));
         let (what, options) = match of_signatures {
             true => {

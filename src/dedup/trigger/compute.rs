@@ -7,6 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::NewRow;
 use super::arguments::{Arguments, OPTIONS};
 use super::columns::{Columns, Types};
+use super::generated::{self, GeneratedColumns};
 use super::statements;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -14,13 +15,10 @@ use crate::pg::errors::UserError;
 /// Where fingerprints come from.
 pub enum Fingerprints {
     Given,
-    /// A statement with the text as its parameter, and the text's type.
+    /// A statement with the text as its parameter, and the parameter's type.
     OfText(CString, pg_sys::Oid),
-    Generated {
-        expression: *mut pg_sys::ExprState,
-        context: *mut pg_sys::ExprContext,
-        slot: *mut pg_sys::TupleTableSlot,
-    },
+    /// The expression of the generated column.
+    Generated(GeneratedColumns),
 }
 
 impl Fingerprints {
@@ -36,26 +34,14 @@ impl Fingerprints {
         // SAFETY: the caller's promise.
         unsafe {
             let column = &*compat::attribute((*relation).rd_att, columns.fingerprint as usize - 1);
-            let generated = column.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED;
+            let generated = generated::is_stored(relation, columns.fingerprint);
             match (columns.text, generated) {
                 (None, false) => Fingerprints::Given,
-                (None, true) => {
-                    let outer = pg_sys::MemoryContextSwitchTo(memory);
-                    let expression =
-                        pg_sys::build_column_default(relation, i32::from(columns.fingerprint));
-                    let expression = pg_sys::expression_planner(expression.cast());
-                    let generated = Fingerprints::Generated {
-                        expression: pg_sys::ExecInitExpr(expression, core::ptr::null_mut()),
-                        context: pg_sys::CreateStandaloneExprContext(),
-                        // A copy: nobody counts who uses it.
-                        slot: pg_sys::MakeSingleTupleTableSlot(
-                            pg_sys::CreateTupleDescCopy((*relation).rd_att),
-                            &raw const pg_sys::TTSOpsHeapTuple,
-                        ),
-                    };
-                    pg_sys::MemoryContextSwitchTo(outer);
-                    generated
-                }
+                (None, true) => Fingerprints::Generated(GeneratedColumns::of(
+                    relation,
+                    &[columns.fingerprint],
+                    memory,
+                )),
                 (Some(_), true) => UserError::new(
                     PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
                     "a generated fingerprint column is not computed by neardup_dedup as well",
@@ -65,18 +51,21 @@ impl Fingerprints {
                 .raise(),
                 (Some(text), false) => {
                     let text = &*compat::attribute((*relation).rd_att, text as usize - 1);
-                    let base = pg_sys::getBaseType(text.atttypid);
-                    if !is_text(base) {
+                    let Some(parameter) = text_type(text.atttypid) else {
                         UserError::new(
                             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                             "neardup_dedup computes fingerprints of texts only",
                         )
-                        .detail("The column to compute from is not of type text, varchar or char.")
+                        .detail(format!(
+                            "The column to compute from is of type {}, and not text, varchar, \
+                             char, citext or a domain over one of them.",
+                            CStr::from_ptr(pg_sys::format_type_be(text.atttypid)).to_string_lossy()
+                        ))
                         .hint("Compute the fingerprint yourself, and name only its column.")
                         .raise();
-                    }
+                    };
                     let statement = statement(types, column.atttypid, arguments);
-                    Fingerprints::OfText(statement, base)
+                    Fingerprints::OfText(statement, parameter)
                 }
             }
         }
@@ -98,25 +87,24 @@ impl Fingerprints {
                     row.set(columns.fingerprint, fingerprint);
                     fingerprint
                 }
-                Fingerprints::Generated {
-                    expression,
-                    context,
-                    slot,
-                } => {
-                    pg_sys::ExecForceStoreHeapTuple(row.tuple, *slot, false);
-                    (**context).ecxt_scantuple = *slot;
-                    let mut null = false;
-                    let value = pg_sys::ExecEvalExpr(*expression, *context, &mut null);
-                    pg_sys::ExecClearTuple(*slot);
-                    (!null).then_some(value)
-                }
+                Fingerprints::Generated(column) => column.values(row.tuple)[0],
             }
         }
     }
 }
 
-fn is_text(oid: pg_sys::Oid) -> bool {
-    [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID].contains(&oid)
+/// The type as which a text goes to the function that makes fingerprints of it, which takes text:
+/// text itself for types, and domains over types, that are stored alike; `None` if it is no text.
+unsafe fn text_type(column: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: catalogue look-ups.
+    unsafe {
+        let base = pg_sys::getBaseType(column);
+        match base {
+            // Its cast to text takes the blanks at its end away.
+            pg_sys::BPCHAROID => Some(base),
+            _ => pg_sys::IsBinaryCoercible(base, pg_sys::TEXTOID).then_some(pg_sys::TEXTOID),
+        }
+    }
 }
 
 /// The statement that makes a fingerprint of this type from a text.
@@ -124,7 +112,8 @@ unsafe fn statement(types: Types, fingerprint: pg_sys::Oid, arguments: &Argument
     // SAFETY: catalogue look-ups, whose results are null or C strings.
     unsafe {
         let schema = types.schema();
-        let function = match types.name(fingerprint).as_deref() {
+        let base = pg_sys::getBaseType(fingerprint);
+        let function = match types.name(base).as_deref() {
             Some(b"fingerprint") => c"simhash",
             Some(b"fingerprint128") => c"simhash128",
             Some(b"minhash_signature") => c"minhash",

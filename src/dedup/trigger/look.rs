@@ -3,9 +3,10 @@ use std::collections::HashSet;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::columns::Columns;
 use super::flight::Flight;
+use super::row_lock::{Locked, Mode, SeenRow};
+use super::same_row::SameRow;
 use crate::am::validate;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -24,7 +25,7 @@ pub enum Itself<'a> {
     Version(pg_sys::ItemPointerData),
     /// Whatever has a unique key of this new row. It is for ON CONFLICT to say what becomes of it,
     /// and an error otherwise.
-    Key(&'a NewRow),
+    Key(SameRow<'a>),
 }
 
 /// The nearest row.
@@ -36,11 +37,13 @@ pub struct Found {
     /// Whether it was committed after the transaction's snapshot was taken, in a transaction that
     /// sees only what was there then.
     pub unseen: bool,
+    pub row: SeenRow,
 }
 
 /// What a look comes to.
 enum Sight {
-    Nothing,
+    /// No other row; with near rows that are the new one itself by a unique key.
+    Nothing(Vec<SeenRow>),
     Found(Found),
     /// A near row that this transaction writes or deletes and has not ended yet; with the token of a
     /// speculative insertion, or 0.
@@ -78,11 +81,36 @@ pub unsafe fn nearest(
                         pg_sys::XactLockTableWait(transaction, relation, &mut nowhere, operation);
                     }
                 }
-                (Sight::Nothing, Some(ahead)) => ahead.wait(),
-                (Sight::Nothing, None) => return None,
+                (Sight::Nothing(_), Some(ahead)) => ahead.wait(),
+                (Sight::Nothing(same), None) => match keep_same(relation, &same) {
+                    Ok(()) => return None,
+                    Err(None) => {
+                        pgrx::check_for_interrupts!();
+                    }
+                    Err(Some(busy)) => {
+                        // Who holds it may have to wait for this row before it can end.
+                        flight.withdraw();
+                        busy.lock(relation, Mode::NoKeyUpdate, true);
+                    }
+                },
             }
         }
     }
+}
+
+/// Locks the rows that are the new one by a unique key, so that they keep that key until the new
+/// row's is written, or the conflict with it found. An error is a row to wait for, or `None` if one
+/// has changed since the look.
+unsafe fn keep_same(relation: pg_sys::Relation, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
+    for row in same {
+        // SAFETY: the caller's promise.
+        match unsafe { row.lock(relation, Mode::NoKeyUpdate, false) } {
+            Locked::Yes => {}
+            Locked::Changed => return Err(None),
+            Locked::Busy => return Err(Some(*row)),
+        }
+    }
+    Ok(())
 }
 
 /// Looks until no near row can have moved past the look.
@@ -95,7 +123,7 @@ unsafe fn settled_look(relation: pg_sys::Relation, columns: &Columns, query: &Qu
         // A version that has gone since the last look may have a successor, which stands in the
         // index where this look had passed already. It need not be published: an update that leaves
         // the fingerprint as it is does not come by here.
-        if !matches!(sight, Sight::Nothing) || gone.is_subset(&known) {
+        if !matches!(sight, Sight::Nothing(_)) || gone.is_subset(&known) {
             return sight;
         }
         pgrx::check_for_interrupts!();
@@ -136,7 +164,8 @@ unsafe fn look(
         );
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         let in_order = columns.kind.comes_in_order();
-        let mut sight = Sight::Nothing;
+        let mut sight = Sight::Nothing(Vec::new());
+        let mut same = Vec::new();
         let mut nearest = None;
         loop {
             let another_version = (*scan).xs_heap_continue;
@@ -155,6 +184,13 @@ unsafe fn look(
             let Some(distance) = values.distance(columns, query) else {
                 continue;
             };
+            // A row that another transaction is inserting has to be waited for even so: that
+            // transaction may give it another key.
+            let is_inserted = snapshot.xmin != pg_sys::InvalidTransactionId;
+            if !is_inserted && query.itself.is_same(slot) {
+                same.push(SeenRow::of(slot));
+                continue;
+            }
             // Of rows that are equally near one that will stay is better than one that may not.
             let is_undecided = matches!(sight, Sight::Undecided(..));
             if nearest.is_some_and(|best| best < distance || best == distance && !is_undecided) {
@@ -170,6 +206,7 @@ unsafe fn look(
                     distance,
                     key: columns.key.and_then(|key| values.copy(key)),
                     unseen: is_unseen(relation, slot),
+                    row: SeenRow::of(slot),
                 })
             } else {
                 Sight::Undecided(other, snapshot.speculativeToken)
@@ -182,7 +219,10 @@ unsafe fn look(
         pg_sys::index_endscan(scan);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        sight
+        match sight {
+            Sight::Nothing(_) => Sight::Nothing(same),
+            other => other,
+        }
     }
 }
 
@@ -279,25 +319,19 @@ impl<'a> Values<'a> {
                 return None;
             }
             let distance = columns.kind.distance(fingerprint, query.fingerprint)?;
-            let counts = columns.kind.is_near(distance) && !self.is_itself(columns, query);
-            counts.then_some(distance)
+            columns.kind.is_near(distance).then_some(distance)
         }
     }
+}
 
-    /// Whether a unique key says that this is the row that is to be inserted.
-    unsafe fn is_itself(&self, columns: &Columns, query: &Query) -> bool {
-        let Itself::Key(row) = query.itself else {
-            return false;
-        };
-        columns.unique.iter().any(|key| {
-            (key.iter()).all(|column| {
-                match (self.get(column.column), row.get(column.column)) {
-                    // SAFETY: both values are of the column's type.
-                    (Some(own), Some(new)) => unsafe { column.equal(own, new) },
-                    _ => false,
-                }
-            })
-        })
+impl Itself<'_> {
+    /// Whether a unique key says that a row is the one that is to be inserted.
+    unsafe fn is_same(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        match self {
+            Itself::Version(_) => false,
+            // SAFETY: the slot holds a row of the table.
+            Itself::Key(row) => unsafe { row.is(slot) },
+        }
     }
 }
 

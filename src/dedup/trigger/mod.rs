@@ -8,13 +8,21 @@ mod arguments;
 mod columns;
 mod compute;
 mod flight;
+mod generated;
 mod kind;
 mod look;
+mod marks;
+mod names;
+mod originals;
+mod requirements;
+mod row_lock;
+mod same_row;
 mod statements;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::call::{Call, export};
+use crate::pg::compat;
 use crate::pg::errors::UserError;
 use act::{Fate, Ready};
 use arguments::Arguments;
@@ -22,12 +30,16 @@ use columns::{Columns, Types};
 use compute::Fingerprints;
 use flight::Flight;
 use look::Itself;
+use marks::Recheck;
+use same_row::SameRow;
 
 /// What one trigger knows while one statement lasts.
 struct State {
     action: Ready,
     columns: Columns,
     fingerprints: Fingerprints,
+    unique: same_row::Lazy,
+    generated: generated::Lazy,
     flight: Flight,
 }
 
@@ -64,9 +76,26 @@ impl NewRow {
         (!self.nulls[at]).then(|| self.values[at])
     }
 
-    /// Puts a value, or NULL, into a column.
+    /// Puts NULL into a column, if there is one and it holds something else.
+    fn clear(&mut self, column: Option<i16>) {
+        if let Some(column) = column.filter(|&column| self.get(column).is_some()) {
+            self.set(column, None);
+        }
+    }
+
+    /// Puts a value, or NULL, into a column. Raises an error if the column is of a domain that does
+    /// not allow it.
     fn set(&mut self, column: i16, value: Option<pg_sys::Datum>) {
         let at = column as usize - 1;
+        // SAFETY: the column is one of this descriptor, and the value of its type.
+        unsafe {
+            let kept = (*compat::attribute(self.descriptor, at)).atttypid;
+            if pg_sys::get_typtype(kept) as u8 == pg_sys::TYPTYPE_DOMAIN {
+                let (null, datum) = (value.is_none(), value.unwrap_or(pg_sys::Datum::null()));
+                let memory = pg_sys::CurrentMemoryContext;
+                pg_sys::domain_check(datum, null, kept, core::ptr::null_mut(), memory);
+            }
+        }
         self.nulls[at] = value.is_none();
         self.values[at] = value.unwrap_or(pg_sys::Datum::null());
         let (mut values, mut nulls) = ([self.values[at]], [self.nulls[at]]);
@@ -99,15 +128,10 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
         }
         let data = &*context.cast::<pg_sys::TriggerData>();
         let event = data.tg_event;
-        if !is(event, pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW)
-            || !is(
-                event,
-                pg_sys::TRIGGER_EVENT_TIMINGMASK,
-                pg_sys::TRIGGER_EVENT_BEFORE,
-            )
-        {
-            misused("the trigger has to be BEFORE and FOR EACH ROW");
+        if !is(event, pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW) {
+            misused("it is a trigger FOR EACH STATEMENT");
         }
+        let timing = event & pg_sys::TRIGGER_EVENT_TIMINGMASK;
         let inserted = is(
             event,
             pg_sys::TRIGGER_EVENT_OPMASK,
@@ -118,8 +142,21 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
             pg_sys::TRIGGER_EVENT_OPMASK,
             pg_sys::TRIGGER_EVENT_UPDATE,
         );
-        if !inserted && !updated {
-            misused("the trigger is for INSERT and UPDATE only");
+        let deleted = is(
+            event,
+            pg_sys::TRIGGER_EVENT_OPMASK,
+            pg_sys::TRIGGER_EVENT_DELETE,
+        );
+        match timing {
+            pg_sys::TRIGGER_EVENT_BEFORE if inserted || updated => {}
+            // AFTER.
+            0 if updated || deleted => {
+                originals::changed(call, data, updated);
+                return pg_sys::Datum::null();
+            }
+            pg_sys::TRIGGER_EVENT_BEFORE => misused("it is a trigger BEFORE DELETE"),
+            0 => misused("it is a trigger AFTER INSERT"),
+            _ => misused("it is a trigger INSTEAD OF changes of a view"),
         }
         let descriptor = (*data.tg_relation).rd_att;
         let old = updated.then(|| NewRow::new(data.tg_trigtuple, descriptor));
@@ -147,6 +184,7 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
             let arguments = Arguments::of(&*data.tg_trigger);
             let types = Types::beside((*data.tg_trigger).tgfoid);
             let columns = Columns::find(data.tg_relation, types, &arguments);
+            requirements::check(data.tg_relation, &*data.tg_trigger, &arguments, &columns);
             let fingerprints = Fingerprints::of(
                 data.tg_relation,
                 types,
@@ -162,9 +200,11 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
                 &columns,
             );
             let state = State {
-                action: Ready::new(&arguments, data.tg_relation),
+                action: Ready::new(&arguments, data.tg_relation, &columns, (*function).fn_mcxt),
                 columns,
                 fingerprints,
+                unique: same_row::Lazy::new((*function).fn_mcxt),
+                generated: generated::Lazy::new((*function).fn_mcxt),
                 flight,
             };
             let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
@@ -175,7 +215,7 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
 }
 
 impl State {
-    /// What is to become of a new row, or of a row's new version: the row to write, or null.
+    /// Decides what becomes of a new row, or of a row's new version: the row to write, or null.
     ///
     /// # Safety
     /// The rows are of this relation.
@@ -187,51 +227,87 @@ impl State {
     ) -> pg_sys::HeapTuple {
         self.flight.begin_row();
         let columns = &self.columns;
+        let marks = self.action.marks();
         // SAFETY: the caller's promise.
         unsafe {
-            let fingerprint = self.fingerprints.of_row(&mut row, columns);
-            let Some(fingerprint) = fingerprint else {
-                return row.tuple;
+            let recheck = marks.is_some_and(|marks| Recheck::take((*relation).rd_id, marks.mark));
+            let fingerprint = match (recheck, columns.text) {
+                (true, Some(_)) => row.get(columns.fingerprint),
+                _ => self.fingerprints.of_row(&mut row, columns),
             };
             let scope: Option<Vec<_>> = (columns.scope.iter())
                 .map(|scope| row.get(scope.column))
                 .collect();
             // What belongs nowhere is near nothing, as for a constraint.
-            let Some(scope) = scope else {
+            let (Some(fingerprint), Some(scope)) = (fingerprint, scope) else {
+                row.clear(columns.mark);
                 return row.tuple;
             };
-            let unchanged = old.is_some_and(|old| {
-                old.get(columns.fingerprint)
-                    .is_some_and(|old| columns.kind.distance(old, fingerprint) == Some(0))
-                    && (columns.scope.iter().zip(&scope)).all(|(column, &value)| {
-                        old.get(column.column)
-                            .is_some_and(|old| column.equal(old, value))
-                    })
-            });
-            if unchanged {
-                return row.tuple;
-            }
-            let query = look::Query {
-                fingerprint,
-                scope: &scope,
-                itself: match old {
-                    Some(old) => Itself::Version((*old.tuple).t_self),
-                    None => Itself::Key(&row),
-                },
-            };
-            let found = look::nearest(relation, columns, &query, &self.flight);
-            let Some(found) = found else {
-                if let (Some(mark), Some(_)) = (columns.mark, old) {
-                    row.set(mark, None);
+            if let Some(old) = old.filter(|old| self.stays(old, fingerprint, &scope)) {
+                let look = recheck
+                    || marks.is_some_and(|marks| {
+                        let key = columns.key.expect("a column is found for this action");
+                        marks.settle(relation, old, &mut row, |value| {
+                            act::may_know(marks, relation, key, value)
+                        })
+                    });
+                if !look {
+                    return row.tuple;
                 }
-                return row.tuple;
-            };
-            // Whatever happens now, the row does not count as an original.
-            self.flight.withdraw();
-            match act::fate(&self.action, relation, columns, &found, &mut row) {
-                Fate::Write => row.tuple,
-                Fate::Drop => core::ptr::null_mut(),
             }
+            row.clear(columns.mark);
+            loop {
+                let found = {
+                    let query = look::Query {
+                        fingerprint,
+                        scope: &scope,
+                        itself: match old {
+                            Some(old) => Itself::Version((*old.tuple).t_self),
+                            None => Itself::Key(SameRow::new(
+                                relation,
+                                &row,
+                                &self.unique,
+                                &self.generated,
+                            )),
+                        },
+                    };
+                    look::nearest(relation, columns, &query, &self.flight)
+                };
+                let Some(found) = found else {
+                    return row.tuple;
+                };
+                // Whatever happens now, the row does not count as an original.
+                self.flight.withdraw();
+                match act::fate(&self.action, relation, columns, &found, &mut row) {
+                    Fate::Write => return row.tuple,
+                    Fate::Drop => return core::ptr::null_mut(),
+                    Fate::LookAgain => {
+                        pgrx::check_for_interrupts!();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a row keeps its fingerprint and its scope.
+    ///
+    /// # Safety
+    /// The old row is of the trigger's relation, and the values are of its columns' types.
+    unsafe fn stays(
+        &self,
+        old: &NewRow,
+        fingerprint: pg_sys::Datum,
+        scope: &[pg_sys::Datum],
+    ) -> bool {
+        let columns = &self.columns;
+        // SAFETY: the caller's promise.
+        unsafe {
+            old.get(columns.fingerprint)
+                .is_some_and(|old| columns.kind.distance(old, fingerprint) == Some(0))
+                && (columns.scope.iter().zip(scope)).all(|(column, &value)| {
+                    old.get(column.column)
+                        .is_some_and(|old| column.equal(old, value))
+                })
         }
     }
 }
@@ -242,7 +318,11 @@ fn misused(why: &str) -> ! {
         "neardup_dedup cannot be used like this",
     )
     .detail(format!("As it is, {why}."))
-    .hint("CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body', 'distance=3', 'action=skip')")
+    .hint(
+        "CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION \
+         neardup_dedup('fp', 'body', 'distance=3', 'action=skip'); for the action mark there is \
+         one AFTER UPDATE OR DELETE, too.",
+    )
     .raise()
 }
 

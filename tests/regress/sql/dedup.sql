@@ -47,7 +47,9 @@ INSERT INTO docs VALUES (20, 'Nothing of the kind was ever seen in this town or 
 -- mark: the nearest original, and never a row that is marked itself
 CREATE TABLE marked (id int PRIMARY KEY, fp fingerprint, duplicate_of int REFERENCES marked);
 CREATE INDEX ON marked USING neardup (fp) WHERE duplicate_of IS NULL;
-CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp ON marked FOR EACH ROW
+CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp, duplicate_of ON marked FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'distance=3');
+CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'distance=3');
 INSERT INTO marked SELECT i, v::bigint::fingerprint FROM (VALUES (1, 0), (2, 1), (3, 15), (4, 7), (5, 7), (6, 31), (7, NULL)) AS t(i, v);
 SELECT * FROM marked ORDER BY id;

@@ -42,7 +42,9 @@ INSERT INTO pages VALUES (20, 'Nothing of the kind was ever seen in this town or
 -- mark, with signatures that come with the rows: the nearest original.
 CREATE TABLE marked (id int PRIMARY KEY, sig minhash_signature, duplicate_of int REFERENCES marked);
 CREATE INDEX ON marked USING neardup (sig) WHERE duplicate_of IS NULL;
-CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF sig ON marked FOR EACH ROW
+CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF sig, duplicate_of ON marked FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of');
+CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of');
 CREATE FUNCTION range(int, int) RETURNS minhash_signature LANGUAGE sql IMMUTABLE AS
     'SELECT minhash(ARRAY(SELECT n::text FROM generate_series($1, $2) n))';

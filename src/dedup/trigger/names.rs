@@ -1,0 +1,93 @@
+//! Column names in a trigger's arguments: as they are, or quoted as in SQL.
+//!
+//! An unquoted name is taken as it is written, without folding to lower case, and ends at a comma
+//! in a list. A name that holds a comma, an equals sign, a quote, or blanks at its ends is quoted:
+//! `"a,b"`, with quotes inside of it doubled.
+use std::ffi::{CStr, CString};
+
+use pgrx::pg_sys;
+
+use super::arguments::cstring;
+
+/// Whether an argument begins as a quoted name, which is no option even if it holds an equals sign.
+pub fn is_quoted(argument: &[u8]) -> bool {
+    argument.trim_ascii().starts_with(b"\"")
+}
+
+/// Reads an argument that is one name.
+pub fn single(text: &[u8]) -> Result<CString, String> {
+    if !is_quoted(text) {
+        return not_empty(text.trim_ascii());
+    }
+    let (name, rest) = quoted(text.trim_ascii())?;
+    match rest.trim_ascii() {
+        b"" => Ok(name),
+        rest => Err(format!(
+            "\"{}\" follows a quoted column name.",
+            String::from_utf8_lossy(rest)
+        )),
+    }
+}
+
+/// Reads names separated by commas.
+pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
+    let mut names = Vec::new();
+    let mut rest = text.trim_ascii();
+    loop {
+        let name;
+        (name, rest) = match is_quoted(rest) {
+            true => quoted(rest)?,
+            false => {
+                let end = rest.iter().position(|&byte| byte == b',');
+                let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                (not_empty(name.trim_ascii())?, behind)
+            }
+        };
+        names.push(name);
+        rest = match rest.trim_ascii() {
+            b"" => return Ok(names),
+            [b',', behind @ ..] => behind.trim_ascii(),
+            rest => {
+                return Err(format!(
+                    "\"{}\" follows a quoted column name, where a comma may stand.",
+                    String::from_utf8_lossy(rest)
+                ));
+            }
+        };
+    }
+}
+
+/// Splits a text that begins with a quoted name into the name and what follows.
+fn quoted(text: &[u8]) -> Result<(CString, &[u8]), String> {
+    let mut name = Vec::new();
+    let mut at = 1;
+    loop {
+        match (text.get(at), text.get(at + 1)) {
+            (Some(b'"'), Some(b'"')) => {
+                name.push(b'"');
+                at += 2;
+            }
+            (Some(b'"'), _) => return Ok((not_empty(&name)?, &text[at + 1..])),
+            (Some(&byte), _) => {
+                name.push(byte);
+                at += 1;
+            }
+            (None, _) => return Err("A quoted column name has no closing quote.".into()),
+        }
+    }
+}
+
+fn not_empty(name: &[u8]) -> Result<CString, String> {
+    match name {
+        b"" => Err("A column name is empty.".into()),
+        name => Ok(cstring(name)),
+    }
+}
+
+/// A name as SQL text needs it, quoted if need be, for messages.
+pub fn shown(name: &CStr) -> String {
+    // SAFETY: the server returns the name itself or a new C string.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,234 @@
+//! The trigger's marks while many clients insert, change and delete originals and duplicates.
+use crate::support::Outcome;
+use crate::support::clients::code;
+use crate::support::data::Random;
+use crate::support::table::value;
+use anyhow::{Result, bail};
+use neardup_tests::{Database, connect};
+use postgres::Client;
+use postgres::error::SqlState;
+
+/// Centres around which all clients write.
+const CENTERS: u64 = 12;
+/// Keys and URLs that clients have in common.
+const KEYS: u64 = 150;
+const TRANSACTIONS: u32 = 150;
+
+/// A table with marks.
+#[derive(Clone, Copy)]
+struct Marked {
+    name: &'static str,
+    kind: &'static str,
+    opclass: &'static str,
+    predicate: &'static str,
+    /// The condition of near-duplicates `a` and `b`, without the index.
+    near: &'static str,
+}
+
+const TABLES: [Marked; 5] = [
+    Marked {
+        name: "partial",
+        kind: "fingerprint",
+        opclass: "fingerprint_ops",
+        predicate: "WHERE dup IS NULL",
+        near: "a.fp <#> b.fp <= 3",
+    },
+    Marked {
+        name: "whole",
+        kind: "fingerprint",
+        opclass: "fingerprint_ops",
+        predicate: "",
+        near: "a.fp <#> b.fp <= 3",
+    },
+    Marked {
+        name: "hashed",
+        kind: "bigint",
+        opclass: "bigint_hamming_ops",
+        predicate: "WHERE dup IS NULL",
+        near: "a.fp <#> b.fp <= 3",
+    },
+    Marked {
+        name: "wide",
+        kind: "fingerprint256",
+        opclass: "fingerprint256_ops",
+        predicate: "WHERE dup IS NULL",
+        near: "a.fp <#> b.fp <= 3",
+    },
+    Marked {
+        name: "signed",
+        kind: "minhash_signature",
+        opclass: "minhash_ops",
+        predicate: "WHERE dup IS NULL",
+        near: "a.fp ~= b.fp",
+    },
+];
+
+impl Marked {
+    fn create(self, client: &mut Client) -> Outcome {
+        let Marked {
+            name,
+            kind,
+            opclass,
+            predicate,
+            ..
+        } = self;
+        let arguments = "'fp', 'action=mark', 'mark=dup', 'scope=site'";
+        client.batch_execute(&format!(
+            "CREATE TABLE {name} (id bigint PRIMARY KEY, url text, site int, fp {kind}, dup bigint, \
+                 seen int DEFAULT 0); \
+             CREATE UNIQUE INDEX ON {name} (lower(url)); \
+             CREATE INDEX ON {name} (dup); \
+             CREATE INDEX {name}_fp ON {name} USING neardup (site, fp {opclass}) {predicate}; \
+             CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON {name} FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup({arguments}); \
+             CREATE TRIGGER marks AFTER UPDATE OR DELETE ON {name} FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup({arguments});"
+        ))?;
+        Ok(())
+    }
+
+    /// A value near one of the centres, as an SQL expression.
+    fn value(self, random: &mut Random) -> String {
+        let center = random.below(CENTERS);
+        match self.kind {
+            "minhash_signature" => {
+                let from = random.below(12);
+                let words: String = (from..from + 60)
+                    .map(|w| format!("c{center}w{w} "))
+                    .collect();
+                format!("minhash('{words}', shingle => 1)")
+            }
+            "fingerprint256" => {
+                let bits = random.near(Random::new(center).bits(), 4);
+                format!("'{bits:064x}'::fingerprint256")
+            }
+            kind => {
+                let bits = random.near(Random::new(center).bits(), 4);
+                format!("'{bits:016x}'::fingerprint::{kind}")
+            }
+        }
+    }
+
+    /// One statement of a client.
+    fn statement(self, random: &mut Random) -> String {
+        let name = self.name;
+        let value = self.value(random);
+        let (key, url, site) = (random.below(KEYS), random.below(KEYS), random.below(2));
+        let other = random.below(KEYS);
+        match random.below(12) {
+            0..4 => format!(
+                "INSERT INTO {name} (id, url, site, fp) VALUES ({key}, 'U{url}', {site}, {value}) \
+                 ON CONFLICT DO NOTHING"
+            ),
+            4..6 => format!(
+                "INSERT INTO {name} (id, url, site, fp) VALUES ({key}, 'u{url}', {site}, {value}) \
+                 ON CONFLICT (lower(url)) DO UPDATE SET url = EXCLUDED.url, fp = EXCLUDED.fp, \
+                 site = EXCLUDED.site"
+            ),
+            6 => format!("UPDATE {name} SET fp = {value} WHERE id = {key}"),
+            7 => format!("UPDATE {name} SET site = 1 - site WHERE id = {key}"),
+            8 => format!("UPDATE {name} SET id = {other} WHERE id = {key}"),
+            9 => format!("UPDATE {name} SET seen = seen + 1 WHERE id = {key}"),
+            10 => format!("UPDATE {name} SET fp = NULL WHERE id = {key}"),
+            _ => format!("DELETE FROM {name} WHERE id IN ({key}, {other})"),
+        }
+    }
+
+    /// Asserts that all marks are true, and that no original is near another one.
+    fn check(self, client: &mut Client) -> Outcome {
+        let Marked { name, near, .. } = self;
+        let count = |client: &mut Client, query: String| value::<i64>(client, &query);
+        let marks = count(client, format!("SELECT count(dup) FROM {name}"))?;
+        assert!(marks > 0, "{name}: nothing is marked");
+        let untrue = count(
+            client,
+            format!(
+                "SELECT count(*) FROM {name} a LEFT JOIN {name} b ON b.id = a.dup \
+                 WHERE a.dup IS NOT NULL AND (b.id <> a.id AND b.dup IS NULL \
+                     AND a.site = b.site AND {near}) IS NOT TRUE"
+            ),
+        )?;
+        assert_eq!(untrue, 0, "{name}: marks that are not true");
+        let near = count(
+            client,
+            format!(
+                "SELECT count(*) FROM {name} a, {name} b WHERE a.id < b.id AND a.site = b.site \
+                 AND a.dup IS NULL AND b.dup IS NULL AND {near}"
+            ),
+        )?;
+        assert_eq!(near, 0, "{name}: originals that are near each other");
+        client.batch_execute(&format!("SELECT neardup_index_check('{name}_fp', true)"))?;
+        Ok(())
+    }
+}
+
+/// Runs transactions of one to four statements, in all isolation levels; some are rolled back.
+fn client(conninfo: &str, seed: u64, table: Marked) -> Result<u32> {
+    let mut client = connect(conninfo)?;
+    client.batch_execute("SET deadlock_timeout = '20ms'")?;
+    let mut random = Random::new(seed);
+    let mut committed = 0;
+    for _ in 0..TRANSACTIONS {
+        let level = random.pick(&[
+            "READ COMMITTED",
+            "READ COMMITTED",
+            "REPEATABLE READ",
+            "SERIALIZABLE",
+        ]);
+        let statements: Vec<String> = (0..=random.below(4))
+            .map(|_| table.statement(&mut random))
+            .collect();
+        let end = random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]);
+        let result = client.batch_execute(&format!(
+            "BEGIN ISOLATION LEVEL {level}; {}; {end}",
+            statements.join("; ")
+        ));
+        match code(&result) {
+            // Rows that cross, a snapshot that has grown old, or a key that is taken.
+            Some(state)
+                if [
+                    SqlState::T_R_DEADLOCK_DETECTED,
+                    SqlState::T_R_SERIALIZATION_FAILURE,
+                    SqlState::UNIQUE_VIOLATION,
+                    SqlState::CARDINALITY_VIOLATION,
+                ]
+                .contains(&state) =>
+            {
+                client.batch_execute("ROLLBACK")?;
+            }
+            _ => {
+                result?;
+                committed += u32::from(end == "COMMIT");
+            }
+        }
+    }
+    Ok(committed)
+}
+
+#[test]
+fn marks_stay_true_under_many_clients() -> Outcome {
+    let database = Database::create()?;
+    let mut admin = database.connect()?;
+    for table in TABLES {
+        table.create(&mut admin)?;
+    }
+    let clients = TABLES.iter().chain(&TABLES);
+    std::thread::scope(|scope| -> Outcome {
+        let running: Vec<_> = (clients.zip(1..))
+            .map(|(&table, seed)| {
+                let conninfo = database.conninfo();
+                scope.spawn(move || client(conninfo, seed, table))
+            })
+            .collect();
+        for client in running {
+            match client.join() {
+                Ok(committed) => assert!(committed? > 0, "nothing was committed"),
+                Err(_) => bail!("a client panicked"),
+            }
+        }
+        Ok(())
+    })?;
+    // The checks must not find by the index what it holds.
+    admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
+    TABLES.iter().try_for_each(|table| table.check(&mut admin))
+}
