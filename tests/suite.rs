@@ -1,6 +1,7 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
 mod answers;
 mod builds;
+mod by_table;
 mod changes;
 mod concurrency;
 mod crash;
@@ -17,6 +18,7 @@ mod options;
 mod pairs;
 mod plans;
 mod queries;
+mod recipes;
 mod relations;
 mod scopes;
 mod servers;
