@@ -2,6 +2,7 @@
 mod answers;
 mod backtraces;
 mod builds;
+mod by_table;
 mod changes;
 mod concurrency;
 mod crash;
@@ -24,6 +25,7 @@ mod order_memory;
 mod pairs;
 mod plans;
 mod queries;
+mod recipes;
 mod relations;
 mod scope_types;
 mod scopes;

@@ -9,6 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::nodes::{Member, Nodes};
 use super::pairs::{distance_argument, work_memory};
 use super::signatures::refuse_bits;
+use super::source::{Distances, find_index};
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
 use crate::pg::call::{Call, export};
@@ -46,10 +47,10 @@ impl Method {
     }
 }
 
-/// `neardup_clusters(index, distance, method, keep)`.
+/// `neardup_clusters(relation, distance, method, keep, column_name)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_set(|call| {
-        let wanted = Wanted::of(call);
+        let wanted = Wanted::of(call, Distances::Bits);
         let distance = distance_argument(call.arg(1).value() as i32);
         let relations = LockedIndex::open_for_reading(wanted.index);
         // SAFETY: the relations are open.
@@ -74,9 +75,9 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The arguments index, distance, method and keep.
-    pub fn of(call: &Call) -> Self {
-        for (n, name) in ["index", "distance", "method"].iter().enumerate() {
+    /// The arguments relation, distance, method, keep and column_name.
+    pub fn of(call: &Call, distances: Distances) -> Self {
+        for (n, name) in ["relation", "distance", "method"].iter().enumerate() {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
@@ -84,7 +85,11 @@ impl Wanted {
         // SAFETY: the SQL script declares both as text.
         unsafe {
             Wanted {
-                index: pg_sys::Oid::from(call.arg(0).value() as u32),
+                index: {
+                    let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
+                    let column = (!call.is_null(4)).then(|| call.arg(4));
+                    find_index(call.function_oid(), relation, column, distances)
+                },
                 method: Method::parse(&text::utf8(call.arg(2))),
                 keep: (!call.is_null(3))
                     .then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),

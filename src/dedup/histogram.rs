@@ -9,6 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::column::Column;
 use super::pairs::{PairSet, distance_argument};
 use super::scope::{ScopeColumns, Values};
+use super::source::{Distances, find_index};
 use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, name, words_of};
@@ -57,17 +58,14 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
             (pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW, Some(rows)) => {
                 Column::open(call.function_oid(), relation, column).sample(most, rows)
             }
-            (pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW, None) => {
-                UserError::invalid_parameter("all pairs are counted by an index only")
-                    .hint("Name a neardup index, or give sample_rows.")
-                    .raise()
+            (_, sample) => {
+                let function = call.function_oid();
+                let index = find_index(function, relation, column, Distances::Bits);
+                match sample {
+                    Some(rows) => sample_index(index, most, rows),
+                    None => count_all(index, most),
+                }
             }
-            _ if column.is_some() => {
-                UserError::invalid_parameter("column_name goes with a table, not with an index")
-                    .raise()
-            }
-            (_, Some(rows)) => sample_index(relation, most, rows),
-            (_, None) => count_all(relation, most),
         };
         Rings {
             lines: counts.lines().into_iter(),

@@ -6,4 +6,5 @@ mod nodes;
 mod pairs;
 mod scope;
 pub mod signatures;
+mod source;
 mod trigger;

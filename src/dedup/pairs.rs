@@ -5,6 +5,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::scope::ScopeColumns;
 use super::signatures::refuse_bits;
+use super::source::{Distances, find_index};
 use crate::am::keys::with_words;
 use crate::am::state::{Index, name, words_of};
 use crate::pg::call::{Call, export};
@@ -18,12 +19,27 @@ export! {
     guarded "neardup_pairs" => pairs;
 }
 
-/// `neardup_pairs(index, distance)`.
+/// `neardup_pairs(relation, distance, column_name)`.
 fn pairs(call: &mut Call) -> pg_sys::Datum {
+    if call.is_null(0) || call.is_null(1) {
+        return call.return_set(|_| NoPairs);
+    }
     call.return_set(|call| {
         let distance = distance_argument(call.arg(1).value() as i32);
-        PairSet::new(pg_sys::Oid::from(call.arg(0).value() as u32), distance)
+        let column = (!call.is_null(2)).then(|| call.arg(2));
+        let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
+        let index = find_index(call.function_oid(), relation, column, Distances::Bits);
+        PairSet::new(index, distance)
     })
+}
+
+/// The result for a relation or distance that is NULL, as of a strict function.
+pub struct NoPairs;
+
+impl Set for NoPairs {
+    fn next(&mut self, _: &mut Vec<Option<pg_sys::Datum>>) -> bool {
+        false
+    }
 }
 
 /// A distance that a caller passes; an error if it is below zero.

@@ -2,6 +2,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
+use super::owner::AsOwner;
 use super::{compat, rights};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
@@ -44,6 +45,7 @@ impl LockedIndex {
                 .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
                 .raise();
             }
+            load_expressions(table, index);
             LockedIndex { index, table }
         }
     }
@@ -119,6 +121,21 @@ impl Drop for LockedIndex {
     }
 }
 
+/// Has the relation cache load an index's expressions and predicate, with the rights of the owner.
+/// The first load folds constants, which runs functions that the owner has written; later ones find
+/// the result in the cache, as long as the index stays open.
+///
+/// # Safety
+/// Both are open, and the index is the table's.
+pub unsafe fn load_expressions(table: pg_sys::Relation, index: pg_sys::Relation) {
+    // SAFETY: the caller's promise. Both return copies in the current memory context, or NULL.
+    unsafe {
+        let _as_owner = AsOwner::of(table);
+        pg_sys::RelationGetIndexExpressions(index);
+        pg_sys::RelationGetIndexPredicate(index);
+    }
+}
+
 /// Raises an error for an index whose pages this session cannot read.
 unsafe fn refuse_unreadable(index: pg_sys::Relation) {
     // SAFETY: the caller's relation is open.
@@ -164,7 +181,7 @@ unsafe fn refuse_unreadable(index: pg_sys::Relation) {
 }
 
 /// The name of a relation, or its number if there is none.
-fn relation_name(oid: pg_sys::Oid) -> String {
+pub fn relation_name(oid: pg_sys::Oid) -> String {
     // SAFETY: a catalogue look-up, whose result is null or a C string.
     unsafe {
         let name = pg_sys::get_rel_name(oid);

@@ -160,6 +160,10 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
         self.temp.rewind(file);
     }
 
+    fn seek(&mut self, file: &mut TempFile, place: u64) {
+        self.temp.seek(file, place);
+    }
+
     fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
         self.temp.read(file, bytes);
     }

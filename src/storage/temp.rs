@@ -1,6 +1,6 @@
 //! Temporary files of the server's.
 use neardup_blocktree::sort::TempFiles;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -61,6 +61,18 @@ impl TempFiles for TempSpace {
     fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
         // SAFETY: the file is open, and there is room for what is asked for.
         unsafe { compat::buf_file_read_exact(file.0, bytes) };
+    }
+
+    fn seek(&mut self, file: &mut TempFile, place: u64) {
+        // SAFETY: the file is open. The server finds the segment that an offset lies in.
+        let failed = unsafe { pg_sys::BufFileSeek(file.0, 0, place as _, 0) } != 0;
+        if failed {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_IO_ERROR,
+                "could not seek in a temporary file",
+            )
+            .raise();
+        }
     }
 
     fn pause(&mut self) {

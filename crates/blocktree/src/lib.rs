@@ -14,6 +14,7 @@
 //!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
 //! * [`clusters`]: groups made of such pairs;
+//! * [`paged`]: arrays within a limit of memory, for them;
 //! * [`build`]: sorting rows into a new tree.
 //!
 //! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
@@ -35,6 +36,7 @@ pub mod merge;
 pub mod meta;
 pub mod nearest;
 pub mod page;
+pub mod paged;
 pub mod pairs;
 pub mod plan;
 pub mod scan;

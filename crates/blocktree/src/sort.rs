@@ -1,6 +1,10 @@
 //! Rows on their way into a new tree: kept in memory as long as there is enough of it, in
 //! temporary files beyond, and given back table by table in the order of the tree.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
 use crate::design::Table;
 use crate::key::{Key, Tid};
 
@@ -26,6 +30,8 @@ pub trait TempFiles {
     fn rewind(&mut self, file: &mut Self::File);
     /// Reads what comes next. It is never asked for more than was written.
     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
+    /// Goes to a place within a file, or to its end, for reading or for writing. In bytes.
+    fn seek(&mut self, file: &mut Self::File, place: u64);
     /// Called now and then by what runs long: may unwind to cancel.
     fn pause(&mut self);
     /// Ends the operation, for want of memory, by unwinding.
@@ -39,6 +45,8 @@ const DEAL_BITS: u32 = 11;
 
 /// Entries of a run that are read, or written, at a time.
 const CHUNK: usize = 4096;
+/// The most runs that are merged at once: each takes a buffer of its own, and so does its file.
+const MOST_RUNS: usize = 64;
 
 const fn entry_size<const N: usize>() -> usize {
     8 * N + 8
@@ -122,14 +130,53 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
             }
             return;
         }
+        let mut sorted = self.sorted(files, table);
+        while let Some(entry) = sorted.next(files) {
+            each(files, entry);
+        }
+    }
+
+    /// Gives all rows in the order in which they were added.
+    pub fn as_added(&mut self, files: &mut F, mut each: impl FnMut(&mut F, Entry<N>)) {
+        if let Some(spool) = &mut self.spooled {
+            files.rewind(&mut spool.file);
+            let (mut left, mut chunk) = (spool.entries, Vec::new());
+            while left > 0 {
+                let count = left.min(CHUNK as u64) as usize;
+                read_entries(files, &mut spool.file, &mut chunk, count);
+                chunk.iter().for_each(|&entry| each(files, entry));
+                left -= count as u64;
+            }
+            // More may be added behind.
+            let end = spool.entries * entry_size::<N>() as u64;
+            files.seek(&mut spool.file, end);
+        }
+        for &entry in &self.in_memory {
+            each(files, entry);
+        }
+    }
+
+    /// All rows in the order of a table, as [`Rows::in_order`] gives them, one at a time.
+    pub fn sorted(&mut self, files: &mut F, table: Option<&Table<N>>) -> Sorted<F, N> {
+        let mut sorted = Vec::new();
+        if self.spooled.is_none() {
+            sort(files, table, &self.in_memory, &mut sorted);
+            return Sorted {
+                runs: Vec::new(),
+                heads: BinaryHeap::new(),
+                chunk: 0,
+                given: 0,
+                in_memory: sorted.into_iter(),
+            };
+        }
         if !self.in_memory.is_empty() {
             self.spool(files);
         }
+        let mut runs = Vec::new();
         let Some(spool) = &mut self.spooled else {
-            return;
+            return Sorted::merge(files, runs, CHUNK);
         };
         files.rewind(&mut spool.file);
-        let mut runs = Vec::new();
         let mut left = spool.entries;
         while left > 0 {
             let count = left.min(self.limit as u64) as usize;
@@ -148,8 +195,42 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
         }
         self.in_memory = Vec::new();
         drop(sorted);
+        while runs.len() > MOST_RUNS {
+            let rest = runs.split_off(MOST_RUNS);
+            let merged = merge_to_file(files, runs, self.limit);
+            runs = rest;
+            runs.push(merged);
+        }
         let chunk = (self.limit / (runs.len() + 1)).clamp(CHUNK / 16, CHUNK * 16);
-        merge(files, runs, chunk, each);
+        Sorted::merge(files, runs, chunk)
+    }
+}
+
+/// Merges runs into one.
+fn merge_to_file<F: TempFiles, const N: usize>(
+    files: &mut F,
+    runs: Vec<Run<F::File, N>>,
+    limit: usize,
+) -> Run<F::File, N> {
+    let chunk = (limit / (runs.len() + 1)).clamp(CHUNK / 16, CHUNK * 16);
+    let mut sorted = Sorted::merge(files, runs, chunk);
+    let (mut file, mut left) = (files.create(), 0);
+    let mut entries = Vec::with_capacity(CHUNK);
+    while let Some(entry) = sorted.next(files) {
+        entries.push(entry);
+        left += 1;
+        if entries.len() == CHUNK {
+            write_entries(files, &mut file, &entries);
+            entries.clear();
+        }
+    }
+    write_entries(files, &mut file, &entries);
+    files.rewind(&mut file);
+    Run {
+        file,
+        left,
+        chunk: Vec::new(),
+        at: 0,
     }
 }
 
@@ -225,36 +306,51 @@ impl<File, const N: usize> Run<File, N> {
     }
 }
 
-fn merge<F: TempFiles, const N: usize>(
-    files: &mut F,
-    mut runs: Vec<Run<F::File, N>>,
+/// Rows in order, from memory or from runs in files.
+pub struct Sorted<F: TempFiles, const N: usize> {
+    in_memory: std::vec::IntoIter<Entry<N>>,
+    runs: Vec<Run<F::File, N>>,
+    /// The next entry of each run, the lowest on top.
+    heads: BinaryHeap<Reverse<(Entry<N>, usize)>>,
+    /// Entries that are read of a run at a time.
     chunk: usize,
-    mut each: impl FnMut(&mut F, Entry<N>),
-) {
-    use std::cmp::Reverse;
-    use std::collections::BinaryHeap;
-    use std::collections::binary_heap::PeekMut;
-    let mut heads: BinaryHeap<Reverse<(Entry<N>, usize)>> = BinaryHeap::new();
-    for (i, run) in runs.iter_mut().enumerate() {
-        heads.extend(run.next(files, chunk).map(|entry| Reverse((entry, i))));
+    given: u64,
+}
+
+impl<F: TempFiles, const N: usize> Sorted<F, N> {
+    fn merge(files: &mut F, mut runs: Vec<Run<F::File, N>>, chunk: usize) -> Self {
+        let mut heads = BinaryHeap::new();
+        for (i, run) in runs.iter_mut().enumerate() {
+            heads.extend(run.next(files, chunk).map(|entry| Reverse((entry, i))));
+        }
+        Sorted {
+            in_memory: Vec::new().into_iter(),
+            runs,
+            heads,
+            chunk,
+            given: 0,
+        }
     }
-    let mut given = 0u64;
-    while let Some(mut head) = heads.peek_mut() {
+
+    /// The next row; `None` after the last.
+    #[inline]
+    pub fn next(&mut self, files: &mut F) -> Option<Entry<N>> {
+        self.given += 1;
+        if self.given.is_multiple_of(1 << 16) {
+            files.pause();
+        }
+        if self.runs.is_empty() {
+            return self.in_memory.next();
+        }
+        let mut head = self.heads.peek_mut()?;
         let Reverse((entry, i)) = *head;
-        match runs[i].next(files, chunk) {
-            Some(next) => {
-                *head = Reverse((next, i));
-                drop(head);
-            }
+        match self.runs[i].next(files, self.chunk) {
+            Some(next) => *head = Reverse((next, i)),
             None => {
                 PeekMut::pop(head);
             }
         }
-        each(files, entry);
-        given += 1;
-        if given.is_multiple_of(1 << 16) {
-            files.pause();
-        }
+        Some(entry)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::am::state::{Index, words_of};
 use crate::dedup::clusters::{ClusterSet, Listed, Wanted, cluster, join, list, sort_members};
 use crate::dedup::nodes::Member;
 use crate::dedup::pairs::{whole_distance, work_memory};
+use crate::dedup::source::Distances;
 use crate::pg::call::{Call, export};
 use crate::pg::relation::LockedIndex;
 use crate::storage::rows::note_read;
@@ -23,10 +24,10 @@ export! {
     guarded "neardup_signature_clusters" => clusters;
 }
 
-/// `neardup_clusters(index, distance, method, keep)`.
+/// `neardup_clusters(relation, distance, method, keep, column_name)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_set(|call| {
-        let wanted = Wanted::of(call);
+        let wanted = Wanted::of(call, Distances::Any);
         let distance = f64::from_bits(call.arg(1).value() as u64);
         let relations = LockedIndex::open_for_reading(wanted.index);
         // SAFETY: the relations are open.

@@ -7,7 +7,8 @@ use super::{Groups, edges, mismatches};
 use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
-use crate::dedup::pairs::{PairSet, whole_distance};
+use crate::dedup::pairs::{NoPairs, PairSet, whole_distance};
+use crate::dedup::source::{Distances, find_index};
 use crate::pg::call::{Call, export};
 use crate::pg::relation::LockedIndex;
 use crate::storage::rows::note_read;
@@ -17,10 +18,15 @@ export! {
     guarded "neardup_signature_pairs" => pairs;
 }
 
-/// `neardup_pairs(index, distance)`.
+/// `neardup_pairs(relation, distance, column_name)`.
 fn pairs(call: &mut Call) -> pg_sys::Datum {
+    if call.is_null(0) || call.is_null(1) {
+        return call.return_set(|_| NoPairs);
+    }
     call.return_collected(|call, give| {
-        let oid = pg_sys::Oid::from(call.arg(0).value() as u32);
+        let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
+        let column = (!call.is_null(2)).then(|| call.arg(2));
+        let oid = find_index(call.function_oid(), relation, column, Distances::Any);
         let distance = f64::from_bits(call.arg(1).value() as u64);
         let relations = LockedIndex::open_for_reading(oid);
         let mut give = |[a, b]: [Tid; 2], distance: f64| {

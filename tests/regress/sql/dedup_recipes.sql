@@ -19,20 +19,26 @@ EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON a.fp <~> b.fp <
 SELECT count(*) FROM (
     SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id
     EXCEPT
-    SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs_fp', 3) p
+    SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs', 3) p
         JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b) differing;
-SELECT count(*) FROM neardup_pairs('docs_fp', 3);
+SELECT count(*) FROM neardup_pairs('docs', 3);
 
 -- A report.
 SELECT r.id AS kept, array_agg(m.id ORDER BY c.distance, m.id) AS dropped
-FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c
+FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
 JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member
 WHERE c.member <> c.representative GROUP BY r.id ORDER BY r.id LIMIT 3;
 
 -- Mark.
-UPDATE docs d SET duplicate_of = r.id
-FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c JOIN docs r ON r.ctid = c.representative
-WHERE d.ctid = c.member AND c.member <> c.representative;
+WITH dropped AS MATERIALIZED (
+    SELECT c.member, r.id AS kept
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
+    JOIN docs r ON r.ctid = c.representative
+    WHERE c.member <> c.representative
+)
+UPDATE docs d SET duplicate_of = x.kept
+FROM docs o LEFT JOIN dropped x ON x.member = o.ctid
+WHERE o.id = d.id AND d.duplicate_of IS DISTINCT FROM x.kept;
 SELECT count(*), count(duplicate_of), min(duplicate_of) FROM docs;
 
 -- Move to an archive, with what each was a copy of.
@@ -41,7 +47,7 @@ BEGIN;
 LOCK TABLE docs IN SHARE ROW EXCLUSIVE MODE;
 WITH found AS MATERIALIZED (
     SELECT c.member, r.id AS kept, c.distance
-    FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c JOIN docs r ON r.ctid = c.representative
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c JOIN docs r ON r.ctid = c.representative
     WHERE c.member <> c.representative AND r.id > 110000
 ), moved AS (
     DELETE FROM docs d USING found f WHERE d.ctid = f.member RETURNING d.id, d.body, d.fp, f.kept, f.distance
@@ -52,7 +58,7 @@ SELECT count(*), min(duplicate_of), max(distance) FROM archive;
 
 -- Delete in batches: keys first, which stay good between transactions.
 CREATE TABLE doomed AS
-SELECT m.id, r.id AS kept FROM neardup_clusters('docs_fp', 3, keep => 'length(body) DESC, id') c
+SELECT m.id, r.id AS kept FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
 JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative WHERE c.member <> c.representative;
 SELECT count(*) FROM doomed;
 DELETE FROM docs WHERE id = (SELECT min(kept) FROM doomed);
@@ -64,6 +70,8 @@ BEGIN
         SELECT array_agg(id) INTO taken FROM (SELECT id FROM doomed ORDER BY id LIMIT 300) next;
         EXIT WHEN taken IS NULL;
         -- Nothing goes whose kept row has gone or changed meanwhile.
+        PERFORM FROM docs k WHERE k.id IN (SELECT kept FROM doomed WHERE id = ANY (taken))
+        ORDER BY k.id FOR SHARE;
         DELETE FROM docs d USING doomed x, docs k
         WHERE d.id = ANY (taken) AND x.id = d.id AND k.id = x.kept AND k.fp <~> d.fp <= 3;
         DELETE FROM doomed WHERE id = ANY (taken);
@@ -71,12 +79,12 @@ BEGIN
     END LOOP;
 END $$;
 SELECT count(*) FROM docs;
-SELECT count(*) FROM neardup_pairs('docs_fp', 3);
+SELECT count(*) FROM neardup_pairs('docs', 3);
 SELECT rows > 0 AS sound FROM neardup_index_check('docs_fp', true);
 
 -- Or at once.
 INSERT INTO docs SELECT 200000 + id, body, fp FROM docs WHERE id < 100;
-DELETE FROM docs d USING neardup_clusters('docs_fp', 3, keep => 'id') c
+DELETE FROM docs d USING neardup_clusters('docs', 3, keep => 'id') c
 WHERE d.ctid = c.member AND c.member <> c.representative;
 SELECT count(*), max(id) < 200000 AS originals_kept FROM docs;
 
@@ -98,14 +106,17 @@ SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d
 EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
 SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
 -- Merge: what is new, one of each among the new.
-CREATE INDEX staging_fp ON staging USING neardup (fp);
-EXPLAIN (COSTS OFF) SELECT s.id FROM staging s
-WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3)
-  AND NOT EXISTS (SELECT FROM neardup_clusters('staging_fp', 3, keep => 'id') c WHERE c.member = s.ctid AND c.member <> c.representative);
+BEGIN;
+LOCK TABLE docs, staging IN SHARE ROW EXCLUSIVE MODE;
+CREATE TEMPORARY TABLE fresh ON COMMIT DROP AS
+SELECT s.* FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
+CREATE INDEX fresh_fp ON fresh USING neardup (fp);
 INSERT INTO docs (id, body, fp)
-SELECT s.id, s.body, s.fp FROM staging s
-WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3)
-  AND NOT EXISTS (SELECT FROM neardup_clusters('staging_fp', 3, keep => 'id') c WHERE c.member = s.ctid AND c.member <> c.representative);
+SELECT f.id, f.body, f.fp FROM fresh f
+WHERE NOT EXISTS (SELECT FROM neardup_clusters('fresh', 3, keep => 'id') c
+                  WHERE c.member = f.ctid AND c.member <> c.representative);
+TRUNCATE staging;
+COMMIT;
 SELECT count(*) FROM docs WHERE id > 300000;
-SELECT count(*) FROM neardup_pairs('docs_fp', 3);
+SELECT count(*) FROM neardup_pairs('docs', 3);
 DROP SCHEMA recipes_test CASCADE;

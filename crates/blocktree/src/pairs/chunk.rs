@@ -47,13 +47,15 @@ pub(super) struct Chunk<const N: usize> {
     groups: Vec<Group>,
     /// For the high bits of a prefix, the first group that has them or higher ones.
     directory: Vec<u32>,
+    /// A number for each entry, if pairs are thinned out.
+    marks: Vec<Cell<u32>>,
     /// A leaf's entries on their way.
     incoming: Vec<(Key<N>, u64)>,
 }
 
 /// Bytes that an entry takes at most.
 pub(super) const fn entry_size<const N: usize>() -> usize {
-    size_of::<Key<N>>() + size_of::<u64>() + size_of::<Group>() + 2 * size_of::<u32>()
+    size_of::<Key<N>>() + size_of::<u64>() + size_of::<Group>() + 4 * size_of::<u32>()
 }
 
 impl<const N: usize> Chunk<N> {
@@ -66,6 +68,7 @@ impl<const N: usize> Chunk<N> {
             runs: Vec::new(),
             groups: Vec::new(),
             directory: Vec::new(),
+            marks: Vec::new(),
             incoming: Vec::new(),
         }
     }
@@ -76,6 +79,29 @@ impl<const N: usize> Chunk<N> {
         self.runs.clear();
         self.groups.clear();
         self.directory.clear();
+        self.marks.clear();
+    }
+
+    /// Sets the mark of each entry; false: there is no memory.
+    pub fn mark_all(&mut self, mark: impl Fn(usize) -> u32) -> bool {
+        let count = self.keys.len();
+        self.marks.clear();
+        let there_is_room = self.marks.try_reserve_exact(count).is_ok();
+        if there_is_room {
+            self.marks
+                .extend((0..count).map(|entry| Cell::new(mark(entry))));
+        }
+        there_is_room
+    }
+
+    #[inline]
+    pub fn mark(&self, entry: usize) -> u32 {
+        self.marks[entry].get()
+    }
+
+    #[inline]
+    pub fn set_mark(&self, entry: usize, mark: u32) {
+        self.marks[entry].set(mark);
     }
 
     pub fn len(&self) -> usize {

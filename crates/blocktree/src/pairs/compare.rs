@@ -3,6 +3,7 @@
 use super::Pair;
 use super::chunk::Chunk;
 use super::plan;
+use super::thin::{Open, Thinning};
 use crate::design::Design;
 use crate::filter;
 use crate::key::Tid;
@@ -31,7 +32,7 @@ pub(super) struct Sides<'a, const N: usize> {
 }
 
 impl<const N: usize> Sides<'_, N> {
-    fn probe(&self) -> &Probe<N> {
+    pub fn probe(&self) -> &Probe<N> {
         &self.probes[self.probes.len() - 1]
     }
 }
@@ -61,10 +62,12 @@ impl Join {
 
 /// Two groups that are compared.
 #[derive(Debug)]
-struct Task {
-    left: Range<usize>,
-    right: Range<usize>,
-    same: bool,
+pub(super) struct Task {
+    pub left: Range<usize>,
+    pub right: Range<usize>,
+    pub same: bool,
+    /// If pairs are thinned out.
+    pub open: Open,
     /// How far the entry at the start of `left` has come.
     at: usize,
 }
@@ -76,10 +79,11 @@ pub(super) struct Compare<const N: usize> {
     /// Words of keys that are not compared.
     skipped: usize,
     distinct: bool,
+    thinning: Option<Thinning>,
     /// By the number of bits of a prefix and in how many of them others may differ, the differences
     /// to its neighbours.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
-    found: Vec<u16>,
+    pub(super) found: Vec<u16>,
     /// Pairs that the step under way has given.
     given: usize,
     since_pause: usize,
@@ -88,16 +92,45 @@ pub(super) struct Compare<const N: usize> {
 impl<const N: usize> Compare<N> {
     /// Comparisons of all but the first words of keys, for pairs within a radius. With `distinct`
     /// equal keys are no pair.
-    pub fn new(radius: u32, skipped: usize, distinct: bool) -> Self {
+    pub fn new(radius: u32, skipped: usize, distinct: bool, thinning: Option<Thinning>) -> Self {
         Compare {
             radius,
             skipped,
             distinct,
+            thinning,
             masks: HashMap::new(),
             found: Vec::new(),
             given: 0,
             since_pause: 0,
         }
+    }
+
+    /// Prepares a chunk for thinning, if there is any: entries are in no pairs, and each is its own
+    /// parent, by a number from `first` on. False: there is no memory.
+    pub fn mark(&self, chunk: &mut Chunk<N>, first: usize) -> bool {
+        match self.thinning {
+            None => true,
+            Some(Thinning::Degree(_)) => chunk.mark_all(|_| 0),
+            Some(Thinning::Forest) => chunk.mark_all(|entry| (first + entry) as u32),
+        }
+    }
+
+    pub(super) fn radius(&self) -> u32 {
+        self.radius
+    }
+
+    pub(super) fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// Counts a pair that is given.
+    pub(super) fn count(&mut self) {
+        self.given += 1;
+    }
+
+    /// Counts comparisons towards the next pause.
+    pub(super) fn work(&mut self, comparisons: usize) {
+        self.since_pause += comparisons;
     }
 
     /// Begins a batch.
@@ -123,7 +156,10 @@ impl<const N: usize> Compare<N> {
                 continue;
             };
             while !task.left.is_empty() {
-                self.compare_entry(task, sides, resolve, give);
+                match self.thinning {
+                    None => self.compare_entry(task, sides, resolve, give),
+                    Some(thinning) => self.compare_thinned(thinning, task, sides, store, give),
+                }
                 self.pause(store);
                 if self.given >= BATCH {
                     return false;
@@ -135,7 +171,7 @@ impl<const N: usize> Compare<N> {
 
     /// Lets the store pause from time to time.
     #[inline]
-    fn pause<S: PageStore>(&mut self, store: &S) {
+    pub(super) fn pause<S: PageStore>(&mut self, store: &S) {
         if self.since_pause >= PAUSE {
             self.since_pause = 0;
             store.pause();
@@ -207,6 +243,7 @@ impl<const N: usize> Compare<N> {
                     left: sides.left.entries(group),
                     at: right.start,
                     right,
+                    open: Open::default(),
                     same: sides.within && other == group,
                 });
             }

@@ -17,6 +17,7 @@
 mod chunk;
 mod compare;
 mod plan;
+mod thin;
 
 use crate::design::Design;
 use crate::key::{Key, Position, Tid};
@@ -31,6 +32,7 @@ use chunk::Chunk;
 use compare::{Compare, Join, Sides};
 pub use plan::PairPlan;
 use std::rc::Rc;
+pub use thin::Thinning;
 
 /// Two rows within the radius.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,27 @@ impl<const N: usize> Pairs<N> {
     /// With `distinct` it gives pairs of fingerprints: one row stands for all that have the same,
     /// and a pair may come twice.
     pub fn new(design: Rc<Design<N>>, plan: PairPlan<N>, memory: usize, distinct: bool) -> Self {
+        Self::with(design, plan, memory, distinct, None)
+    }
+
+    /// A search for pairs of fingerprints that need not be all: for each, [`Thinning`] says which.
+    /// A pair may come twice, and names no rows. What equals another fingerprint is in no pair.
+    pub fn thinned(
+        design: Rc<Design<N>>,
+        plan: PairPlan<N>,
+        memory: usize,
+        thinning: Thinning,
+    ) -> Self {
+        Self::with(design, plan, memory, true, Some(thinning))
+    }
+
+    fn with(
+        design: Rc<Design<N>>,
+        plan: PairPlan<N>,
+        memory: usize,
+        distinct: bool,
+        thinning: Option<Thinning>,
+    ) -> Self {
         let scope_words = design.scope_words();
         let leaves = 2 * leaf::capacity::<N>();
         Pairs {
@@ -99,7 +122,7 @@ impl<const N: usize> Pairs<N> {
             other: Chunk::new(scope_words, distinct),
             cover: Vec::new(),
             capacity: (memory / 2 / chunk::entry_size::<N>()).clamp(leaves, 1 << 31),
-            compare: Compare::new(plan.radius, scope_words, distinct),
+            compare: Compare::new(plan.radius, scope_words, distinct, thinning),
             design,
             plan,
         }
@@ -187,7 +210,9 @@ impl<const N: usize> Pairs<N> {
             self.end = read_leaf(tree, &mut self.walk, &mut self.chunk, None)?;
         }
         let probe = &self.plan.probes[self.probe];
-        if !self.chunk.form_groups(probe.bits, probe.threshold > 0) {
+        if !self.chunk.form_groups(probe.bits, probe.threshold > 0)
+            || !self.compare.mark(&mut self.chunk, 0)
+        {
             tree.store.out_of_memory();
         }
         Ok(())
@@ -212,7 +237,9 @@ impl<const N: usize> Pairs<N> {
             }
             self.beyond_end = read_leaf(tree, &mut self.beyond, &mut self.other, scope)?;
         }
-        if !self.other.form_groups(run.bits, false) {
+        if !self.other.form_groups(run.bits, false)
+            || !self.compare.mark(&mut self.other, self.chunk.len())
+        {
             tree.store.out_of_memory();
         }
         Ok(())

@@ -230,10 +230,17 @@ impl TempFiles for &MemStore {
         }
     }
     fn write(&mut self, file: &mut File, bytes: &[u8]) {
-        file.bytes.extend_from_slice(bytes);
+        // Nothing but `seek` leads anywhere but to the end.
+        let end = (file.at + bytes.len()).max(file.bytes.len());
+        file.bytes.resize(end, 0);
+        file.bytes[file.at..file.at + bytes.len()].copy_from_slice(bytes);
+        file.at += bytes.len();
     }
     fn rewind(&mut self, file: &mut File) {
         file.at = 0;
+    }
+    fn seek(&mut self, file: &mut File, place: u64) {
+        file.at = place as usize;
     }
     fn read(&mut self, file: &mut File, bytes: &mut [u8]) {
         bytes.copy_from_slice(&file.bytes[file.at..file.at + bytes.len()]);

@@ -1,0 +1,156 @@
+//! An array of numbers that keeps to a limit of memory: the pages used last are in memory, the
+//! others in a temporary file.
+
+use crate::sort::TempFiles;
+
+/// Numbers of a page.
+const NUMBERS: usize = 2048;
+/// Bytes of a page.
+const BYTES: usize = 4 * NUMBERS;
+/// The page is in no frame, or has no place in the file.
+const NONE: u32 = u32::MAX;
+
+/// A page in memory.
+struct Frame {
+    page: u32,
+    /// Whether it was used since the clock hand passed.
+    used: bool,
+    dirty: bool,
+    numbers: Box<[u32; NUMBERS]>,
+}
+
+/// Where a page is.
+#[derive(Clone, Copy)]
+struct Place {
+    frame: u32,
+    /// Its place in the file, in pages.
+    in_file: u32,
+}
+
+/// The array. Each place holds its initial number until another is set.
+pub struct Paged<F: TempFiles> {
+    places: Vec<Place>,
+    frames: Vec<Frame>,
+    /// The most frames.
+    most: usize,
+    /// Clock hand: the frame that is looked at next when one is needed.
+    hand: usize,
+    file: Option<F::File>,
+    pages_in_file: u32,
+    initial: fn(u32) -> u32,
+}
+
+impl<F: TempFiles> Paged<F> {
+    /// So many numbers, each as `initial` says, in so many bytes of memory, or a few pages.
+    pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
+        let mut places = Vec::new();
+        let pages = length.div_ceil(NUMBERS);
+        if places.try_reserve_exact(pages).is_err() {
+            files.out_of_memory();
+        }
+        let nowhere = Place {
+            frame: NONE,
+            in_file: NONE,
+        };
+        places.resize(pages, nowhere);
+        Paged {
+            places,
+            frames: Vec::new(),
+            most: (memory / BYTES).max(4),
+            hand: 0,
+            file: None,
+            pages_in_file: 0,
+            initial,
+        }
+    }
+
+    /// The number at a place.
+    #[inline]
+    pub fn get(&mut self, files: &mut F, at: u32) -> u32 {
+        self.frame(files, at).numbers[at as usize % NUMBERS]
+    }
+
+    /// Sets the number at a place.
+    #[inline]
+    pub fn set(&mut self, files: &mut F, at: u32, number: u32) {
+        let frame = self.frame(files, at);
+        frame.dirty = true;
+        frame.numbers[at as usize % NUMBERS] = number;
+    }
+
+    #[inline]
+    fn frame(&mut self, files: &mut F, at: u32) -> &mut Frame {
+        let page = at as usize / NUMBERS;
+        let mut frame = self.places[page].frame;
+        if frame == NONE {
+            frame = self.load(files, page as u32);
+        }
+        let frame = &mut self.frames[frame as usize];
+        frame.used = true;
+        frame
+    }
+
+    #[cold]
+    fn load(&mut self, files: &mut F, page: u32) -> u32 {
+        let free = self.free_frame(files);
+        let frame = &mut self.frames[free];
+        (frame.page, frame.dirty) = (page, false);
+        match (self.places[page as usize].in_file, &mut self.file) {
+            (NONE, _) | (_, None) => {
+                let first = page * NUMBERS as u32;
+                for (i, number) in (0..).zip(frame.numbers.iter_mut()) {
+                    *number = (self.initial)(first.wrapping_add(i));
+                }
+            }
+            (place, Some(file)) => {
+                let mut bytes = [0; BYTES];
+                files.seek(file, u64::from(place) * BYTES as u64);
+                files.read(file, &mut bytes);
+                for (number, bytes) in frame.numbers.iter_mut().zip(bytes.chunks_exact(4)) {
+                    *number = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                }
+            }
+        }
+        self.places[page as usize].frame = free as u32;
+        free as u32
+    }
+
+    /// A frame that holds no page: a new one, or the first that was not used since the hand passed.
+    fn free_frame(&mut self, files: &mut F) -> usize {
+        if self.frames.len() < self.most {
+            if self.frames.try_reserve(1).is_err() {
+                files.out_of_memory();
+            }
+            self.frames.push(Frame {
+                page: NONE,
+                used: false,
+                dirty: false,
+                numbers: Box::new([0; NUMBERS]),
+            });
+            return self.frames.len() - 1;
+        }
+        files.pause();
+        while std::mem::take(&mut self.frames[self.hand].used) {
+            self.hand = (self.hand + 1) % self.most;
+        }
+        let free = self.hand;
+        self.hand = (self.hand + 1) % self.most;
+        let frame = &self.frames[free];
+        let place = &mut self.places[frame.page as usize];
+        place.frame = NONE;
+        if frame.dirty {
+            if place.in_file == NONE {
+                place.in_file = self.pages_in_file;
+                self.pages_in_file += 1;
+            }
+            let file = self.file.get_or_insert_with(|| files.create());
+            let mut bytes = [0; BYTES];
+            for (bytes, number) in bytes.chunks_exact_mut(4).zip(frame.numbers.iter()) {
+                bytes.copy_from_slice(&number.to_ne_bytes());
+            }
+            files.seek(file, u64::from(place.in_file) * BYTES as u64);
+            files.write(file, &bytes);
+        }
+        free
+    }
+}

@@ -1,0 +1,108 @@
+-- Pairs, clusters and histograms by the name of a table: which index is taken.
+CREATE SCHEMA by_table_test;
+SET search_path = by_table_test, public;
+\set VERBOSITY default
+\set SHOW_CONTEXT never
+CREATE TABLE docs (id int PRIMARY KEY, site int, fp fingerprint, other fingerprint, hash bigint,
+    sig minhash_signature, wide fingerprint128);
+INSERT INTO docs SELECT i, i % 2, (i / 2 * 4096)::bigint::fingerprint, (~(i / 3 * 4096)::bigint)::fingerprint,
+    i / 4 * 4096, minhash(ARRAY[(i / 5)::text, 'x']), NULL FROM generate_series(1, 12) i;
+
+-- None: the statement that makes one.
+SELECT * FROM neardup_pairs('docs', 0);
+SELECT * FROM neardup_pairs('docs', 0, 'other');
+SELECT * FROM neardup_pairs('docs', 0, column_name => 'hash');
+SELECT * FROM neardup_pairs('docs', 0.0, column_name => 'sig');
+SELECT * FROM neardup_clusters('docs', 0, column_name => 'wide');
+SELECT * FROM neardup_distance_histogram('docs', 0, NULL);
+SELECT * FROM neardup_pairs('docs', 0, 'nothing');
+-- One.
+CREATE INDEX docs_fp ON docs USING neardup (fp);
+SELECT count(*) FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs', 0.0);
+SELECT count(*) FROM neardup_pairs('docs', 0, 'fp');
+SELECT count(*) FROM neardup_clusters('docs', 0);
+SELECT * FROM neardup_distance_histogram('docs', 0, NULL);
+SELECT * FROM neardup_pairs('docs', 0, 'other');
+-- NULL is as the default of the column, and as in a strict function elsewhere.
+SELECT count(*) FROM neardup_pairs('docs', 0, NULL);
+SELECT count(*) FROM neardup_pairs(NULL::regclass, 0);
+SELECT count(*) FROM neardup_pairs('docs', NULL::int);
+SELECT count(*) FROM neardup_pairs('docs', NULL::float8);
+-- Signatures beside it are no matter to a distance in bits, and come first for any other.
+CREATE INDEX docs_sig ON docs USING neardup (sig);
+SELECT count(*) FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs', 0.0);
+SELECT count(*) FROM neardup_pairs('docs', 0.0, 'fp');
+SELECT count(*) FROM neardup_pairs('docs', 0, 'sig');
+SELECT count(*) FROM neardup_clusters('docs', 0.0);
+SELECT * FROM neardup_clusters('docs', 0, column_name => 'sig');
+SELECT * FROM neardup_distance_histogram('docs', 0, NULL, 'sig');
+-- Several columns.
+CREATE INDEX docs_other ON docs USING neardup (other);
+CREATE INDEX docs_hash ON docs USING neardup (hash bigint_hamming_ops);
+SELECT * FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs', 0, 'fp');
+SELECT count(*) FROM neardup_pairs('docs', 0, 'other');
+SELECT count(*) FROM neardup_clusters('docs', 0, column_name => 'hash');
+SELECT pairs FROM neardup_distance_histogram('docs', 0, NULL, 'other');
+DROP INDEX docs_other, docs_hash;
+-- Two that answer alike, and a constraint's on balls of the same column.
+CREATE INDEX docs_fp2 ON docs USING neardup (fp) WITH (distance = 2);
+CREATE INDEX docs_ball ON docs USING neardup (ball(fp, 8));
+SELECT count(*) FROM neardup_pairs('docs', 0);
+-- A scope in front makes another answer.
+CREATE INDEX docs_site ON docs USING neardup (site, fp);
+SELECT * FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs_site', 0);
+DROP INDEX docs_fp, docs_fp2;
+SELECT * FROM neardup_pairs('docs', 0);
+DROP INDEX docs_site;
+-- An expression is all there is.
+SELECT count(*) FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs', 0, 'fp');
+DROP INDEX docs_ball;
+-- Partial ones are not the table's.
+CREATE INDEX docs_part ON docs USING neardup (fp) WHERE id < 5;
+SELECT * FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs_part', 0);
+CREATE INDEX docs_fp ON docs USING neardup (fp);
+SELECT count(*) FROM neardup_pairs('docs', 0);
+-- Nor are invalid ones.
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'docs_fp'::regclass;
+DROP INDEX docs_part;
+SELECT * FROM neardup_pairs('docs', 0);
+CREATE INDEX docs_fp2 ON docs USING neardup (fp);
+SELECT count(*) FROM neardup_pairs('docs', 0);
+-- A column goes with a table only.
+SELECT * FROM neardup_pairs('docs_fp2', 0, 'fp');
+SELECT * FROM neardup_clusters('docs_fp2', 0, column_name => 'fp');
+-- Materialized views, partitioned tables and their partitions, and what is no table.
+CREATE MATERIALIZED VIEW seen AS SELECT * FROM docs;
+CREATE INDEX ON seen USING neardup (fp);
+SELECT count(*) FROM neardup_pairs('seen', 0);
+CREATE TABLE parted (fp fingerprint) PARTITION BY HASH (fp);
+CREATE TABLE parted_0 PARTITION OF parted FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE INDEX ON parted USING neardup (fp);
+INSERT INTO parted SELECT fp FROM docs;
+SELECT * FROM neardup_pairs('parted', 0);
+SELECT * FROM neardup_clusters('parted', 0);
+SELECT * FROM neardup_distance_histogram('parted', 0);
+SELECT count(*) FROM neardup_pairs('parted_0', 0);
+CREATE VIEW looking AS SELECT * FROM docs;
+SELECT * FROM neardup_pairs('looking', 0);
+-- Rights are those of the table.
+CREATE ROLE neardup_by_table;
+GRANT USAGE ON SCHEMA by_table_test TO neardup_by_table;
+SET ROLE neardup_by_table;
+SELECT * FROM neardup_pairs('docs', 0);
+SELECT * FROM neardup_clusters('docs', 0);
+RESET ROLE;
+GRANT SELECT (fp) ON docs TO neardup_by_table;
+SET ROLE neardup_by_table;
+SELECT count(*) FROM neardup_pairs('docs', 0);
+SELECT count(*) FROM neardup_pairs('docs', 0.0);
+RESET ROLE;
+SET client_min_messages = warning;
+DROP SCHEMA by_table_test CASCADE;
+DROP ROLE neardup_by_table;
