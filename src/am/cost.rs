@@ -8,7 +8,7 @@ use super::keys::with_words;
 use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
 use crate::pg::compat;
-use crate::planner::jaccard_estimate::{BallRadius, PlannedBall};
+use crate::planner::planned_ball::{BallRadius, PlannedBall};
 use crate::planner::selectivity;
 use crate::types::signature::near_duplicate;
 
@@ -19,8 +19,8 @@ const DESCENT: f64 = 40.0;
 /// What it costs to measure the distances of a leaf, in `cpu_operator_cost`.
 const LEAF: f64 = 20.0;
 /// What it costs to fetch a row that sketches let through and to compare its signature, beyond what
-/// the server counts for a row, in `cpu_operator_cost`. Among 3,000 rows of which nearly all were let
-/// through: 1.7 us for each, where a nested loop of sequential scans took 0.1 us.
+/// the server counts for a row, in `cpu_operator_cost`. Of 3,000 rows nearly all were let through:
+/// 1.7 us for each, where a nested loop of sequential scans takes a tenth.
 const RECHECK: f64 = 60.0;
 
 /// Estimates the cost of a scan.
