@@ -3,6 +3,7 @@ mod answers;
 mod builds;
 mod by_table;
 mod changes;
+mod clusters;
 mod concurrency;
 mod crash;
 mod damage;

@@ -26,7 +26,7 @@ export! {
 
 /// Pairs of a fingerprint beyond which not all of them are written down: those of two such
 /// fingerprints are found by comparing them when it matters.
-const DENSE: u32 = 64;
+const DENSE: u32 = 32;
 /// Lists and arrays that share `maintenance_work_mem`.
 const SHARES: usize = 8;
 
