@@ -4,6 +4,7 @@ mod backtraces;
 mod builds;
 mod by_table;
 mod changes;
+mod clusters;
 mod concurrency;
 mod crash;
 mod damage;

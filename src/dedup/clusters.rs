@@ -1,13 +1,13 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
-use std::collections::HashMap;
-
-use neardup_blocktree::clusters::{Connected, Star};
-use neardup_blocktree::key::{Tid, distance};
+use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED, join, split};
+use neardup_blocktree::key::{Key, Tid, distance};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::pairs::Thinning;
 use neardup_blocktree::sort::Rows;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::nodes::{Member, Nodes};
-use super::pairs::{distance_argument, work_memory};
+use super::nodes::{Graph, find, number};
+use super::pairs::distance_argument;
 use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
 use crate::am::keys::with_words;
@@ -16,7 +16,6 @@ use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
 use crate::pg::order::OrderBy;
 use crate::pg::relation::LockedIndex;
-use crate::pg::set::Set;
 use crate::pg::{text, varlena};
 use crate::storage::rows::note_read;
 use crate::storage::temp::TempSpace;
@@ -24,6 +23,12 @@ use crate::storage::temp::TempSpace;
 export! {
     guarded "neardup_clusters" => clusters;
 }
+
+/// Pairs of a fingerprint beyond which not all of them are written down: those of two such
+/// fingerprints are found by comparing them when it matters.
+const DENSE: u32 = 32;
+/// Lists and arrays that share `maintenance_work_mem`.
+const SHARES: usize = 8;
 
 /// How rows that are near each other are made into groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,21 +54,17 @@ impl Method {
 
 /// `neardup_clusters(relation, distance, method, keep, column_name)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
-    call.return_set(|call| {
+    call.return_collected(|call, give| {
         let wanted = Wanted::of(call, Distances::Bits);
         let distance = distance_argument(call.arg(1).value() as i32);
         let relations = LockedIndex::open_for_reading(wanted.index);
         // SAFETY: the relations are open.
-        let listed = unsafe {
+        unsafe {
             refuse_bits(relations.index());
             note_read(relations.index());
-            with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                let shown = |distance| pg_sys::Datum::from(distance as i32);
-                find::<N>(&index, &relations, distance, &wanted, shown)
-            })
-        };
-        ClusterSet::new(listed)
+            let shown = |distance| pg_sys::Datum::from(distance as i32);
+            of_fingerprints(&relations, distance, &wanted, shown, give);
+        }
     })
 }
 
@@ -85,275 +86,286 @@ impl Wanted {
         // SAFETY: the SQL script declares both as text.
         unsafe {
             Wanted {
+                method: Method::parse(&text::utf8(call.arg(2))),
+                keep: (!call.is_null(3))
+                    .then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),
                 index: {
                     let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
                     let column = (!call.is_null(4)).then(|| call.arg(4));
                     find_index(call.function_oid(), relation, column, distances)
                 },
-                method: Method::parse(&text::utf8(call.arg(2))),
-                keep: (!call.is_null(3))
-                    .then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),
             }
         }
     }
 }
 
-/// A row of the result.
-#[derive(Clone, Copy)]
-pub struct Listed {
-    member: Tid,
-    representative: Tid,
-    size: u32,
-    /// Of whatever type the result has.
-    distance: pg_sys::Datum,
-}
+/// What adds a row to the result.
+pub type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
-/// All clusters of two rows or more.
+/// Gives all clusters of fingerprints, of two rows or more.
 ///
 /// # Safety
-/// The relations are open.
-pub unsafe fn find<const N: usize>(
-    index: &Index<N>,
+/// The relations are open, and the index is on fingerprints.
+pub unsafe fn of_fingerprints(
     relations: &LockedIndex,
     radius: u32,
     wanted: &Wanted,
     shown: impl Fn(u32) -> pg_sys::Datum,
-) -> Vec<Listed> {
-    let mut files = TempSpace::new();
-    let mut near = Rows::new(work_memory());
+    give: Give,
+) {
     // SAFETY: the caller's promise.
-    let mut nodes = unsafe { Nodes::<N>::find(index, relations, radius, &mut files, &mut near) };
-    // SAFETY: the caller's promise.
-    unsafe { sort_members(&mut nodes.members, relations, wanted.keep.as_ref()) };
-    let representatives = cluster(&mut nodes.members, near, files, wanted.method);
-    let (fingerprints, scope_words) = (&nodes.fingerprints, index.layout.scope_words());
-    list(&nodes.members, &representatives, |a, b| {
-        let [a, b] = [a, b].map(|member| &fingerprints[member.node as usize]);
-        shown(distance(a, b, scope_words))
-    })
-}
-
-/// The representatives of all nodes, which are numbered by the best of their rows: from here on a
-/// node is what members have in common, in one scope. The members come from the most wanted on, and
-/// get the number of their node as their rank.
-pub fn cluster(
-    members: &mut [Member],
-    mut near: Rows<TempSpace, 1>,
-    mut files: TempSpace,
-    method: Method,
-) -> Vec<u32> {
-    let mut ranks = Ranks::default();
-    for member in members {
-        member.rank = ranks.of(member.node, member.scope);
-    }
-    let mut star = Star::new(ranks.count());
-    let mut connected = Connected::new(ranks.count());
-    let mut sorted = Rows::<TempSpace, 1>::new(work_memory());
-    near.in_order(&mut files, None, |files, pair| {
-        let (a, b) = split(pair.key[0]);
-        ranks.pairs(a, b, |a, b| match method {
-            Method::Connected => connected.near(a, b),
-            Method::Star => sorted.push(files, [join(a.min(b), a.max(b))], Tid::MIN),
-        });
-    });
-    drop(near);
-    sorted.in_order(&mut files, None, |_, pair| {
-        let (a, b) = split(pair.key[0]);
-        star.near(a, b);
-    });
-    match method {
-        Method::Star => star.finish(),
-        Method::Connected => connected.finish(),
+    unsafe {
+        with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let scope_words = index.layout.scope_words();
+            let mut files = TempSpace::new();
+            let thinning = match wanted.method {
+                Method::Star => Thinning::Degree(DENSE),
+                Method::Connected => Thinning::Forest,
+            };
+            let graph = find::<N, { N + 1 }>(
+                &index, relations, radius, thinning, &mut files, share(),
+            );
+            let nearness = Nearness { radius, scope_words };
+            let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
+            cluster(graph, relations, wanted, nearness, files, shown, give);
+        })
     }
 }
 
-/// Two numbers in one, ordered by the first.
-pub fn join(a: u32, b: u32) -> u64 {
-    u64::from(a) << 32 | u64::from(b)
+/// Bytes of memory for one list or array.
+pub fn share() -> usize {
+    // SAFETY: a variable of the server's.
+    unsafe { pg_sys::maintenance_work_mem as usize * 1024 / SHARES }
 }
 
-fn split(joined: u64) -> (u32, u32) {
-    ((joined >> 32) as u32, joined as u32)
-}
-
-/// Sorts rows from the most wanted on.
+/// Makes clusters of a graph and gives those of two rows or more: in the order of their
+/// representatives, and in each the rows in their order.
 ///
 /// # Safety
 /// The relations are open.
-pub unsafe fn sort_members(
-    members: &mut [Member],
+pub unsafe fn cluster<const N: usize, const M: usize>(
+    graph: Graph<M>,
+    relations: &LockedIndex,
+    wanted: &Wanted,
+    nearness: Nearness,
+    mut files: TempSpace,
+    shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
+    give: Give,
+) {
+    let files = &mut files;
+    let Graph {
+        nodes,
+        mut members,
+        mut ends,
+        mut dense,
+    } = graph;
+    // SAFETY: the caller's promise.
+    let mut ranked = unsafe { rank(&mut members, relations, wanted.keep.as_ref(), files) };
+    drop(members);
+    // The rank of a node is that of its best row.
+    let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
+    ranked.as_added(files, |files, member| {
+        let (node, rank) = split(member.key[0]);
+        if rank < ranks.get(files, node) {
+            ranks.set(files, node, rank);
+        }
+    });
+
+    let mut near = Edges::default();
+    match wanted.method {
+        Method::Star => {
+            let mut star = Star::<TempSpace, M>::new(share());
+            ends.in_order(files, None, |files, end| {
+                near.add(end.key, |a, b| {
+                    let [a, b] = [a, b].map(|node| (node, ranks.get(files, node)));
+                    star.near(files, a, b);
+                });
+            });
+            drop(ends);
+            dense.as_added(files, |files, entry| {
+                let node = entry.key[0] as u32;
+                let rank = ranks.get(files, node);
+                let mut key = [0; N];
+                key.copy_from_slice(&entry.key[1..]);
+                star.dense(files, (node, rank), &key, entry.tid as u32);
+            });
+            drop(dense);
+            star.finish(files, &mut ranks, nearness);
+        }
+        Method::Connected => {
+            let mut connected = Connected::new(files, nodes, share());
+            ends.in_order(files, None, |files, end| {
+                near.add(end.key, |a, b| connected.near(files, a, b));
+            });
+            drop(ends);
+            connected.finish(files, &mut ranks);
+        }
+    }
+
+    // By cluster, and in it by rank.
+    let mut listed = Rows::<TempSpace, M>::new(share());
+    ranked.as_added(files, |files, member| {
+        let (node, rank) = split(member.key[0]);
+        let mut key = member.key;
+        key[0] = join(ranks.get(files, node), rank);
+        listed.push(files, key, Tid::from_packed(member.tid));
+    });
+    drop((ranked, ranks));
+    list(&mut listed, files, shown, give);
+}
+
+/// Pairs of nodes, from their ends.
+#[derive(Default)]
+struct Edges {
+    /// An end whose other has not come yet: the pair and the scope, and the node.
+    open: Option<([u64; 2], u32)>,
+}
+
+impl Edges {
+    fn add(&mut self, [pair, rest]: [u64; 2], near: impl FnOnce(u32, u32)) {
+        let (scope, node) = split(rest);
+        let edge = [pair, u64::from(scope)];
+        match self.open.take() {
+            Some((open, other)) if open == edge => near(other, node),
+            _ => self.open = Some((edge, node)),
+        }
+    }
+}
+
+/// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of
+/// the row, and its address.
+///
+/// # Safety
+/// The relations are open.
+unsafe fn rank<const M: usize>(
+    members: &mut Rows<TempSpace, M>,
     relations: &LockedIndex,
     keep: Option<&OrderBy>,
-) {
-    members.sort_unstable_by_key(|member| member.row);
-    let Some(keep) = keep else {
-        return;
+    files: &mut TempSpace,
+) -> Rows<TempSpace, M> {
+    if members.len() >= u64::from(UNRANKED) {
+        too_many();
+    }
+    let mut ranked = Rows::new(share());
+    let mut push = |files: &mut TempSpace, member: Key<M>, node: u64, rank: u32| {
+        let mut key = member;
+        key[0] = join(node as u32, rank);
+        ranked.push(files, key, Tid::from_packed(member[0]));
     };
-    let rows: Vec<Tid> = members.iter().map(|member| member.row).collect();
-    let mut next = 0;
-    let place = |row: Tid| rows.binary_search(&row).ok();
+    let Some(keep) = keep else {
+        let mut next = 0;
+        members.in_order(files, None, |files, member| {
+            push(files, member.key, member.tid, next);
+            next += 1;
+        });
+        return ranked;
+    };
+    let (mut order, mut next) = (Rows::<TempSpace, 1>::new(share()), 0);
+    let mut rows = members.sorted(files, None);
     // SAFETY: the caller's promise.
     unsafe {
-        keep.rows(relations.table(), &rows, |row| {
-            if let Some(place) = place(row)
-                && members[place].rank == Member::UNRANKED
-            {
-                members[place].rank = next;
-            }
+        let mut temp = TempSpace::new();
+        let mut give = || {
+            rows.next(files)
+                .map(|member| Tid::from_packed(member.key[0]))
+        };
+        keep.rows(relations.table(), members.len(), &mut give, |row| {
+            order.push(&mut temp, [row.packed()], number(next));
             next += 1;
         });
     }
-    if next as usize != rows.len() {
-        UserError::invalid_parameter("keep gives more or fewer rows than there are")
-            .detail("Its expressions must have one value for each row.")
-            .raise();
-    }
-    members.sort_unstable_by_key(|member| member.rank);
-}
-
-/// The nodes of a clustering: a fingerprint in each scope that it occurs in. Scopes with the same
-/// hash are told apart here; nearly always there is one for a fingerprint and its hash.
-#[derive(Default)]
-struct Ranks {
-    count: u32,
-    /// By fingerprint, of its first scope: the scope, and the node.
-    first: Vec<Option<(u32, u32)>>,
-    /// Of others.
-    others: HashMap<u32, Vec<(u32, u32)>>,
-}
-
-impl Ranks {
-    /// The node of a fingerprint in a scope, numbered anew if it has not been seen.
-    fn of(&mut self, fingerprint: u32, scope: u32) -> u32 {
-        let place = fingerprint as usize;
-        if self.first.len() <= place {
-            self.first.resize(place + 1, None);
-        }
-        let known = self.all(fingerprint).find(|(other, _)| *other == scope);
-        if let Some((_, node)) = known {
-            return node;
-        }
-        let node = self.count;
-        self.count += 1;
-        match &mut self.first[place] {
-            first @ None => *first = Some((scope, node)),
-            Some(_) => self
-                .others
-                .entry(fingerprint)
-                .or_default()
-                .push((scope, node)),
-        }
-        node
-    }
-
-    fn all(&self, fingerprint: u32) -> impl Iterator<Item = (u32, u32)> {
-        let first = self.first.get(fingerprint as usize).copied().flatten();
-        let others = match self.others.is_empty() {
-            true => None,
-            false => self.others.get(&fingerprint),
-        };
-        first
-            .into_iter()
-            .chain(others.into_iter().flatten().copied())
-    }
-
-    /// The nodes of two fingerprints that are of one scope.
-    fn pairs(&self, a: u32, b: u32, mut each: impl FnMut(u32, u32)) {
-        for (scope, a) in self.all(a) {
-            for (other, b) in self.all(b) {
-                if scope == other {
-                    each(a, b);
-                }
+    let (mut order, mut rows) = (order.sorted(files, None), members.sorted(files, None));
+    while let Some(member) = rows.next(files) {
+        match order.next(files) {
+            Some(place) if place.key[0] == member.key[0] => {
+                push(files, member.key, member.tid, place.tid as u32);
             }
+            _ => not_one_for_each(),
         }
     }
-
-    fn count(&self) -> usize {
-        self.count as usize
+    if order.next(files).is_some() {
+        not_one_for_each();
     }
+    ranked
 }
 
-/// The result: clusters in the order of their representatives, and in each the rows in their order.
-pub fn list(
-    members: &[Member],
-    representatives: &[u32],
-    distance: impl Fn(&Member, &Member) -> pg_sys::Datum,
-) -> Vec<Listed> {
-    let mut sizes = vec![0u32; representatives.len()];
-    // The first row of a node, which comes before all others of its cluster if it represents it.
-    let mut best: Vec<Option<Member>> = vec![None; representatives.len()];
-    let cluster = |member: &Member| representatives[member.rank as usize];
-    for member in members {
-        sizes[cluster(member) as usize] += 1;
-        best[member.rank as usize].get_or_insert(*member);
-    }
-    let mut listed: Vec<(u32, u32, Listed)> = Vec::new();
-    for (place, member) in (0..).zip(members) {
-        let size = sizes[cluster(member) as usize];
-        let Some(representative) = best[cluster(member) as usize] else {
+fn not_one_for_each() -> ! {
+    UserError::invalid_parameter("keep gives more or fewer rows than there are")
+        .detail("Its expressions must have one value for each row.")
+        .raise()
+}
+
+/// Gives the rows of clusters with more than one.
+fn list<const N: usize, const M: usize>(
+    listed: &mut Rows<TempSpace, M>,
+    files: &mut TempSpace,
+    mut shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
+    give: Give,
+) {
+    // How many rows there are in each cluster, in their order.
+    let mut sizes = Rows::<TempSpace, 1>::new(share());
+    let mut last: Option<(u32, u64)> = None;
+    let mut end = |files: &mut TempSpace, last: Option<(u32, u64)>| {
+        if let Some((cluster, size)) = last
+            && size > 1
+        {
+            sizes.push(files, [u64::from(cluster)], Tid::from_packed(size));
+        }
+    };
+    listed.in_order(files, None, |files, row| {
+        let (cluster, _) = split(row.key[0]);
+        last = match last {
+            Some((known, size)) if known == cluster => Some((known, size + 1)),
+            _ => {
+                end(files, last);
+                Some((cluster, 1))
+            }
+        };
+    });
+    end(files, last);
+
+    let mut sizes = sizes.sorted(files, None);
+    let mut size = sizes.next(files);
+    // The representative's address and key; it comes first.
+    let mut representative: Option<(u32, Tid, Key<N>)> = None;
+    let mut rows = listed.sorted(files, None);
+    while let Some(row) = rows.next(files) {
+        pgrx::check_for_interrupts!();
+        let (cluster, _) = split(row.key[0]);
+        while size.is_some_and(|size| size.key[0] < u64::from(cluster)) {
+            size = sizes.next(files);
+        }
+        let Some(size) = size.filter(|size| size.key[0] == u64::from(cluster)) else {
             continue;
         };
-        if size > 1 {
-            let row = Listed {
-                member: member.row,
-                representative: representative.row,
-                size,
-                distance: distance(member, &representative),
-            };
-            if listed.try_reserve(1).is_err() {
-                UserError::out_of_memory().raise();
-            }
-            listed.push((cluster(member), place, row));
-        }
-    }
-    listed.sort_unstable_by_key(|&(cluster, place, _)| (cluster, place));
-    listed.into_iter().map(|(_, _, row)| row).collect()
-}
-
-/// Clusters on their way to the server.
-pub struct ClusterSet {
-    listed: std::vec::IntoIter<Listed>,
-    /// What the row given last points to.
-    pointers: [pg_sys::ItemPointerData; 2],
-}
-
-impl ClusterSet {
-    pub fn new(listed: Vec<Listed>) -> Self {
-        ClusterSet {
-            listed: listed.into_iter(),
-            pointers: Default::default(),
-        }
-    }
-}
-
-impl Set for ClusterSet {
-    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
-        let Some(row) = self.listed.next() else {
-            return false;
+        let mut key = [0; N];
+        key.copy_from_slice(&row.key[1..]);
+        let row = Tid::from_packed(row.tid);
+        let (_, kept, its_key) = match &representative {
+            Some(known) if known.0 == cluster => known,
+            _ => representative.insert((cluster, row, key)),
         };
-        let rows = [row.member, row.representative];
-        for (pointer, tid) in self.pointers.iter_mut().zip(rows) {
+        let mut pointers = [pg_sys::ItemPointerData::default(); 2];
+        for (pointer, tid) in pointers.iter_mut().zip([row, *kept]) {
             pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
-            columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
-        columns.push(Some(pg_sys::Datum::from(i64::from(row.size))));
-        columns.push(Some(row.distance));
-        true
+        give(&[
+            Some(pg_sys::Datum::from(&raw const pointers[0])),
+            Some(pg_sys::Datum::from(&raw const pointers[1])),
+            Some(pg_sys::Datum::from(size.tid as i64)),
+            Some(shown(&key, its_key)),
+        ]);
     }
 }
 
-/// 53400: near-duplicates need more memory than is set for such work.
-pub fn too_many(fingerprints: usize, rows: usize) -> ! {
-    // SAFETY: a variable of the server's.
-    let limit = unsafe { pg_sys::maintenance_work_mem } / 1024;
+/// 54000: more rows or nodes than there are numbers for.
+pub fn too_many() -> ! {
     UserError::new(
-        PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-        "clusters need more memory than maintenance_work_mem allows",
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "too many near-duplicates",
     )
-    .detail(format!(
-        "{fingerprints} fingerprints and {rows} rows with near-duplicates were found, and \
-         maintenance_work_mem is {limit} MB."
-    ))
-    .hint("SET maintenance_work_mem to a larger value, or use a smaller distance.")
+    .detail("There are more than 4294967294 rows that have some.")
+    .hint("Use a smaller distance, or a partial index.")
     .raise()
 }

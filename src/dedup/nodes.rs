@@ -1,12 +1,14 @@
-//! The fingerprints and rows of a table that have near-duplicates.
-use std::collections::HashMap;
-
+//! The fingerprints and rows of a table that have near-duplicates, numbered.
+//!
+//! No list here is kept in memory beyond its share: they are sorted, in temporary files if they are
+//! long, and merged with a walk through the index in the order of its first table.
+use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::pairs::{InOrder, PairPlan, Pairs};
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::pairs::{InOrder, PairPlan, Pairs, Thinning};
+use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
-use super::clusters::{join, too_many};
+use super::clusters::too_many;
 use super::pairs::work_memory;
 use super::scope::{ScopeColumns, Values};
 use crate::am::state::Index;
@@ -15,138 +17,264 @@ use crate::pg::relation::LockedIndex;
 use crate::storage::rows::IndexedRows;
 use crate::storage::temp::TempSpace;
 
-/// A row that has a near-duplicate, perhaps.
-#[derive(Clone, Copy)]
-pub struct Member {
-    /// Its address, as the snapshot sees it.
-    pub row: Tid,
-    /// Its fingerprint, among [`Nodes::fingerprints`].
-    pub node: u32,
-    /// Which of the scopes with the same hash it is of.
-    pub scope: u32,
-    /// Its place in an order.
-    pub rank: u32,
+/// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
+/// rows with equal signatures. `M` is one more than the words of what is known of a row.
+pub struct Graph<const M: usize> {
+    /// How many nodes there are.
+    pub nodes: u32,
+    /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
+    /// the node.
+    pub members: Rows<TempSpace, M>,
+    /// Pairs, two entries each: the pair's number, then the scope's number and the node. Of a pair
+    /// that is in several scopes the two of each scope follow each other.
+    pub ends: Rows<TempSpace, 2>,
+    /// Nodes near so many others that not all of those pairs are known: the node, then its
+    /// fingerprint; behind it the scope's number.
+    pub dense: Rows<TempSpace, M>,
 }
 
-impl Member {
-    /// No place yet.
-    pub const UNRANKED: u32 = u32::MAX;
-}
+impl<const M: usize> Graph<M> {
+    /// Nothing, with so many bytes for each list.
+    pub fn new(memory: usize) -> Self {
+        Graph {
+            nodes: 0,
+            members: Rows::new(memory),
+            ends: Rows::new(memory),
+            dense: Rows::new(memory),
+        }
+    }
 
-/// What is near something else.
-pub struct Nodes<const N: usize> {
-    /// Fingerprints that another one is near, or that several rows have.
-    pub fingerprints: Vec<Key<N>>,
-    /// The rows that have them.
-    pub members: Vec<Member>,
-    numbers: HashMap<Key<N>, u32>,
-    /// Bytes that all this may take.
-    limit: usize,
-}
+    /// A new node.
+    pub fn node(&mut self) -> u32 {
+        // The last number stands for none.
+        if self.nodes == u32::MAX - 1 {
+            too_many();
+        }
+        self.nodes += 1;
+        self.nodes - 1
+    }
 
-impl<const N: usize> Nodes<N> {
-    /// Finds all of an index's. Of the pairs of fingerprints, by their numbers, some come twice;
-    /// they go to files if they are many.
-    ///
-    /// # Safety
-    /// The relations are open, and the index is theirs.
-    pub unsafe fn find(
-        index: &Index<N>,
-        relations: &LockedIndex,
-        radius: u32,
+    /// Adds a row of a node.
+    pub fn member<const N: usize>(
+        &mut self,
         files: &mut TempSpace,
-        near: &mut Rows<TempSpace, 1>,
-    ) -> Self {
-        // SAFETY: a variable of the server's.
-        let limit = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
-        let mut nodes = Nodes {
-            fingerprints: Vec::new(),
-            members: Vec::new(),
-            numbers: HashMap::new(),
-            limit,
-        };
-        let plan = PairPlan::new(&index.design, radius, index.rows());
-        let mut pairs = Pairs::new(index.design.clone(), plan, work_memory(), true);
-        let tree = index.tree();
-        // A fingerprint whose rows nobody sees any more drops out below, for want of a row.
-        while index.sound(pairs.step(&tree, &mut Some, &mut |pair| {
-            let [a, b] = pair.fingerprints.map(|key| nodes.number(key));
-            near.push(files, [join(a.min(b), a.max(b))], Tid::MIN);
-        })) {
-            nodes.check_memory();
-        }
-        // SAFETY: the caller's promise.
-        unsafe { nodes.find_members(index, relations) };
-        nodes
-    }
-
-    fn number(&mut self, key: Key<N>) -> u32 {
-        let next = self.fingerprints.len() as u32;
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.fingerprints.push(key);
-            next
-        })
-    }
-
-    fn check_memory(&self) {
-        // A hash table is between half and seven eighths full; lists that grow are copied, and the
-        // result is a list, too.
-        let fingerprint = 2 * (size_of::<Key<N>>() + 8) + 2 * size_of::<Key<N>>() + 16;
-        let member = 2 * size_of::<Member>() + 64;
-        let taken = self.fingerprints.len() * fingerprint + self.members.len() * member;
-        if taken > self.limit {
-            too_many(self.fingerprints.len(), self.members.len());
-        }
-    }
-
-    /// Finds the rows of all fingerprints that are near another, or equal to another's.
-    unsafe fn find_members(&mut self, index: &Index<N>, relations: &LockedIndex) {
-        // SAFETY: the caller's promise.
-        let mut rows = unsafe { Lookup::new(relations, index) };
-        let tree = index.tree();
-        let mut walk = InOrder::new(index.design.clone());
-        // A row whose fingerprint nothing has been found for so far.
-        let mut alone: Option<(Key<N>, Tid)> = None;
-        loop {
-            let mut entries = Vec::new();
-            let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
-            for (key, tid) in entries {
-                let first = alone
-                    .take_if(|(other, _)| *other == key)
-                    .map(|(_, tid)| tid);
-                if first.is_none() && !self.numbers.contains_key(&key) {
-                    alone = Some((key, tid));
-                    continue;
-                }
-                let node = self.number(key);
-                for tid in first.into_iter().chain([tid]) {
-                    // SAFETY: the caller's promise.
-                    if let Some((row, scope)) = unsafe { rows.find(&key, tid) } {
-                        self.members.push(Member {
-                            row,
-                            node,
-                            scope,
-                            rank: Member::UNRANKED,
-                        });
-                    }
-                }
-            }
-            self.check_memory();
-            if !more {
-                break;
-            }
-        }
-        // Needed no more.
-        self.numbers = HashMap::new();
+        row: Tid,
+        known: &Key<N>,
+        node: u32,
+    ) {
+        self.members
+            .push(files, in_front(row.packed(), known), number(node));
     }
 }
 
-/// Looks up rows and their scopes.
+/// A key with a word in front.
+pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<M> {
+    const { assert!(M == N + 1) };
+    let mut joined = [0; M];
+    joined[0] = word;
+    joined[1..].copy_from_slice(key);
+    joined
+}
+
+/// A number where a list has a row.
+pub fn number(number: u32) -> Tid {
+    Tid::from_packed(u64::from(number))
+}
+
+/// Finds all nodes of an index, within a radius.
+///
+/// # Safety
+/// The relations are open, and the index is theirs.
+pub unsafe fn find<const N: usize, const M: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    radius: u32,
+    thinning: Thinning,
+    files: &mut TempSpace,
+    memory: usize,
+) -> Graph<M> {
+    let plan = PairPlan::new(&index.design, radius, index.rows());
+    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_memory(), thinning);
+    let tree = index.tree();
+    let mut ends = Rows::<TempSpace, N>::new(memory);
+    let mut count = 0u64;
+    // A fingerprint whose rows nobody sees any more drops out below, for want of a row.
+    while index.sound(pairs.step(&tree, &mut Some, &mut |pair| {
+        for fingerprint in pair.fingerprints {
+            ends.push(files, fingerprint, Tid::from_packed(count));
+        }
+        count += 1;
+    })) {}
+    drop(pairs);
+
+    let mut ends = Ends::new(ends.sorted(files, Some(&index.design.tables()[0])), files);
+    // SAFETY: the caller's promise.
+    let mut rows = unsafe { Lookup::new(relations, index) };
+    let mut walk = InOrder::new(index.design.clone());
+    let mut group = Group {
+        graph: Graph::new(memory),
+        thinning,
+        key: None,
+        in_pairs: None,
+        is_known: false,
+        alone: None,
+        nodes: Vec::new(),
+    };
+    let mut entries = Vec::new();
+    loop {
+        entries.clear();
+        let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+        for &(key, tid) in &entries {
+            if group.key != Some(key) {
+                group.finish(files, &mut ends);
+                let permuted = index.design.tables()[0].permute(&key);
+                let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
+                group.begin(key, in_pairs);
+            }
+            // SAFETY: the caller's promise.
+            unsafe { group.add(files, &mut rows, tid) };
+        }
+        if !more {
+            group.finish(files, &mut ends);
+            return group.graph;
+        }
+    }
+}
+
+/// The fingerprints of pairs in the order of the walk.
+struct Ends<const N: usize> {
+    sorted: Sorted<TempSpace, N>,
+    /// The next: its key in the first table, and the pair.
+    next: Option<(Key<N>, u64)>,
+}
+
+impl<const N: usize> Ends<N> {
+    fn new(sorted: Sorted<TempSpace, N>, files: &mut TempSpace) -> Self {
+        let mut ends = Ends { sorted, next: None };
+        ends.advance(files);
+        ends
+    }
+
+    fn advance(&mut self, files: &mut TempSpace) {
+        self.next = self.sorted.next(files).map(|end| (end.key, end.tid));
+    }
+
+    /// Goes on to a key. Whether it is in any pair.
+    fn is_there(&mut self, files: &mut TempSpace, key: &Key<N>) -> bool {
+        while self.next.is_some_and(|(next, _)| next < *key) {
+            self.advance(files);
+        }
+        self.next.is_some_and(|(next, _)| next == *key)
+    }
+}
+
+/// The entries with one fingerprint, and the graph that they are added to.
+struct Group<const N: usize, const M: usize> {
+    graph: Graph<M>,
+    thinning: Thinning,
+    key: Option<Key<N>>,
+    /// The key in the first table, if the fingerprint is in a pair.
+    in_pairs: Option<Key<N>>,
+    /// Whether the fingerprint is in a pair, or several entries have it.
+    is_known: bool,
+    /// The first entry, as long as that is not so.
+    alone: Option<Tid>,
+    /// Scopes, and the node of the fingerprint in each.
+    nodes: Vec<(u32, u32)>,
+}
+
+impl<const N: usize, const M: usize> Group<N, M> {
+    fn begin(&mut self, key: Key<N>, in_pairs: Option<Key<N>>) {
+        self.key = Some(key);
+        self.in_pairs = in_pairs;
+        self.is_known = in_pairs.is_some();
+        self.alone = None;
+        self.nodes.clear();
+    }
+
+    /// # Safety
+    /// The relations that the rows are of are open.
+    unsafe fn add(&mut self, files: &mut TempSpace, rows: &mut Lookup, entry: Tid) {
+        let Some(key) = self.key else {
+            return;
+        };
+        if !self.is_known {
+            match self.alone.take() {
+                None => {
+                    self.alone = Some(entry);
+                    return;
+                }
+                Some(first) => {
+                    self.is_known = true;
+                    // SAFETY: the caller's promise.
+                    unsafe { self.add_row(files, rows, &key, first) };
+                }
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.add_row(files, rows, &key, entry) };
+    }
+
+    /// # Safety
+    /// As for [`Group::add`].
+    unsafe fn add_row(
+        &mut self,
+        files: &mut TempSpace,
+        rows: &mut Lookup,
+        key: &Key<N>,
+        entry: Tid,
+    ) {
+        // SAFETY: the caller's promise.
+        let Some((row, scope)) = (unsafe { rows.find(key, entry) }) else {
+            return;
+        };
+        let known = self.nodes.iter().find(|(other, _)| *other == scope);
+        let node = match known {
+            Some((_, node)) => *node,
+            None => {
+                let node = self.graph.node();
+                self.nodes.push((scope, node));
+                node
+            }
+        };
+        self.graph.member(files, row, key, node);
+    }
+
+    /// Writes down the ends of pairs that the fingerprint is.
+    fn finish(&mut self, files: &mut TempSpace, ends: &mut Ends<N>) {
+        let (Some(key), Some(permuted)) = (self.key, self.in_pairs) else {
+            return;
+        };
+        let mut degree = 0u32;
+        while let Some((next, pair)) = ends.next
+            && next == permuted
+        {
+            for &(scope, node) in &self.nodes {
+                self.graph
+                    .ends
+                    .push(files, [pair, join(scope, node)], Tid::MIN);
+            }
+            degree = degree.saturating_add(1);
+            ends.advance(files);
+        }
+        if let Thinning::Degree(most) = self.thinning
+            && degree > most
+        {
+            for &(scope, node) in &self.nodes {
+                let dense = in_front(u64::from(node), &key);
+                self.graph.dense.push(files, dense, number(scope));
+            }
+        }
+    }
+}
+
+/// Looks up rows and their scopes, in the order of the index's first table.
 struct Lookup {
     rows: IndexedRows,
     scope: Option<ScopeColumns>,
-    /// Scopes by their hash.
-    known: HashMap<u64, Vec<Values>>,
+    /// The scopes with one hash, which stand together.
+    hash: u64,
+    known: Vec<Values>,
     /// Where their values live, and those of the row at hand.
     contexts: [pg_sys::MemoryContext; 2],
 }
@@ -160,7 +288,8 @@ impl Lookup {
             Lookup {
                 rows: IndexedRows::new(relations.table()),
                 scope: ScopeColumns::of(relations.index(), &index.layout),
-                known: HashMap::new(),
+                hash: 0,
+                known: Vec::new(),
                 contexts: [
                     compat::small_context(c"neardup scopes"),
                     compat::small_context(c"neardup scope of a row"),
@@ -175,6 +304,7 @@ impl Lookup {
     /// # Safety
     /// As for [`Lookup::new`].
     unsafe fn find<const N: usize>(&mut self, key: &Key<N>, entry: Tid) -> Option<(Tid, u32)> {
+        pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;
         let Some(scope) = &self.scope else {
             return Some((row, 0));
@@ -182,10 +312,15 @@ impl Lookup {
         // SAFETY: the caller's promise; values live as long as the context.
         unsafe {
             let [kept, passing] = self.contexts;
+            if self.hash != key[0] {
+                self.hash = key[0];
+                self.known.clear();
+                pg_sys::MemoryContextReset(kept);
+            }
             pg_sys::MemoryContextReset(passing);
             let outer = pg_sys::MemoryContextSwitchTo(passing);
             let number = scope.values(self.rows.slot()).map(|values| {
-                let known = self.known.entry(key[0]).or_default();
+                let known = &mut self.known;
                 let number = known.iter().position(|other| scope.equal(other, &values));
                 number.unwrap_or_else(|| {
                     pg_sys::MemoryContextSwitchTo(kept);

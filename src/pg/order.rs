@@ -11,6 +11,9 @@ use crate::am::keys::tid_of;
 /// Rows fetched at a time.
 const FETCH: core::ffi::c_long = 10_000;
 
+/// The name of the rows to be ordered, in the query that does it.
+const ROWS: &core::ffi::CStr = c"neardup rows to order";
+
 /// What may follow ORDER BY, as written by a caller, in the server's encoding.
 pub struct OrderBy(Vec<u8>);
 
@@ -46,12 +49,19 @@ impl OrderBy {
         }
     }
 
-    /// Rows of a table, given by their addresses, in this order, those that are equal by address.
-    /// The query runs as the caller's own, with the active snapshot.
+    /// Gives rows of a table, which `next` names by their addresses, `count` of them, in this order,
+    /// those that are equal by address. The query runs as the caller's own, with the active
+    /// snapshot, and with its `work_mem`.
     ///
     /// # Safety
     /// The table is open.
-    pub unsafe fn rows(&self, table: pg_sys::Relation, rows: &[Tid], mut each: impl FnMut(Tid)) {
+    pub unsafe fn rows(
+        &self,
+        table: pg_sys::Relation,
+        count: u64,
+        next: &mut dyn FnMut() -> Option<Tid>,
+        mut each: impl FnMut(Tid),
+    ) {
         // SAFETY: the caller's promise. Everything made here goes with SPI's own memory.
         unsafe {
             let form = (*table).rd_rel;
@@ -60,7 +70,9 @@ impl OrderBy {
             let query = [
                 b"SELECT ctid FROM ONLY ",
                 core::ffi::CStr::from_ptr(name).to_bytes(),
-                b" WHERE ctid OPERATOR(pg_catalog.=) ANY ($1) ORDER BY ",
+                b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
+                ROWS.to_bytes(),
+                b"\") ORDER BY ",
                 &self.0,
                 b"\n, ctid",
             ]
@@ -68,14 +80,13 @@ impl OrderBy {
             // Neither the name nor the list holds a zero byte.
             let query = CString::new(query).unwrap_or_default();
             pg_sys::SPI_connect();
-            let mut types = [pg_sys::TIDARRAYOID];
-            let mut values = [tid_array(rows)];
+            let store = store_rows(count, next);
             let portal = pg_sys::SPI_cursor_open_with_args(
                 core::ptr::null(),
                 query.as_ptr(),
-                1,
-                types.as_mut_ptr(),
-                values.as_mut_ptr(),
+                0,
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
                 core::ptr::null(),
                 true,
                 0,
@@ -96,8 +107,50 @@ impl OrderBy {
                 pgrx::check_for_interrupts!();
             }
             pg_sys::SPI_cursor_close(portal);
+            pg_sys::tuplestore_end(store);
             pg_sys::SPI_finish();
         }
+    }
+}
+
+/// Puts addresses of rows where SPI's queries find them by a name, as triggers find transition
+/// tables. Beyond `work_mem` they go to a temporary file.
+///
+/// # Safety
+/// SPI is connected.
+unsafe fn store_rows(
+    count: u64,
+    next: &mut dyn FnMut() -> Option<Tid>,
+) -> *mut pg_sys::Tuplestorestate {
+    // SAFETY: the caller's promise. The descriptor, the store and its name live in SPI's memory,
+    // which outlives the query.
+    unsafe {
+        let descriptor = pg_sys::CreateTemplateTupleDesc(1);
+        pg_sys::TupleDescInitEntry(
+            descriptor,
+            1,
+            c"ctid_of_row".as_ptr(),
+            pg_sys::TIDOID,
+            -1,
+            0,
+        );
+        let store = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
+        while let Some(tid) = next() {
+            let mut pointer = pg_sys::ItemPointerData::default();
+            pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
+            let mut value = pg_sys::Datum::from(&raw mut pointer);
+            let mut null = false;
+            pg_sys::tuplestore_putvalues(store, descriptor, &raw mut value, &raw mut null);
+        }
+        let size = size_of::<pg_sys::EphemeralNamedRelationData>();
+        let relation = pg_sys::palloc0(size).cast::<pg_sys::EphemeralNamedRelationData>();
+        (*relation).md.name = ROWS.as_ptr().cast_mut();
+        (*relation).md.tupdesc = descriptor;
+        (*relation).md.enrtype = pg_sys::EphemeralNameRelationType::ENR_NAMED_TUPLESTORE;
+        (*relation).md.enrtuples = count as f64;
+        (*relation).reldata = store.cast();
+        pg_sys::SPI_register_relation(relation);
+        store
     }
 }
 

@@ -12,6 +12,11 @@ pub struct TempSpace {
 }
 
 impl TempSpace {
+    /// Files that live as long as a memory context at most.
+    pub fn in_context(context: pg_sys::MemoryContext) -> Self {
+        TempSpace { context }
+    }
+
     /// Files that live as long as the current memory context at most.
     pub fn new() -> Self {
         TempSpace {
@@ -27,9 +32,12 @@ pub struct TempFile(*mut pg_sys::BufFile);
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: the file is open; on an error its resource owner closes it.
-            unsafe { pg_sys::BufFileClose(self.0) }
+        // SAFETY: the file is open. After an error its resource owner closes it, and where a set is
+        // dropped with its memory when the transaction is cleaned up, has done so before.
+        unsafe {
+            if !std::thread::panicking() && pg_sys::IsTransactionState() {
+                pg_sys::BufFileClose(self.0)
+            }
         }
     }
 }

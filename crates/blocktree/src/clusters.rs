@@ -1,145 +1,237 @@
-//! Clusters of near-duplicates, made from pairs.
+//! Clusters of near-duplicates, made from pairs, within a limit of memory.
 //!
-//! Nodes are fingerprints, or whatever else is near or far from one another, numbered from the most
-//! wanted on: of two nodes the lower one is kept. Both methods depend on nothing else, so that they
-//! are deterministic.
+//! Nodes are fingerprints, or whatever else is near or far from one another. Each has a number, by
+//! which the arrays here are read, and a rank: of two nodes that of the lower rank is kept. Both
+//! methods depend on nothing but ranks and pairs, so that they are deterministic.
+
+use crate::filter;
+use crate::key::{Key, Tid};
+use crate::paged::Paged;
+use crate::sort::{Rows, TempFiles};
+
+/// No rank yet.
+pub const UNRANKED: u32 = u32::MAX;
+
+/// Two numbers in one, ordered by the first.
+pub fn join(a: u32, b: u32) -> u64 {
+    u64::from(a) << 32 | u64::from(b)
+}
+
+/// Reads what [`join`] gave.
+pub fn split(joined: u64) -> (u32, u32) {
+    ((joined >> 32) as u32, joined as u32)
+}
+
+/// A node that is near so many others that not all of those pairs are known: its fingerprint says
+/// which others of the kind it is near. `M` is one more than the words of the fingerprint.
+pub type DenseNodes<F, const M: usize> = Rows<F, M>;
 
 /// Groups around representatives. The first node that belongs to nobody represents all those near it
 /// that belong to nobody yet, and so on; so every member is near its representative, and no chain of
 /// neighbours draws in what is far from it. (The greedy choice of canopies: McCallum, Nigam, Ungar,
 /// KDD 2000, with one radius for both.)
-#[derive(Debug)]
-pub struct Star {
-    representatives: Vec<Option<u32>>,
-    last: (u32, u32),
+///
+/// Turned round, a node's representative is the lowest of those near it that represent; a node for
+/// which there is none represents itself. So nodes are taken from the lowest on, and each looks at
+/// those before it only (time-forward processing: Zeh, EEF Summer School 2002, has the same for
+/// maximal independent sets).
+pub struct Star<F: TempFiles, const M: usize> {
+    /// Pairs: the ranks, the higher in front, then the nodes likewise.
+    near: Rows<F, 2>,
+    /// Dense nodes: rank and number, then the fingerprint; the row is the scope's number.
+    dense: DenseNodes<F, M>,
 }
 
-impl Star {
-    /// As many nodes, none of which belongs to any.
-    pub fn new(nodes: usize) -> Self {
+/// Of fingerprints: how near is near, and how many words in front are a scope.
+#[derive(Clone, Copy, Debug)]
+pub struct Nearness {
+    /// The radius in bits.
+    pub radius: u32,
+    /// Words of a fingerprint in front that must be equal.
+    pub scope_words: usize,
+}
+
+impl<F: TempFiles, const M: usize> Star<F, M> {
+    /// No pairs yet. `memory` is for each of two lists.
+    pub fn new(memory: usize) -> Self {
         Star {
-            representatives: vec![None; nodes],
-            last: (0, 0),
+            near: Rows::new(memory),
+            dense: Rows::new(memory),
         }
     }
 
-    /// Two nodes are near each other, the first the lower. Pairs come in ascending order; the same
-    /// may come again.
-    pub fn near(&mut self, a: u32, b: u32) {
-        debug_assert!(a < b && (a, b) >= self.last);
-        self.last = (a, b);
-        // Whatever is near `a` and lower has been here: if none of it took `a`, nobody will.
-        let of_a = self.representatives[a as usize].get_or_insert(a);
-        if *of_a == a {
-            self.representatives[b as usize].get_or_insert(a);
+    /// Two nodes are near each other: their numbers, with their ranks behind. Pairs may come in any
+    /// order, and again. Those of two dense nodes may be left out.
+    pub fn near(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
+        let (low, high) = if a.1 < b.1 { (a, b) } else { (b, a) };
+        if low.1 != high.1 {
+            let key = [join(high.1, low.1), join(high.0, low.0)];
+            self.near.push(files, key, Tid::MIN);
         }
     }
 
-    /// The representative of each node.
-    pub fn finish(self) -> Vec<u32> {
-        (0..)
-            .zip(self.representatives)
-            .map(|(node, representative)| representative.unwrap_or(node))
-            .collect()
-    }
-}
-
-/// Components: whatever a chain of neighbours connects, each represented by its lowest node.
-#[derive(Debug)]
-pub struct Connected {
-    parents: Vec<u32>,
-}
-
-impl Connected {
-    /// As many nodes, none of which is connected.
-    pub fn new(nodes: usize) -> Self {
-        Connected {
-            parents: (0..nodes as u32).collect(),
-        }
+    /// A dense node.
+    pub fn dense<const N: usize>(
+        &mut self,
+        files: &mut F,
+        (node, rank): (u32, u32),
+        fingerprint: &Key<N>,
+        scope: u32,
+    ) {
+        const { assert!(M == N + 1) };
+        let mut key = [0; M];
+        key[0] = join(rank, node);
+        key[1..].copy_from_slice(fingerprint);
+        self.dense
+            .push(files, key, Tid::from_packed(u64::from(scope)));
     }
 
-    fn root(&mut self, mut node: u32) -> u32 {
+    /// Replaces the rank of each node that does not represent itself by that of its representative.
+    pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>, nearness: Nearness) {
+        let mut pairs = self.near.sorted(files, None);
+        let mut dense = self.dense.sorted(files, None);
+        let mut centers = Centers::<M>::default();
+        let (mut pair, mut other) = (pairs.next(files), dense.next(files));
         loop {
-            let parent = self.parents[node as usize];
-            let above = self.parents[parent as usize];
+            let of_pair = pair.map(|pair| (split(pair.key[0]).0, split(pair.key[1]).0));
+            let of_dense = other.map(|other| split(other.key[0]));
+            let (rank, node) = match (of_pair, of_dense) {
+                (Some(a), Some(b)) => a.min(b),
+                (Some(one), None) | (None, Some(one)) => one,
+                (None, None) => return,
+            };
+            let mut representative = None;
+            while let Some(next) = pair
+                && split(next.key[0]).0 == rank
+            {
+                let (lower, lower_node) = (split(next.key[0]).1, split(next.key[1]).1);
+                // The lowest come first.
+                if representative.is_none() && ranks.get(files, lower_node) == lower {
+                    representative = Some(lower);
+                }
+                pair = pairs.next(files);
+            }
+            if let Some(own) = other
+                && split(own.key[0]).0 == rank
+            {
+                let center = centers.first_near(&own.key, own.tid as u32, nearness);
+                representative = match (representative, center) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (one, None) | (None, one) => one,
+                };
+                if representative.is_none() && !centers.push(own.key, own.tid as u32) {
+                    files.out_of_memory();
+                }
+                other = dense.next(files);
+            }
+            if let Some(representative) = representative {
+                ranks.set(files, node, representative);
+            }
+        }
+    }
+}
+
+/// The dense nodes that represent others, from the lowest rank on. There is at most one for as many
+/// nodes as make a node dense, roughly, since what is near one does not become another.
+struct Centers<const M: usize> {
+    /// Fingerprints; the first word is 0.
+    keys: Vec<Key<M>>,
+    /// Ranks and scopes.
+    nodes: Vec<(u32, u32)>,
+    found: Vec<u16>,
+}
+
+impl<const M: usize> Default for Centers<M> {
+    fn default() -> Self {
+        Centers {
+            keys: Vec::new(),
+            nodes: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+}
+
+impl<const M: usize> Centers<M> {
+    /// The rank of the first that is near a node of a scope.
+    fn first_near(&mut self, key: &Key<M>, scope: u32, nearness: Nearness) -> Option<u32> {
+        const PIECE: usize = 1024;
+        let skipped = 1 + nearness.scope_words;
+        for (piece, keys) in self.keys.chunks(PIECE).enumerate() {
+            self.found.clear();
+            filter::within_keys(keys, key, skipped, nearness.radius, &mut self.found);
+            for &i in &self.found {
+                let at = piece * PIECE + usize::from(i);
+                if self.keys[at][1..skipped] == key[1..skipped] && self.nodes[at].1 == scope {
+                    return Some(self.nodes[at].0);
+                }
+            }
+        }
+        None
+    }
+
+    /// Adds one; false: there is no memory.
+    fn push(&mut self, key: Key<M>, scope: u32) -> bool {
+        let there_is_room = self.keys.try_reserve(1).is_ok() && self.nodes.try_reserve(1).is_ok();
+        if there_is_room {
+            self.keys.push(key);
+            self.nodes.push((split(key[0]).0, scope));
+        }
+        there_is_room
+    }
+}
+
+/// Components: whatever a chain of neighbours connects, each represented by its lowest rank.
+pub struct Connected<F: TempFiles> {
+    parents: Paged<F>,
+    nodes: u32,
+}
+
+impl<F: TempFiles> Connected<F> {
+    /// As many nodes, none of which is connected.
+    pub fn new(files: &mut F, nodes: u32, memory: usize) -> Self {
+        Connected {
+            parents: Paged::new(files, nodes as usize, memory, |node| node),
+            nodes,
+        }
+    }
+
+    fn root(&mut self, files: &mut F, mut node: u32) -> u32 {
+        loop {
+            let parent = self.parents.get(files, node);
+            let above = self.parents.get(files, parent);
             if parent == above {
                 return parent;
             }
-            // Halving the way up (van Leeuwen and van der Weide, 1977).
-            self.parents[node as usize] = above;
+            // Path halving (van Leeuwen and van der Weide, 1977).
+            self.parents.set(files, node, above);
             node = above;
         }
     }
 
     /// Two nodes are near each other, in any order.
-    pub fn near(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.root(a), self.root(b));
-        // The lowest is the root: it is what has to be told in the end.
-        self.parents[a.max(b) as usize] = a.min(b);
-    }
-
-    /// The representative of each node.
-    pub fn finish(mut self) -> Vec<u32> {
-        (0..self.parents.len() as u32)
-            .map(|node| self.root(node))
-            .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    proptest! {
-        #[test]
-        fn as_by_definition(
-            nodes in 1..60u32, raw in prop::collection::vec((0..60u32, 0..60u32), 0..150),
-        ) {
-            let pairs: BTreeSet<(u32, u32)> = (raw.iter())
-                .map(|&(a, b)| ((a % nodes).min(b % nodes), (a % nodes).max(b % nodes)))
-                .filter(|(a, b)| a < b)
-                .collect();
-            let near = |a: u32, b: u32| pairs.contains(&(a.min(b), a.max(b)));
-
-            let mut star = Star::new(nodes as usize);
-            // Twice each, as a search may give them.
-            pairs.iter().for_each(|&(a, b)| { star.near(a, b); star.near(a, b); });
-            let mut expected: Vec<Option<u32>> = vec![None; nodes as usize];
-            for a in 0..nodes {
-                if expected[a as usize].is_none() {
-                    expected[a as usize] = Some(a);
-                    for b in 0..nodes {
-                        if near(a, b) {
-                            expected[b as usize].get_or_insert(a);
-                        }
-                    }
-                }
-            }
-            let expected: Vec<u32> = expected.into_iter().flatten().collect();
-            prop_assert_eq!(star.finish(), expected);
-
-            let mut connected = Connected::new(nodes as usize);
-            raw.iter().for_each(|&(a, b)| connected.near(a % nodes, b % nodes));
-            let mut expected: Vec<u32> = (0..nodes).collect();
-            for _ in 0..nodes {
-                for &(a, b) in &pairs {
-                    let lowest = expected[a as usize].min(expected[b as usize]);
-                    (expected[a as usize], expected[b as usize]) = (lowest, lowest);
-                }
-            }
-            prop_assert_eq!(connected.finish(), expected);
+    pub fn near(&mut self, files: &mut F, a: u32, b: u32) {
+        let (a, b) = (self.root(files, a), self.root(files, b));
+        if a != b {
+            self.parents.set(files, a.max(b), a.min(b));
         }
     }
 
-    #[test]
-    fn a_long_chain_takes_no_long() {
-        let nodes = 1_000_000;
-        let mut connected = Connected::new(nodes as usize);
-        (1..nodes)
-            .rev()
-            .for_each(|node| connected.near(node - 1, node));
-        assert!(connected.finish().iter().all(|&root| root == 0));
+    /// Replaces the rank of each node by the lowest of its component.
+    pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>) {
+        // A root has the lowest number of its component, so that it comes before the others.
+        for node in 0..self.nodes {
+            let root = self.root(files, node);
+            let rank = ranks.get(files, node);
+            if root != node && rank < ranks.get(files, root) {
+                ranks.set(files, root, rank);
+            }
+        }
+        for node in 0..self.nodes {
+            let root = self.root(files, node);
+            if root != node {
+                let rank = ranks.get(files, root);
+                ranks.set(files, node, rank);
+            }
+        }
     }
 }

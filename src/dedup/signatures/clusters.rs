@@ -1,8 +1,8 @@
 //! `neardup_clusters` with a distance that is no integer: that of signatures.
 use std::collections::HashMap;
 
-use neardup_blocktree::key::Tid;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::clusters::{Nearness, join};
+use neardup_blocktree::key::{Key, Tid};
 use pgrx::pg_sys;
 
 use super::rows::{FoundRow, SignatureRows};
@@ -10,9 +10,9 @@ use super::{GROUPED, Groups, edges, mismatches, too_many};
 use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
-use crate::dedup::clusters::{ClusterSet, Listed, Wanted, cluster, join, list, sort_members};
-use crate::dedup::nodes::Member;
-use crate::dedup::pairs::{whole_distance, work_memory};
+use crate::dedup::clusters::{Give, Wanted, cluster, of_fingerprints, share};
+use crate::dedup::nodes::Graph;
+use crate::dedup::pairs::whole_distance;
 use crate::dedup::source::Distances;
 use crate::pg::call::{Call, export};
 use crate::pg::relation::LockedIndex;
@@ -26,57 +26,52 @@ export! {
 
 /// `neardup_clusters(relation, distance, method, keep, column_name)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
-    call.return_set(|call| {
+    call.return_collected(|call, give| {
         let wanted = Wanted::of(call, Distances::Any);
         let distance = f64::from_bits(call.arg(1).value() as u64);
         let relations = LockedIndex::open_for_reading(wanted.index);
         // SAFETY: the relations are open.
-        let listed = unsafe {
+        unsafe {
             note_read(relations.index());
-            let float8 = |distance: f64| pg_sys::Datum::from(distance.to_bits());
-            with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                if bands::is_on_signatures(relations.index()) {
-                    find::<N>(&index, &relations, distance, &wanted)
-                } else {
-                    let distance = whole_distance(distance);
-                    let shown = |distance| float8(f64::from(distance));
-                    crate::dedup::clusters::find::<N>(&index, &relations, distance, &wanted, shown)
-                }
-            })
-        };
-        ClusterSet::new(listed)
+            if bands::is_on_signatures(relations.index()) {
+                with_words!(words_of(relations.index()), N => {
+                    let index = Index::<N>::open(relations.index());
+                    find::<N>(&index, &relations, distance, &wanted, give);
+                });
+            } else {
+                let radius = whole_distance(distance);
+                let shown = |distance| pg_sys::Datum::from(f64::from(distance).to_bits());
+                of_fingerprints(&relations, radius, &wanted, shown, give);
+            }
+        }
     })
 }
 
 /// The signatures that others are near, or that several rows have, and the rows that have them.
-#[derive(Default)]
 struct Nodes {
+    /// By the entry of the row that stands for all that have the signature.
     numbers: HashMap<u64, u32>,
-    /// The entry of each.
-    entries: Vec<Tid>,
-    members: Vec<Member>,
+    graph: Graph<2>,
+    files: TempSpace,
 }
 
 impl Nodes {
-    /// The number of a signature by the entry of the row that stands for all that have it.
+    /// The number of a signature.
     fn number(&mut self, entry: Tid, rows: &[Tid]) -> u32 {
-        let next = self.entries.len() as u32;
-        let number = *self.numbers.entry(entry.packed()).or_insert(next);
-        if number == next {
-            self.entries.push(entry);
-            self.members.extend(rows.iter().map(|&row| Member {
-                row,
-                node: next,
-                scope: 0,
-                rank: Member::UNRANKED,
-            }));
+        if let Some(&number) = self.numbers.get(&entry.packed()) {
+            return number;
+        }
+        let number = self.graph.node();
+        self.numbers.insert(entry.packed(), number);
+        for &row in rows {
+            let known = [entry.packed()];
+            self.graph.member(&mut self.files, row, &known, number);
         }
         number
     }
 }
 
-/// All clusters of two rows or more.
+/// Gives all clusters of two rows or more.
 ///
 /// # Safety
 /// The relations are open, and the index is theirs, on signatures.
@@ -85,78 +80,63 @@ unsafe fn find<const N: usize>(
     relations: &LockedIndex,
     distance: f64,
     wanted: &Wanted,
-) -> Vec<Listed> {
+    give: Give,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         let mismatches = mismatches(index, distance);
         let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
         let mut rows = SignatureRows::new(relations, index);
         let groups = Groups::find(index, &mut rows);
-        let mut nodes = Nodes::default();
+        let mut nodes = Nodes {
+            numbers: HashMap::new(),
+            graph: Graph::new(share()),
+            files: TempSpace::new(),
+        };
         for (first, members) in groups.all() {
             nodes.number(first, members);
         }
-        let mut files = TempSpace::new();
-        let mut near = Rows::<TempSpace, 1>::new(work_memory());
+        let mut pair = 0;
         edges(index, &groups, mismatches, &mut rows, |edge| {
-            let [a, b] = [0, 1].map(|side| {
+            for side in [0, 1] {
                 let entry = edge.entries[side];
-                nodes.number(entry, groups.members(entry, &edge.rows[side]))
-            });
-            near.push(&mut files, [join(a.min(b), a.max(b))], Tid::MIN);
-            if nodes.members.len() * GROUPED > groups.limit {
-                too_many(nodes.members.len());
+                let node = nodes.number(entry, groups.members(entry, &edge.rows[side]));
+                let end = [pair, join(0, node)];
+                nodes.graph.ends.push(&mut nodes.files, end, Tid::MIN);
+            }
+            pair += 1;
+            if nodes.numbers.len() * GROUPED > groups.limit {
+                too_many(nodes.numbers.len());
             }
         });
         drop(groups);
-        sort_members(&mut nodes.members, relations, wanted.keep.as_ref());
-        let representatives = cluster(&mut nodes.members, near, files, wanted.method);
-        let distances = distances(&nodes, &representatives, &mut rows);
-        list(&nodes.members, &representatives, |member, _| {
-            let mismatches = distances[member.node as usize];
-            let share = signature::distance(mismatches, hashes);
-            pg_sys::Datum::from(share.to_bits())
-        })
-    }
-}
-
-/// For each node the mismatches with that which represents it.
-///
-/// # Safety
-/// As for [`find`].
-unsafe fn distances(
-    nodes: &Nodes,
-    representatives: &[u32],
-    rows: &mut SignatureRows,
-) -> Vec<usize> {
-    // Ranks are places in an order; a node has one.
-    let mut of_rank = vec![0u32; representatives.len()];
-    for member in &nodes.members {
-        of_rank[member.rank as usize] = member.node;
-    }
-    let mut ranks: Vec<u32> = (0..representatives.len() as u32).collect();
-    ranks.sort_unstable_by_key(|&rank| (representatives[rank as usize], rank));
-    let mut distances = vec![0; nodes.entries.len()];
-    let mut known: Option<(u32, Option<FoundRow>)> = None;
-    for rank in ranks {
-        pgrx::check_for_interrupts!();
-        let representative = representatives[rank as usize];
-        if representative == rank {
-            continue;
-        }
-        // SAFETY: the caller's promise.
-        let mut find = |rank: u32| unsafe {
-            let node = of_rank[rank as usize];
-            rows.find(nodes.entries[node as usize]).map(|(_, row)| row)
+        let Nodes { graph, files, .. } = nodes;
+        // Of signatures all pairs are known, so that nothing is compared.
+        let nearness = Nearness {
+            radius: 0,
+            scope_words: 0,
         };
-        if known.as_ref().is_none_or(|(of, _)| *of != representative) {
-            known = Some((representative, find(representative)));
-        }
-        // The snapshot has seen both before.
-        if let (Some((_, Some(center))), Some(own)) = (&known, find(rank)) {
-            let node = of_rank[rank as usize] as usize;
-            distances[node] = own.mismatches(center).unwrap_or(0);
-        }
+        let mut known: Option<(u64, Option<FoundRow>)> = None;
+        let mut last = ([0; 2], 0.0);
+        let shown = |entry: &Key<1>, of: &Key<1>| {
+            if last.0 != [entry[0], of[0]] {
+                if known.as_ref().is_none_or(|(center, _)| *center != of[0]) {
+                    let center = rows.find(Tid::from_packed(of[0])).map(|(_, row)| row);
+                    known = Some((of[0], center));
+                }
+                let own = match entry == of {
+                    true => None,
+                    false => rows.find(Tid::from_packed(entry[0])).map(|(_, row)| row),
+                };
+                // The snapshot has seen both before.
+                let differing = match (&known, own) {
+                    (Some((_, Some(center))), Some(own)) => own.mismatches(center).unwrap_or(0),
+                    _ => 0,
+                };
+                last = ([entry[0], of[0]], signature::distance(differing, hashes));
+            }
+            pg_sys::Datum::from(last.1.to_bits())
+        };
+        cluster(graph, relations, wanted, nearness, files, shown, give);
     }
-    distances
 }

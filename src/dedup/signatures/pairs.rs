@@ -1,5 +1,6 @@
 //! `neardup_pairs` with a distance that is no integer: that of signatures.
 use neardup_blocktree::key::Tid;
+use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
 use super::rows::SignatureRows;
@@ -7,11 +8,14 @@ use super::{Groups, edges, mismatches};
 use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
-use crate::dedup::pairs::{NoPairs, PairSet, whole_distance};
+use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance, work_memory};
 use crate::dedup::source::{Distances, find_index};
 use crate::pg::call::{Call, export};
+use crate::pg::compat;
 use crate::pg::relation::LockedIndex;
+use crate::pg::set::Set;
 use crate::storage::rows::note_read;
+use crate::storage::temp::TempSpace;
 use crate::types::signature;
 
 export! {
@@ -23,70 +27,197 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
     if call.is_null(0) || call.is_null(1) {
         return call.return_set(|_| NoPairs);
     }
-    call.return_collected(|call, give| {
+    call.return_set(|call| {
         let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
         let column = (!call.is_null(2)).then(|| call.arg(2));
         let oid = find_index(call.function_oid(), relation, column, Distances::Any);
         let distance = f64::from_bits(call.arg(1).value() as u64);
         let relations = LockedIndex::open_for_reading(oid);
-        let mut give = |[a, b]: [Tid; 2], distance: f64| {
-            let mut pointers = [pg_sys::ItemPointerData::default(); 2];
-            for (pointer, tid) in pointers.iter_mut().zip([a.min(b), a.max(b)]) {
-                pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
-            }
-            give(&[
-                Some(pg_sys::Datum::from(&raw const pointers[0])),
-                Some(pg_sys::Datum::from(&raw const pointers[1])),
-                Some(pg_sys::Datum::from(distance.to_bits())),
-            ]);
-        };
-        // SAFETY: the relations are open to the end of the function.
+        // SAFETY: the relations are open to the end of the function, and the server keeps the
+        // function's memory until it asks for no more rows.
         unsafe {
             if !bands::is_on_signatures(relations.index()) {
-                let distance = whole_distance(distance);
+                let radius = whole_distance(distance);
                 drop(relations);
-                return PairSet::new(oid, distance)
-                    .for_each(|rows, distance| give(rows, f64::from(distance)));
+                return AnyPairs::Fingerprints(PairSet::new(oid, radius));
             }
-            note_read(relations.index());
-            with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                all::<N>(&index, &relations, distance, &mut give);
-            });
+            let kept = (*call.function()).fn_mcxt;
+            AnyPairs::Signatures(SignaturePairs::new(&relations, distance, kept))
         }
     })
 }
 
-/// Gives all pairs, with their distance.
-///
-/// # Safety
-/// The relations are open, and the index is theirs, on signatures.
-unsafe fn all<const N: usize>(
-    index: &Index<N>,
-    relations: &LockedIndex,
-    distance: f64,
-    give: &mut impl FnMut([Tid; 2], f64),
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mismatches = mismatches(index, distance);
-        let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
-        let mut rows = SignatureRows::new(relations, index);
-        let groups = Groups::find(index, &mut rows);
-        for (_, members) in groups.all() {
-            for (i, &a) in members.iter().enumerate() {
-                pgrx::check_for_interrupts!();
-                members[i + 1..].iter().for_each(|&b| give([a, b], 0.0));
+/// Pairs on their way to the server, with distances that are no integers.
+enum AnyPairs {
+    Fingerprints(PairSet),
+    Signatures(SignaturePairs),
+}
+
+impl Set for AnyPairs {
+    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
+        match self {
+            AnyPairs::Signatures(pairs) => pairs.next(columns),
+            AnyPairs::Fingerprints(pairs) => {
+                let found = pairs.next(columns);
+                if let Some(Some(distance)) = columns.last_mut() {
+                    let bits = f64::from(distance.value() as i32).to_bits();
+                    *distance = pg_sys::Datum::from(bits);
+                }
+                found
             }
         }
-        edges(index, &groups, mismatches, &mut rows, |edge| {
-            let distance = signature::distance(edge.mismatches as usize, hashes);
-            for &a in groups.members(edge.entries[0], &edge.rows[0]) {
-                pgrx::check_for_interrupts!();
-                for &b in groups.members(edge.entries[1], &edge.rows[1]) {
-                    give([a, b], distance);
-                }
+    }
+}
+
+/// Two lists of rows, each of one with each of the other, or all pairs of one list.
+struct Product {
+    /// The entries by which [`Groups`] knows the lists, and the rows if there are no lists.
+    entries: [Tid; 2],
+    rows: [Tid; 2],
+    /// The next pair, by its places in both.
+    next: [usize; 2],
+    distance: f64,
+}
+
+/// Pairs of rows with signatures near each other: first those with equal ones, group by group, then
+/// those of two groups.
+struct SignaturePairs {
+    index: pg_sys::Oid,
+    /// The index's file when the search began.
+    file: u32,
+    distance: f64,
+    groups: Groups,
+    /// The groups whose own pairs are still to be given, by their entries; the next is the last.
+    left: Vec<Tid>,
+    files: TempSpace,
+    /// Pairs of groups: the entries, the rows, and behind them the mismatches. They are looked for
+    /// when they are needed.
+    edges: Option<Sorted<TempSpace, 4>>,
+    hashes: usize,
+    /// What is given at the moment.
+    product: Option<Product>,
+    /// What the row given last points to.
+    pointers: [pg_sys::ItemPointerData; 2],
+}
+
+impl SignaturePairs {
+    /// # Safety
+    /// The relations are open, and the index is theirs, on signatures. The memory lives as long as
+    /// the result.
+    unsafe fn new(relations: &LockedIndex, distance: f64, kept: pg_sys::MemoryContext) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            note_read(relations.index());
+            let (groups, hashes) = with_words!(words_of(relations.index()), N => {
+                let index = Index::<N>::open(relations.index());
+                // Refuses what is no distance.
+                mismatches(&index, distance);
+                let mut rows = SignatureRows::new(relations, &index);
+                let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+                (Groups::find(&index, &mut rows), hashes)
+            });
+            let mut left: Vec<Tid> = groups.all().map(|(first, _)| first).collect();
+            left.reverse();
+            SignaturePairs {
+                index: (*relations.index()).rd_id,
+                file: compat::file_number(relations.index()),
+                distance,
+                groups,
+                left,
+                files: TempSpace::in_context(kept),
+                edges: None,
+                hashes,
+                product: None,
+                pointers: Default::default(),
             }
-        });
+        }
+    }
+
+    /// Looks for the pairs of groups.
+    fn find_edges(&mut self) -> Sorted<TempSpace, 4> {
+        let relations = LockedIndex::reopen(self.index);
+        let (files, groups) = (&mut self.files, &self.groups);
+        let mut found = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        // SAFETY: the relations are open to the end of the function.
+        unsafe {
+            check_file(&relations, self.file);
+            with_words!(words_of(relations.index()), N => {
+                let index = Index::<N>::open(relations.index());
+                let mismatches = mismatches(&index, self.distance);
+                let mut rows = SignatureRows::new(&relations, &index);
+                edges(&index, groups, mismatches, &mut rows, |edge| {
+                    let ([a, b], [row, other]) = (edge.entries, edge.rows);
+                    let key = [a, b, row, other].map(Tid::packed);
+                    found.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
+                });
+            });
+        }
+        found.sorted(files, None)
+    }
+
+    /// The next lists to be paired; `None`: there are no more.
+    fn next_product(&mut self) -> Option<Product> {
+        if let Some(first) = self.left.pop() {
+            return Some(Product {
+                entries: [first; 2],
+                rows: [first; 2],
+                next: [0, 1],
+                distance: 0.0,
+            });
+        }
+        let mut edges = match self.edges.take() {
+            Some(edges) => edges,
+            None => self.find_edges(),
+        };
+        let edge = edges.next(&mut self.files);
+        self.edges = Some(edges);
+        let edge = edge?;
+        let [a, b, row, other] = edge.key.map(Tid::from_packed);
+        Some(Product {
+            entries: [a, b],
+            rows: [row, other],
+            next: [0, 0],
+            distance: signature::distance(edge.tid as usize, self.hashes),
+        })
+    }
+
+    /// The next pair.
+    fn next_pair(&mut self) -> Option<([Tid; 2], f64)> {
+        loop {
+            let Some(product) = &mut self.product else {
+                self.product = Some(self.next_product()?);
+                continue;
+            };
+            let is_one = product.entries[0] == product.entries[1];
+            let [left, right] = [0, 1].map(|side| {
+                self.groups
+                    .members(product.entries[side], &product.rows[side])
+            });
+            let [i, j] = product.next;
+            match (left.get(i), right.get(j)) {
+                (Some(&a), Some(&b)) => {
+                    product.next[1] += 1;
+                    return Some(([a.min(b), a.max(b)], product.distance));
+                }
+                (Some(_), None) if !is_one || i + 2 < right.len() => {
+                    product.next = [i + 1, if is_one { i + 2 } else { 0 }];
+                }
+                _ => self.product = None,
+            }
+        }
+    }
+}
+
+impl Set for SignaturePairs {
+    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
+        let Some((rows, distance)) = self.next_pair() else {
+            return false;
+        };
+        for (pointer, tid) in self.pointers.iter_mut().zip(rows) {
+            pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
+            columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
+        }
+        columns.push(Some(pg_sys::Datum::from(distance.to_bits())));
+        true
     }
 }

@@ -112,7 +112,6 @@ SELECT * FROM neardup_distance_histogram('pairs2');
 
 -- What is no index of ours.
 SELECT * FROM neardup_pairs('docs_pkey', 3);
-SELECT * FROM neardup_pairs('docs', 3);
 SELECT * FROM neardup_clusters('docs_pkey', 3);
 CREATE TABLE parted (fp fingerprint) PARTITION BY HASH (fp);
 CREATE TABLE parted_0 PARTITION OF parted FOR VALUES WITH (MODULUS 1, REMAINDER 0);

@@ -23,11 +23,16 @@ const PIECE: usize = 4096;
 /// Entries found by one comparison that make it worth to note which of the group are left.
 const MANY: usize = 32;
 
+/// Comparisons with a whole group that cost as much as going through a list of it, or more.
+const WAIT: usize = 32;
+
 /// The entries of a group that may still bring pairs for entries that have brought enough.
 #[derive(Debug, Default)]
 pub(super) struct Open {
     /// `None`: all of them.
     entries: Option<Vec<u32>>,
+    /// Comparisons with the whole group before the list is tried again, since it was too long.
+    wait: usize,
     /// With [`Thinning::Forest`], an entry of the component whose entries are left out.
     base: usize,
 }
@@ -100,7 +105,9 @@ impl<const N: usize> Compare<N> {
             true => entry + 1,
             false => task.right.start,
         };
-        if has_enough {
+        if has_enough && task.open.wait > 0 {
+            task.open.wait -= 1;
+        } else if has_enough {
             let mut open = (task.open.entries.take()).unwrap_or_else(|| {
                 self.work(task.right.len());
                 task.right.clone().map(|other| other as u32).collect()
@@ -118,6 +125,7 @@ impl<const N: usize> Compare<N> {
                 return;
             }
             task.open.entries = Some(open);
+            task.open.wait = WAIT;
         }
         let mut found = std::mem::take(&mut self.found);
         let (key, mut brought) = (&sides.left.keys()[entry], 0);

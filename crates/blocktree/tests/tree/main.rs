@@ -1,6 +1,7 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
 mod bands;
+mod clusters;
 mod info;
 mod meetings;
 mod mem_store;

@@ -1,0 +1,243 @@
+//! Clusters against their definitions, in little memory and in much; and the pairs that are enough
+//! to make them.
+use crate::mem_store::MemStore;
+use crate::model::{Index, Model};
+use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
+use neardup_blocktree::design::Design;
+use neardup_blocktree::key::{Key, Tid, distance};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::pairs::{PairPlan, Pairs, Thinning};
+use neardup_blocktree::sort::Rows;
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+
+const RADIUS: u32 = 3;
+
+/// Some fingerprints that stand together in balls, all different, of a few scopes.
+fn fingerprints(rng: &mut StdRng, count: usize) -> Vec<(Key<1>, u32)> {
+    let mut all = BTreeSet::new();
+    while all.len() < count {
+        let center: u64 = rng
+            .random_range(0..3u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bits = rng.random_range(0..5);
+        let key = (0..bits).fold(center, |key, _| key ^ 1 << rng.random_range(0..40));
+        all.insert(([key], rng.random_range(0..8) / 7));
+    }
+    all.into_iter().collect()
+}
+
+/// The ranks of representatives, by definition.
+fn expected(nodes: &[(Key<1>, u32)], ranks: &[u32], connected: bool) -> Vec<u32> {
+    let near = |a: usize, b: usize| {
+        nodes[a].1 == nodes[b].1 && distance(&nodes[a].0, &nodes[b].0, 0) <= RADIUS
+    };
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_unstable_by_key(|&node| ranks[node]);
+    let mut of = vec![UNRANKED; nodes.len()];
+    for &node in &order {
+        if of[node] != UNRANKED {
+            continue;
+        }
+        of[node] = ranks[node];
+        let mut next = vec![node];
+        while let Some(from) = next.pop() {
+            for &other in &order {
+                if of[other] == UNRANKED && near(from, other) {
+                    of[other] = ranks[node];
+                    if connected {
+                        next.push(other);
+                    }
+                }
+            }
+        }
+    }
+    of
+}
+
+/// Clusters made of the pairs of a thinned search.
+fn clusters(
+    nodes: &[(Key<1>, u32)],
+    ranks: &[u32],
+    thinning: Thinning,
+    memory: [usize; 2],
+    rows: f64,
+) -> Vec<u32> {
+    let model: Model<1> = (0..)
+        .zip(nodes)
+        .map(|(i, (key, _))| {
+            let tid = Tid {
+                block: i,
+                offset: 1,
+            };
+            (tid, Some(*key))
+        })
+        .collect();
+    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    let plan = PairPlan::new(&index.design, RADIUS, rows);
+    let mut pairs = Pairs::thinned(index.design.clone(), plan, memory[0], thinning);
+    let mut numbers: BTreeMap<Key<1>, Vec<u32>> = BTreeMap::new();
+    for (i, (key, _)) in (0..).zip(nodes) {
+        numbers.entry(*key).or_default().push(i);
+    }
+    let mut found: Vec<[Key<1>; 2]> = Vec::new();
+    let tree = index.tree();
+    while (pairs.step(&tree, &mut Some, &mut |pair| found.push(pair.fingerprints))).unwrap() {}
+    let mut degrees: BTreeMap<Key<1>, u32> = BTreeMap::new();
+    for key in found.iter().flatten() {
+        *degrees.entry(*key).or_default() += 1;
+    }
+
+    let store = MemStore::new();
+    let mut files = &store;
+    let count = nodes.len();
+    let mut of = Paged::new(&mut files, count, memory[1], |_| UNRANKED);
+    for (node, &rank) in (0..).zip(ranks) {
+        of.set(&mut files, node, rank);
+    }
+    let mut star = Star::<&MemStore, 2>::new(memory[1]);
+    let mut connected = Connected::new(&mut files, count as u32, memory[1]);
+    for [a, b] in found {
+        for &a in &numbers[&a] {
+            for &b in &numbers[&b] {
+                if nodes[a as usize].1 == nodes[b as usize].1 {
+                    let ranked = |node: u32| (node, ranks[node as usize]);
+                    star.near(&mut files, ranked(a), ranked(b));
+                    connected.near(&mut files, a, b);
+                }
+            }
+        }
+    }
+    match thinning {
+        Thinning::Forest => connected.finish(&mut files, &mut of),
+        Thinning::Degree(most) => {
+            for (node, (key, scope)) in (0..).zip(nodes) {
+                if degrees.get(key).is_some_and(|&degree| degree > most) {
+                    star.dense(&mut files, (node, ranks[node as usize]), key, *scope);
+                }
+            }
+            let nearness = Nearness {
+                radius: RADIUS,
+                scope_words: 0,
+            };
+            star.finish(&mut files, &mut of, nearness);
+        }
+    }
+    (0..count as u32)
+        .map(|node| of.get(&mut files, node))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn as_by_definition(
+        seed in any::<u64>(), count in 1..600usize, most in 0..40u32,
+        memory in prop::sample::select(vec![[0, 0], [1 << 22, 0], [0, 1 << 22]]),
+        rows in prop::sample::select(vec![1.0, 1e4, 1e9]),
+    ) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let nodes = fingerprints(&mut rng, count);
+        let mut ranks: Vec<u32> = (0..count as u32).collect();
+        for i in (1..count).rev() {
+            ranks.swap(i, rng.random_range(0..=i));
+        }
+        for (thinning, connected) in [(Thinning::Degree(most), false), (Thinning::Forest, true)] {
+            let found = clusters(&nodes, &ranks, thinning, memory, rows);
+            prop_assert_eq!(found, expected(&nodes, &ranks, connected));
+        }
+    }
+
+    #[test]
+    fn a_paged_array_is_an_array(
+        length in 1..60_000u32, changes in prop::collection::vec((any::<u32>(), any::<u32>()), 0..2_000),
+    ) {
+        let store = MemStore::new();
+        let mut files = &store;
+        let mut paged = Paged::new(&mut files, length as usize, 0, |i| i ^ 5);
+        let mut plain: Vec<u32> = (0..length).map(|i| i ^ 5).collect();
+        for (at, number) in changes {
+            let at = at % length;
+            prop_assert_eq!(paged.get(&mut files, at), plain[at as usize]);
+            paged.set(&mut files, at, number);
+            plain[at as usize] = number;
+        }
+        for (at, number) in (0..).zip(plain) {
+            prop_assert_eq!(paged.get(&mut files, at), number);
+        }
+    }
+}
+
+/// However many fingerprints are near each other, a thinned search gives a multiple of them, and not
+/// all their pairs.
+#[test]
+fn a_ball_brings_no_quadratic_pairs() {
+    let mut keys = BTreeSet::new();
+    for a in 0..40 {
+        for b in 0..=a {
+            keys.insert([1u64 << a | 1 << b]);
+        }
+    }
+    let model: Model<1> = (0..)
+        .zip(&keys)
+        .map(|(block, key)| (Tid { block, offset: 1 }, Some(*key)))
+        .collect();
+    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    let pairs = |thinning| {
+        // One pass over the table as a whole.
+        let plan = PairPlan::new(&index.design, 4, 1.0);
+        assert_eq!(plan.probes.len(), 1);
+        let mut pairs = Pairs::thinned(index.design.clone(), plan, 1 << 20, thinning);
+        let (tree, mut count) = (index.tree(), 0);
+        while (pairs.step(&tree, &mut Some, &mut |_| count += 1)).unwrap() {}
+        count
+    };
+    let count = keys.len();
+    assert!(count * (count - 1) / 2 > 300_000);
+    assert!(pairs(Thinning::Degree(8)) <= 9 * count);
+    assert_eq!(pairs(Thinning::Forest), count - 1);
+}
+
+/// More runs than are merged at once.
+#[test]
+fn many_runs_are_merged_in_several_steps() {
+    let store = MemStore::new();
+    let mut files = &store;
+    let mut rows = Rows::<&MemStore, 1>::new(0);
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut expected: Vec<u64> = (0..600_000).map(|_| rng.random()).collect();
+    for key in &expected {
+        rows.push(&mut files, [*key], Tid::MIN);
+    }
+    let mut as_added = Vec::new();
+    rows.as_added(&mut files, |_, entry| as_added.push(entry.key[0]));
+    assert_eq!(as_added, expected);
+    rows.push(&mut files, [5], Tid::MIN);
+    expected.push(5);
+    expected.sort_unstable();
+    // As often as wanted.
+    for _ in 0..2 {
+        let mut sorted = rows.sorted(&mut files, None);
+        let mut found = Vec::new();
+        while let Some(entry) = sorted.next(&mut files) {
+            found.push(entry.key[0]);
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_long_chain_takes_no_long() {
+    let store = MemStore::new();
+    let mut files = &store;
+    let nodes = 1_000_000;
+    let mut ranks = Paged::new(&mut files, nodes as usize, 1 << 24, |node| node);
+    let mut connected = Connected::new(&mut files, nodes, 1 << 24);
+    (1..nodes)
+        .rev()
+        .for_each(|node| connected.near(&mut files, node - 1, node));
+    connected.finish(&mut files, &mut ranks);
+    assert!((0..nodes).all(|node| ranks.get(&mut files, node) == 0));
+}

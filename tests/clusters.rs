@@ -1,0 +1,107 @@
+//! `neardup_clusters` of many rows, in little memory: the same answer as in much, and no more taken.
+use crate::support::Outcome;
+use crate::support::table::value;
+use anyhow::{Context, Result, ensure};
+use neardup_tests::Database;
+use postgres::Client;
+
+/// 600,000 rows: three of each fingerprint, every other of which is one bit from another; 3,000
+/// different ones in a ball; and some of other scopes.
+const ROWS: &str = "CREATE TABLE docs (id int, site int, fp fingerprint, wide fingerprint128); \
+    INSERT INTO docs SELECT i, i % 2, fp, (fp::text || fp::text)::fingerprint128 FROM ( \
+        SELECT i, (('x' || left(md5((i / 6)::text), 16))::bit(64)::bigint # i / 3 % 2)::fingerprint AS fp \
+        FROM generate_series(0, 599999) i \
+        UNION ALL SELECT 600000 + 64 * a + b, ((1::bigint << a) # (1::bigint << b))::fingerprint \
+        FROM generate_series(0, 62) a, generate_series(0, 62) b WHERE a > b) s; \
+    CREATE INDEX docs_fp ON docs USING neardup (fp); \
+    CREATE INDEX docs_site ON docs USING neardup (site, fp); \
+    CREATE INDEX docs_wide ON docs USING neardup (wide)";
+
+/// How many rows there are in clusters, and a number that depends on each of them.
+fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
+    let query = format!(
+        "SELECT count(*), sum(hashtext(c::text || n)) FROM neardup_clusters({call}) \
+         WITH ORDINALITY c (member, representative, size, distance, n)"
+    );
+    let row = client.query_one(&query, &[])?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// Bytes of its own that the backend has taken at most. Pages of shared memory that it has used count
+/// in what the system says, and are taken off: they only become more.
+fn most_memory(client: &mut Client) -> Result<u64> {
+    let pid: i32 = value(client, "SELECT pg_backend_pid()")?;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let bytes = |name: &str| -> Result<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        Ok(1024 * number.with_context(|| name.to_owned())?.parse::<u64>()?)
+    };
+    Ok(bytes("VmHWM:")?.saturating_sub(bytes("RssShmem:")?))
+}
+
+#[test]
+fn little_memory_is_enough_for_many_members() -> Outcome {
+    let database = Database::create()?;
+    database.connect()?.batch_execute(ROWS)?;
+    let calls = [
+        "'docs_fp', 3",
+        "'docs_fp', 3, keep => 'id DESC'",
+        "'docs_fp', 3, 'connected', 'id % 1000, id'",
+        "'docs_site', 3, keep => 'id'",
+        "'docs_wide', 6",
+    ];
+    for call in calls {
+        // A backend of its own for each, since the most is kept.
+        let mut client = database.connect()?;
+        client.batch_execute("SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'")?;
+        let before = most_memory(&mut client)?;
+        let found = digest(&mut client, call)?;
+        let taken = most_memory(&mut client)?.saturating_sub(before);
+        ensure!(found.0 > 500_000, "{call}: {} members", found.0);
+        let limit = 40 << 20;
+        ensure!(
+            taken < limit,
+            "{call}: {taken} bytes were taken, and {limit} are the limit"
+        );
+        client.batch_execute("SET maintenance_work_mem = '1GB'; SET work_mem = '64MB'")?;
+        ensure!(
+            digest(&mut client, call)? == found,
+            "{call}: another answer in more memory"
+        );
+    }
+    Ok(())
+}
+
+/// Of equal signatures the first pairs come at once, and not after all have been collected.
+#[test]
+fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT i AS id, minhash(ARRAY['a', 'b']) AS sig \
+            FROM generate_series(1, 20000) i; \
+         INSERT INTO docs SELECT 20000 + i, minhash(ARRAY[i::text]) FROM generate_series(1, 10) i; \
+         INSERT INTO docs SELECT 30000, minhash(ARRAY['5']); \
+         CREATE INDEX docs_sig ON docs USING neardup (sig)",
+    )?;
+    // All pairs would take some ten gigabytes.
+    client.batch_execute("SET temp_file_limit = '64MB'")?;
+    let first = "SELECT count(*) FROM (SELECT neardup_pairs('docs', 0.2) LIMIT 100000) p";
+    ensure!(value::<i64>(&mut client, first)? == 100_000);
+    // Given up in the middle, with and without an error, files and all.
+    client.batch_execute("DELETE FROM docs WHERE id > 3 AND id <= 20000; SET work_mem = '64kB'")?;
+    let all = "SELECT count(*) FROM (SELECT neardup_pairs('docs', 0.2) OFFSET 0) p";
+    ensure!(value::<i64>(&mut client, all)? == 4);
+    for end in ["COMMIT", "ROLLBACK", "SELECT 1 / 0"] {
+        client.batch_execute(
+            "BEGIN; DECLARE found NO SCROLL CURSOR FOR SELECT neardup_pairs('docs', 0.999)",
+        )?;
+        client.batch_execute("SAVEPOINT a; FETCH 4 FROM found; RELEASE a; FETCH 10 FROM found")?;
+        let ended = client.batch_execute(end);
+        ensure!(ended.is_err() == end.contains('/'), "{end}");
+        client.batch_execute("ROLLBACK")?;
+        ensure!(value::<i64>(&mut client, all)? == 4, "{end}");
+    }
+    Ok(())
+}
