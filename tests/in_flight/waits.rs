@@ -13,8 +13,12 @@ use std::time::Duration;
 
 type Running<'a, T> = ScopedJoinHandle<'a, T>;
 
-/// Only against hanging: what is to go through does not wait at all.
-const GUARD: &str = "SET lock_timeout = '100s'; SET statement_timeout = '100s'";
+/// A connection whose statements end even if nobody lets them go on: only a test that fails has such.
+fn session(database: &Database) -> Result<Client> {
+    let mut client = database.connect()?;
+    client.batch_execute("SET statement_timeout = '100s'")?;
+    Ok(client)
+}
 
 /// Places in the life of a row where it may have to wait for others: before it is written (another
 /// trigger), while it is (a unique key), and afterwards (a foreign key, another trigger).
@@ -91,12 +95,11 @@ fn until<T>(watcher: &mut Client, condition: &str, running: &Running<T>) -> Resu
 fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
     let database = Database::create()?;
     let [mut holder, mut waiting, mut watcher] = [
-        database.connect()?,
-        database.connect()?,
-        database.connect()?,
+        session(&database)?,
+        session(&database)?,
+        session(&database)?,
     ];
     for client in [&mut holder, &mut waiting] {
-        client.batch_execute(GUARD)?;
         client.batch_execute("SET deadlock_timeout = '10ms'")?;
     }
     let backend = process(&mut waiting)?;
@@ -141,9 +144,9 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
 fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
     let database = Database::create()?;
     let [mut inserting, mut updating, mut watcher] = [
-        database.connect()?,
-        database.connect()?,
-        database.connect()?,
+        session(&database)?,
+        session(&database)?,
+        session(&database)?,
     ];
     watcher.batch_execute(&BY_EVENT.schema())?;
     watcher.batch_execute(SCHEMA)?;
@@ -175,9 +178,9 @@ fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
 #[test]
 fn a_backend_that_is_terminated_leaves_nothing_in_flight() -> Outcome {
     let database = Database::create()?;
-    let mut watcher = database.connect()?;
+    let mut watcher = session(&database)?;
     for case in CASES.iter().filter(|case| !case.scoped) {
-        let [mut first, mut second] = [database.connect()?, database.connect()?];
+        let [mut first, mut second] = [session(&database)?, session(&database)?];
         watcher.batch_execute(&case.schema())?;
         watcher.batch_execute(SCHEMA)?;
         watcher.batch_execute(PLACES[0].make)?;
@@ -231,9 +234,9 @@ const HALFWAY: &str = "CREATE OR REPLACE FUNCTION halfway(site bigint) RETURNS b
 fn a_row_stays_in_flight_until_it_stands_in_every_index() -> Outcome {
     let database = Database::create()?;
     let [mut first, mut second, mut watcher] = [
-        database.connect()?,
-        database.connect()?,
-        database.connect()?,
+        session(&database)?,
+        session(&database)?,
+        session(&database)?,
     ];
     let waiting = process(&mut second)?;
     for case in CASES
@@ -281,10 +284,10 @@ fn a_row_stays_in_flight_until_it_stands_in_every_index() -> Outcome {
 fn a_row_that_is_taken_back_and_written_again_stays_in_flight() -> Outcome {
     let database = Database::create()?;
     let [mut first, mut second, mut other, mut watcher] = [
-        database.connect()?,
-        database.connect()?,
-        database.connect()?,
-        database.connect()?,
+        session(&database)?,
+        session(&database)?,
+        session(&database)?,
+        session(&database)?,
     ];
     let (writing, waiting) = (process(&mut first)?, process(&mut second)?);
     let rival = process(&mut other)?;
@@ -349,8 +352,7 @@ const FUTILE: [(&str, &str); 5] = [
 #[test]
 fn a_row_that_comes_to_nothing_holds_up_nobody() -> Outcome {
     let database = Database::create()?;
-    let [mut first, mut second] = [database.connect()?, database.connect()?];
-    second.batch_execute(GUARD)?;
+    let [mut first, mut second] = [session(&database)?, session(&database)?];
     for case in CASES {
         first.batch_execute(&case.schema())?;
         first.batch_execute(
@@ -380,7 +382,7 @@ fn a_row_that_comes_to_nothing_holds_up_nobody() -> Outcome {
 #[test]
 fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
     let database = Database::create()?;
-    let [mut first, mut watcher] = [database.connect()?, database.connect()?];
+    let [mut first, mut watcher] = [session(&database)?, session(&database)?];
     watcher.batch_execute(&BITS.schema())?;
     watcher.batch_execute(SCHEMA)?;
     watcher.batch_execute(PLACES[0].make)?;

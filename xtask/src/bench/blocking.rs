@@ -101,6 +101,7 @@ fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
             .map(|(client, values)| {
                 scope.spawn(move || -> Result<usize> {
                     let mut connection = Client::connect(conninfo, NoTls)?;
+                    connection.batch_execute("SET deadlock_timeout = '10ms'")?;
                     let mut failed = 0;
                     for (number, values) in values.chunks(ROWS).enumerate() {
                         let first = (client * TRANSACTIONS + number) * ROWS;
