@@ -74,8 +74,8 @@ impl Marked {
         } = self;
         let arguments = "'fp', 'action=mark', 'mark=dup', 'scope=site'";
         client.batch_execute(&format!(
-            "CREATE TABLE {name} (id bigint PRIMARY KEY, url text, site int, fp {kind}, dup bigint, \
-                 seen int DEFAULT 0); \
+            "CREATE TABLE {name} (id bigint PRIMARY KEY, url text, site int, fp {kind}, \
+                 dup bigint, seen int DEFAULT 0); \
              CREATE UNIQUE INDEX ON {name} (lower(url)); \
              CREATE INDEX ON {name} (dup); \
              CREATE INDEX {name}_fp ON {name} USING neardup (site, fp {opclass}) {predicate}; \

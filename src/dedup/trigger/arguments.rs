@@ -227,7 +227,8 @@ impl Arguments {
             scope: (scope.map(|scope| names::list(scope.to_bytes())).transpose())
                 .map_err(|why| {
                     format!(
-                        "The option \"scope\" is a list of columns, such as scope=site,language. {why}"
+                        "The option \"scope\" is a list of columns, such as \
+                         scope=site,language. {why}"
                     )
                 })?
                 .unwrap_or_default(),

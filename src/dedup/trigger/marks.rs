@@ -3,12 +3,12 @@
 //!
 //! - The BEFORE trigger locks the original FOR SHARE before it marks a row with its key. Whoever
 //!   changes or deletes the original waits for that transaction.
-//! - The AFTER trigger sees an original go, change, or become marked itself. It sets the marks that
-//!   name it to NULL, one by one in the order of keys, and the BEFORE trigger compares each of these
-//!   rows again: the first becomes an original or joins another, and the next ones find it.
-//! - A mark that is set by hand is resolved to an original, which is locked in the same way. One that
-//!   is taken away by hand stays away, unless it names no original any more: then it is a foreign
-//!   key's ON DELETE SET NULL that takes it away, and the row is compared again.
+//! - The AFTER trigger sees an original go, change, or become marked itself. It sets the marks
+//!   that name it to NULL, one by one in the order of keys, and the BEFORE trigger compares each of
+//!   these rows again: the first becomes an original or joins another, and the next ones find it.
+//! - A mark that is set by hand is resolved to an original, which is locked in the same way. One
+//!   that is taken away by hand stays away, unless it names no original any more: then it is a
+//!   foreign key's ON DELETE SET NULL that takes it away, and the row is compared again.
 use core::cell::Cell;
 use std::ffi::{CStr, CString};
 
@@ -22,8 +22,8 @@ use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::owner::AsConstraint;
 
-/// Steps from a mark to its original. There are no chains, but marks that were set while the trigger
-/// was off may make some.
+/// Steps from a mark to its original. There are no chains, but marks that were set while the
+/// trigger was off may make some.
 const LONGEST_CHAIN: usize = 16;
 
 /// The marks of a table: columns, and the statements that read them.
@@ -278,7 +278,7 @@ pub unsafe fn hidden(relation: pg_sys::Relation) -> ! {
         format!("near-duplicate of a row in table \"{table}\""),
     )
     .detail("The new row would be marked with the key of a row that you may not read.")
-    .hint("Whoever writes has to have the right to read the keys of originals, or a scope of their own.")
+    .hint("Writers need the right to read the keys of originals, or a scope of their own.")
     .raise()
 }
 

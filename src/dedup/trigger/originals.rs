@@ -1,5 +1,5 @@
-//! The AFTER trigger of `action=mark`: when an original goes or changes, its duplicates are compared
-//! again.
+//! The AFTER trigger of `action=mark`: when an original goes or changes, its duplicates are
+//! compared again.
 use std::collections::HashSet;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -240,7 +240,7 @@ unsafe fn unmark(
             UserError::new(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(
-                    "the BEFORE trigger of table \"{}\" did not look at a row whose mark was taken away",
+                    "the BEFORE trigger of table \"{}\" did not compare a row without its mark",
                     table(relation)
                 ),
             )

@@ -1,5 +1,5 @@
-//! What `action=mark` needs for marks to stay true: a BEFORE trigger that sees every change of a row,
-//! and an AFTER trigger with the same arguments.
+//! Requirements of `action=mark`: a BEFORE trigger that sees every change of a row that may concern
+//! its mark, and an AFTER trigger with the same arguments.
 use std::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -37,7 +37,7 @@ pub unsafe fn check(
             UserError::new(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(
-                    "the trigger that marks near-duplicates in table \"{}\" does not see all changes",
+                    "the trigger that marks rows of table \"{}\" does not see all changes",
                     table(relation)
                 ),
             )

@@ -10,9 +10,11 @@ CREATE INDEX ON "Pages, all" ("o'mark,""");
 CREATE TRIGGER "Dedup" BEFORE INSERT OR UPDATE OF "fp=" ON "Pages, all" FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
 INSERT INTO "Pages, all" VALUES (1, '0000000000000000');
-CREATE OR REPLACE TRIGGER "Dedup" BEFORE INSERT OR UPDATE ON public."Pages, all" FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
+CREATE OR REPLACE TRIGGER "Dedup" BEFORE INSERT OR UPDATE ON public."Pages, all"
+    FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
 INSERT INTO "Pages, all" VALUES (1, '0000000000000000');
-CREATE TRIGGER "Dedup_marks" AFTER UPDATE OR DELETE ON public."Pages, all" FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
+CREATE TRIGGER "Dedup_marks" AFTER UPDATE OR DELETE ON public."Pages, all"
+    FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
 INSERT INTO "Pages, all" VALUES (1, '0000000000000000'), (2, '0000000000000001');
 ALTER TABLE "Pages, all" DISABLE TRIGGER "Dedup_marks";
 INSERT INTO "Pages, all" VALUES (3, '0000000000000003');
@@ -27,7 +29,9 @@ DROP TABLE "Pages, all";
 CREATE FUNCTION seed(n int) RETURNS bigint LANGUAGE sql IMMUTABLE AS
     $$ SELECT (ARRAY[0, 1, 7, 6, 1023])[n]::bigint $$;
 CREATE FUNCTION words(n int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT string_agg('w' || i, ' ') FROM generate_series(CASE n WHEN 5 THEN 1000 ELSE n END, CASE n WHEN 5 THEN 1100 ELSE 100 + n END) i $$;
+    SELECT string_agg('w' || i, ' ')
+        FROM generate_series(CASE n WHEN 5 THEN 1000 ELSE n END, CASE n WHEN 5 THEN 1100 ELSE 100 +
+        n END) i $$;
 CREATE FUNCTION value_of(name text) RETURNS text LANGUAGE sql AS $$
     SELECT CASE name
         WHEN 'middle' THEN 'lpad(to_hex(seed(n)), 32, ''0'')::fingerprint128'
@@ -55,20 +59,25 @@ CREATE INDEX ON scoped USING neardup (site, fp) WHERE dup IS NULL;
 CREATE INDEX ON parted USING neardup (fp) WHERE dup IS NULL;
 CREATE FUNCTION rows_of(name text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN QUERY EXECUTE format('SELECT string_agg(id || coalesce(''->'' || dup, ''''), '' '' ORDER BY id) FROM %I', name);
+    RETURN QUERY EXECUTE
+        format('SELECT string_agg(id || coalesce(''->'' || dup, ''''), '' '' ORDER BY id) FROM %I',
+        name);
 END $$;
 DO $$
 DECLARE name text;
 BEGIN
     FOREACH name IN ARRAY '{narrow,whole,middle,wide,hashed,signed,scoped,parted}'::text[] LOOP
         EXECUTE format('CREATE INDEX ON %I (dup)', name);
-        EXECUTE format('CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION
+        EXECUTE
+            format('CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION
             neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id'' %s)', name,
             CASE name WHEN 'scoped' THEN ', ''scope=site''' ELSE '' END);
-        EXECUTE format('CREATE TRIGGER marks AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION
+        EXECUTE
+            format('CREATE TRIGGER marks AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION
             neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id'' %s)', name,
             CASE name WHEN 'scoped' THEN ', ''scope=site''' ELSE '' END);
-        EXECUTE format('INSERT INTO %I (id, fp) SELECT n, %s FROM generate_series(1, 5) n', name, value_of(name));
+        EXECUTE format('INSERT INTO %I (id, fp) SELECT n, %s FROM generate_series(1, 5) n', name,
+            value_of(name));
     END LOOP;
 END $$;
 -- Runs a statement on each of them, and shows all rows with their marks.
@@ -115,7 +124,8 @@ DROP TRIGGER marks ON parted;
 INSERT INTO parted VALUES (9, 'ffffffffffffffff');
 
 -- Marks that come with a row, or are set by hand.
-INSERT INTO narrow VALUES (1, '0000000000000000', 77), (2, '0000000000000001', NULL), (3, '0000000000000003', 2),
+INSERT INTO narrow VALUES (1, '0000000000000000', 77), (2, '0000000000000001', NULL), (3,
+    '0000000000000003', 2),
     (4, 'ffffffffffffffff', 1), (5, 'fffffffffffffff0', 4);
 SELECT rows_of('narrow');
 -- NULL is obeyed: both are originals then. Looking at the row again takes a change of it.
@@ -123,7 +133,8 @@ UPDATE narrow SET dup = NULL WHERE id = 2;
 SELECT rows_of('narrow');
 UPDATE narrow SET fp = '0000000000000000' WHERE id = 2;
 SELECT rows_of('narrow');
--- Another original is obeyed; what is marked leads to its original. What was marked with it follows.
+-- Another original is obeyed; what is marked leads to its original. What was marked with it
+-- follows.
 UPDATE narrow SET dup = 5 WHERE id = 3;
 SELECT rows_of('narrow');
 UPDATE narrow SET dup = 2 WHERE id = 3;
@@ -157,9 +168,11 @@ DELETE FROM narrow;
 
 -- ON CONFLICT: the row itself is not compared; its duplicates follow what it becomes.
 INSERT INTO narrow SELECT n, seed(n)::fingerprint FROM generate_series(1, 4) n;
-INSERT INTO narrow VALUES (1, '00000000000000ff') ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, dup = EXCLUDED.dup;
+INSERT INTO narrow VALUES (1, '00000000000000ff')
+    ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, dup = EXCLUDED.dup;
 SELECT rows_of('narrow');
-INSERT INTO narrow VALUES (1, '0000000000000001') ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, dup = EXCLUDED.dup;
+INSERT INTO narrow VALUES (1, '0000000000000001')
+    ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, dup = EXCLUDED.dup;
 SELECT rows_of('narrow');
 DELETE FROM narrow;
 
@@ -170,17 +183,20 @@ CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON bodies FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON bodies FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1');
-CREATE TABLE generated (id int PRIMARY KEY, body text, fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED, dup int);
+CREATE TABLE generated (id int PRIMARY KEY, body text, fp fingerprint GENERATED ALWAYS AS
+    (simhash(body)) STORED, dup int);
 CREATE INDEX ON generated USING neardup (fp) WHERE dup IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON generated FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON generated FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
-INSERT INTO bodies VALUES (1, 'The library reopens on Monday.'), (2, 'the library reopens on monday'), (3, 'The LIBRARY reopens on Monday!');
+INSERT INTO bodies VALUES (1, 'The library reopens on Monday.'), (2,
+    'the library reopens on monday'), (3, 'The LIBRARY reopens on Monday!');
 INSERT INTO generated SELECT id, body FROM bodies;
 UPDATE bodies SET body = 'Rain is expected all over the country.' WHERE id = 1;
 UPDATE generated SET body = 'Rain is expected all over the country.' WHERE id = 1;
-SELECT rows_of('bodies'), rows_of('generated'), (SELECT bool_and(fp = simhash(body, shingle => 1)) FROM bodies) AS computed;
+SELECT rows_of('bodies'), rows_of('generated'), (SELECT bool_and(fp = simhash(body, shingle => 1))
+    FROM bodies) AS computed;
 
 -- A key that is NULL cannot be marked with, nor logged.
 CREATE TABLE keyless (url text, fp fingerprint, dup text);
@@ -202,7 +218,8 @@ DROP TRIGGER a ON bodies;
 CREATE TRIGGER z BEFORE UPDATE ON bodies FOR EACH ROW EXECUTE FUNCTION refuse();
 DELETE FROM bodies WHERE id = 2;
 DROP TRIGGER z ON bodies;
-CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON bodies FOR EACH ROW WHEN (NEW.body IS NULL)
+CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON bodies
+    FOR EACH ROW WHEN (NEW.body IS NULL)
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1');
 DELETE FROM bodies WHERE id = 2;
 CREATE TRIGGER late AFTER INSERT ON bodies FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
