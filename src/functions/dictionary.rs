@@ -113,7 +113,10 @@ fn shown_hash(words: &UserWords) -> String {
 
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     // A long list fails here, and not in the midst of being read.
-    if Vec::<u8>::new().try_reserve_exact(WORD_BYTES * value.len()).is_err() {
+    if Vec::<u8>::new()
+        .try_reserve_exact(WORD_BYTES * value.len())
+        .is_err()
+    {
         return Err(Refusal {
             detail: "There is not enough memory to read it.".to_owned(),
             hint: "Write a shorter list.",

@@ -12,8 +12,8 @@ use pgrx::pg_sys::{self, Datum};
 
 use crate::functions::text_options;
 use crate::pg::call::{Call, export};
-use crate::pg::memory::check_interrupts;
 use crate::pg::errors::UserError;
+use crate::pg::memory::check_interrupts;
 use crate::pg::set::Set;
 use crate::pg::text;
 
@@ -93,11 +93,7 @@ fn explain(call: &mut Call) -> Datum {
     .expect("jsonb_in does not return NULL")
 }
 
-fn report(
-    options: &TextOptions,
-    fingerprints: [Option<u64>; 2],
-    found: &Comparison,
-) -> String {
+fn report(options: &TextOptions, fingerprints: [Option<u64>; 2], found: &Comparison) -> String {
     let mut json = String::new();
     let TextOptions {
         tokens,
@@ -126,7 +122,10 @@ fn report(
     push_number(&mut json, "distance", distance);
     push_number(&mut json, "jaccard", found.jaccard_similarity());
     let shared = found.shared.features;
-    let counts = [found.only_a.features + shared, found.only_b.features + shared];
+    let counts = [
+        found.only_a.features + shared,
+        found.only_b.features + shared,
+    ];
     for ((name, fingerprint), count) in ["a", "b"].into_iter().zip(fingerprints).zip(counts) {
         let fingerprint = fingerprint.map_or("null".to_owned(), |fp| format!("\"{fp:016x}\""));
         let _ = write!(
@@ -137,7 +136,11 @@ fn report(
     push_list(&mut json, "shared", &found.shared, |json, (a, b)| {
         let weights = [a.weight, b.weight].map(number);
         push_quoted(json, &a.text);
-        let _ = write!(json, r#", "weight_a": {}, "weight_b": {}"#, weights[0], weights[1]);
+        let _ = write!(
+            json,
+            r#", "weight_a": {}, "weight_b": {}"#,
+            weights[0], weights[1]
+        );
     });
     let one = |json: &mut String, feature: &Feature| {
         push_quoted(json, &feature.text);
@@ -155,14 +158,12 @@ fn push_number(json: &mut String, name: &str, value: Option<f64>) {
 }
 
 /// The number of features, and the heaviest of them.
-fn push_list<T>(
-    json: &mut String,
-    name: &str,
-    list: &Heaviest<T>,
-    one: impl Fn(&mut String, &T),
-) {
+fn push_list<T>(json: &mut String, name: &str, list: &Heaviest<T>, one: impl Fn(&mut String, &T)) {
     let features = list.features;
-    let _ = write!(json, r#", "{name}": {{"features": {features}, "heaviest": ["#);
+    let _ = write!(
+        json,
+        r#", "{name}": {{"features": {features}, "heaviest": ["#
+    );
     for (n, feature) in list.heaviest.iter().enumerate() {
         check_interrupts();
         json.grow_str(if n == 0 { "" } else { ", " });

@@ -4,8 +4,8 @@ use neardup_sketch::sentences::MAX_SENTENCES;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::call::{Call, export};
-use crate::pg::memory::check_interrupts;
 use crate::pg::errors::UserError;
+use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 
 fn hash(call: &mut Call) -> Datum {

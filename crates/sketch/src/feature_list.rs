@@ -196,8 +196,7 @@ impl Gathered<'_> {
     fn merge(&mut self) {
         let tokens = &self.tokens;
         let text = |entry: &Entry| bytes(tokens, entry);
-        let order =
-            |a: &Entry, b: &Entry| (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
+        let order = |a: &Entry, b: &Entry| (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
         sort(&mut self.entries, order, &mut || self.check.call());
         self.entries.dedup_by(|same, first| {
             let repeated = same.hash == first.hash && text(same) == text(first);

@@ -21,7 +21,10 @@ pub(crate) trait FeatureSink {
     /// `bytes` go on for [`crate::hash::windows::PAD`] bytes after the last.
     fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
         let each = starts.iter().zip(&starts[width..]);
-        self.add_all(bytes, each.map(|(&start, &end)| start as usize..end as usize));
+        self.add_all(
+            bytes,
+            each.map(|(&start, &end)| start as usize..end as usize),
+        );
     }
 
     /// Called when the first `len` bytes of what features were ranges of go: what was behind them

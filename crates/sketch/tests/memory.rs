@@ -190,13 +190,28 @@ fn texts() -> Vec<(&'static str, String)> {
         ("one ASCII word", "ab".repeat(LEN / 2)),
         ("one word", "éж".repeat(LEN / 4)),
         // More than one piece that has no boundary.
-        ("marks", format!("a{} b", "\u{316}\u{301}\u{344}".repeat(LEN / 2))),
+        (
+            "marks",
+            format!("a{} b", "\u{316}\u{301}\u{344}".repeat(LEN / 2)),
+        ),
         ("long forms", "ﷺ".repeat(LEN / 12)),
-        ("lines", words(&|n| format!("{n} {}\n", "x".repeat(n % 3000)))),
-        ("long lines", words(&|n| format!("{n}{}\n", "y".repeat(70_000)))),
-        ("sentences", words(&|n| format!("A sentence{n} {}. ", "of it ".repeat(n % 500)))),
+        (
+            "lines",
+            words(&|n| format!("{n} {}\n", "x".repeat(n % 3000))),
+        ),
+        (
+            "long lines",
+            words(&|n| format!("{n}{}\n", "y".repeat(70_000))),
+        ),
+        (
+            "sentences",
+            words(&|n| format!("A sentence{n} {}. ", "of it ".repeat(n % 500))),
+        ),
         ("a script", format!("<script></{}", "a".repeat(LEN))),
-        ("a page", words(&|n| format!("<p title='{n}'>a &#{n}; b<td>c</p>"))),
+        (
+            "a page",
+            words(&|n| format!("<p title='{n}'>a &#{n}; b<td>c</p>")),
+        ),
         ("white space", " \n\u{3000}".repeat(LEN / 5)),
     ]
 }

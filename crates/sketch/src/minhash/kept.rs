@@ -72,7 +72,10 @@ mod tests {
             (Scheme::Neardup1, 64, u64::MAX),
         ] {
             let found = kept.get(scheme, hashes, seed).unwrap();
-            assert_eq!((found.scheme(), found.hashes(), found.seed()), (scheme, hashes, seed));
+            assert_eq!(
+                (found.scheme(), found.hashes(), found.seed()),
+                (scheme, hashes, seed)
+            );
         }
         assert!(kept.get(Scheme::Datasketch1, 64, u64::MAX).is_err());
         assert_eq!(kept.kept.len(), KeptFunctions::MOST);

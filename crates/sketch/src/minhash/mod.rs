@@ -20,8 +20,8 @@ use crate::options::Choice;
 pub mod datasketch;
 pub mod family;
 pub mod functions;
-mod kernel;
 mod kept;
+mod kernel;
 pub mod supershingles;
 mod text;
 

@@ -164,7 +164,10 @@ mod tests {
     fn the_hash_is_that_of_the_list() {
         let hash = |list: &str| UserWords::parse(list).unwrap().hash();
         let lines = |lines: &str| crate::hash::feature_hash(lines.as_bytes());
-        assert_eq!(hash(" 云计算, Ｔ恤 7 ,,卡拉OK 100,云计算 3\n"), lines("t恤 7\n云计算 3\n卡拉ok 100\n"));
+        assert_eq!(
+            hash(" 云计算, Ｔ恤 7 ,,卡拉OK 100,云计算 3\n"),
+            lines("t恤 7\n云计算 3\n卡拉ok 100\n")
+        );
         assert_eq!(hash("创新办,云计算"), hash("云计算, 创新办,"));
         assert_ne!(hash("云计算"), hash("云计算 1"));
         // Stored values.
