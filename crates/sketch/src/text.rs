@@ -14,14 +14,15 @@ use crate::sums::{BitSums, GroupedSums};
 /// `options` say. The hash of a feature is [`crate::hash::feature_hash`], its weight one of
 /// [`crate::weight`].
 ///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
+/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it. So it
+/// does when memory cannot be had ([`crate::memory`]).
 ///
 /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB for
 /// the counts of up to a million distinct features; beyond that many, 8 bytes for each token (for
 /// Chinese words that is 2.7 times the text, for English ones 1.4 times, for characters 8 times); and
-/// room for the two longest tokens (normalised, at worst six times as long) twice. A single word that
-/// is not ASCII is found in one go: if it is hundreds of megabytes long, seconds pass without a call
-/// of `check`.
+/// room for the two longest tokens (normalised, at worst six times as long) twice. Marks
+/// without a letter between them are looked through in one go: if there are hundreds of megabytes of
+/// them, seconds pass without a call of `check`.
 pub fn simhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
     simhash_text(text, options, check).map(|[word]| word)
 }
