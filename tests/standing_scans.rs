@@ -76,7 +76,8 @@ fn value_of(of_type: &str) -> Result<String> {
 }
 
 impl Class {
-    /// Makes the tables `source` and `docs`, the latter still empty, and a function for values.
+    /// Makes the tables `source` and `docs`, the latter still empty, and a function for values. A
+    /// vacuum does not wait for scans of `docs` to end, so as to give space back.
     pub fn prepare(&self, client: &mut Client) -> Result<()> {
         let Class { of_type, .. } = self;
         client.batch_execute(&format!(
@@ -86,7 +87,8 @@ impl Class {
              CREATE TABLE source AS SELECT n AS id, (n % 3)::int AS site, \
                  CASE WHEN n % 16 > 0 THEN value_of(n) END AS fp \
                  FROM generate_series(1::bigint, {ROWS}) AS n; \
-             CREATE TABLE docs (LIKE source) WITH (autovacuum_enabled = off)",
+             CREATE TABLE docs (LIKE source) \
+                 WITH (autovacuum_enabled = off, vacuum_truncate = off)",
             value_of(of_type)?
         ))?;
         Ok(())
@@ -182,8 +184,8 @@ struct Servers<'a> {
     standby: bool,
 }
 
-/// Opens a cursor, has half of the rows that died before vacuumed, and reads on. Returns whether the
-/// query was planned in this way.
+/// Opens a cursor, has the rows vacuumed that died before, and reads on. Returns whether the query
+/// was planned in this way.
 fn round(servers: &mut Servers, query: &str, way: (&str, &str, &str)) -> Result<bool> {
     let (name, settings, mark) = way;
     for step in [

@@ -32,8 +32,8 @@ enum Source<const N: usize> {
 /// either, unless the rows themselves will not be looked at ([`IndexPages::stay_on_leaves`]).
 pub trait Search {
     /// Begins anew and says whether rows are to be rechecked. With `index_only` each step must
-    /// leave the leaf of the rows that it gives last ([`PageStore::leave`]), after it has found them
-    /// there.
+    /// leave the leaf of the rows that it gives last ([`PageStore::leave`]), after it has found
+    /// them there.
     ///
     /// [`PageStore::leave`]: neardup_blocktree::store::PageStore::leave
     ///

@@ -11,7 +11,7 @@ use crate::page::Result;
 use crate::plan::Plan;
 use crate::scan::{Match, Scan};
 use crate::store::PageStore;
-use crate::topk::{TopK, most_kept};
+use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
 
@@ -174,7 +174,7 @@ impl<const N: usize> Nearest<N> {
 /// Times that a table is read whole until about `rows` rows of it have been given in order, where
 /// `memory` bytes may be taken: the planner's view of what [`Nearest`] keeps.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
-    let most = most_kept::<N>(memory);
+    let most = kept_in::<N>(memory);
     let (mut given, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
     while keep < most && (given as f64) < rows {
         given += keep;

@@ -5,13 +5,22 @@ use crate::scan::Match;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 
-/// The fewest rows that are kept, whatever the memory.
-const MIN_KEPT: usize = 64;
+/// The fewest rows that there is room for, whatever the memory.
+const MIN_ROOM: usize = 128;
 
-/// The rows that fit into `memory` bytes, or the small minimum that is kept in any case.
-pub(crate) fn most_kept<const N: usize>(memory: usize) -> usize {
-    // Twice as many are collected before the ones that come first are chosen.
-    (memory / (2 * size_of::<Match<N>>())).max(MIN_KEPT)
+/// The rows that there is room for in `memory` bytes, or a small minimum.
+fn room<const N: usize>(memory: usize) -> usize {
+    (memory / size_of::<Match<N>>()).max(MIN_ROOM)
+}
+
+/// The rows that are kept of those that there is room for.
+fn most_kept(room: usize) -> usize {
+    room / 5 * 4
+}
+
+/// The most rows that a collection in `memory` bytes keeps.
+pub(crate) fn kept_in<const N: usize>(memory: usize) -> usize {
+    most_kept(room::<N>(memory))
 }
 
 /// Collects rows and keeps those that come first, by distance, then by the distances to further
@@ -25,9 +34,11 @@ pub(crate) struct TopK<const N: usize> {
     /// Words in front of the keys that do not count for distances.
     skipped: usize,
     rows: Vec<Match<N>>,
-    /// Rows to keep, and the most that memory allows.
+    /// Rows to keep.
     keep: usize,
-    most: usize,
+    /// Rows that memory has room for. More than are kept are collected before the ones that come
+    /// first are chosen.
+    room: usize,
     /// Rows up to this one have been returned by earlier passes.
     after: Option<Match<N>>,
     /// Rows behind this one have been left out.
@@ -37,13 +48,13 @@ pub(crate) struct TopK<const N: usize> {
 impl<const N: usize> TopK<N> {
     /// An empty collection that takes at most `memory` bytes, but for a small minimum.
     pub(crate) fn new(then_by: Vec<Key<N>>, skipped: usize, memory: usize) -> Self {
-        let most = most_kept::<N>(memory);
+        let room = room::<N>(memory);
         TopK {
             then_by,
             skipped,
             rows: Vec::new(),
-            keep: most,
-            most,
+            keep: most_kept(room),
+            room,
             after: None,
             cut: None,
         }
@@ -51,7 +62,12 @@ impl<const N: usize> TopK<N> {
 
     /// Keeps so many rows from here on, as far as memory allows.
     pub(crate) fn set_keep(&mut self, rows: usize) {
-        self.keep = rows.min(self.most);
+        self.keep = rows.min(most_kept(self.room));
+    }
+
+    /// Rows that are collected before those that come first are chosen among them.
+    fn collected(&self) -> usize {
+        self.room.min(2 * self.keep)
     }
 
     fn compare(&self, a: &Match<N>, b: &Match<N>) -> Ordering {
@@ -77,7 +93,7 @@ impl<const N: usize> TopK<N> {
                 self.rows.push(row);
             }
         }
-        if self.rows.len() > 2 * self.keep {
+        if self.rows.len() > self.collected() {
             let mut rows = core::mem::take(&mut self.rows);
             let (_, last, _) =
                 rows.select_nth_unstable_by(self.keep - 1, |a, b| self.compare(a, b));
@@ -93,7 +109,7 @@ impl<const N: usize> TopK<N> {
         let (length, capacity) = (self.rows.len(), self.rows.capacity());
         if capacity - length < more {
             let needed = length + more;
-            let wanted = (2 * capacity).min(2 * self.keep + more).max(needed);
+            let wanted = (2 * capacity).min(self.collected() + more).max(needed);
             self.rows.try_reserve_exact(wanted - length)?;
         }
         Ok(())
@@ -145,7 +161,7 @@ mod tests {
                 })
                 .collect();
             let mut best = TopK::new(vec![[0x55]], 0, memory);
-            let most = (memory / size_of::<Match<1>>()).max(2 * MIN_KEPT) + leaf;
+            let most = (memory / size_of::<Match<1>>()).max(MIN_ROOM) + leaf;
             let (mut returned, mut passes) = (Vec::new(), 0);
             loop {
                 for chunk in rows.chunks(leaf) {
