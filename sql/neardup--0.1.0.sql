@@ -985,6 +985,9 @@ CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 2 ~= (bigint, bigint),
     OPERATOR 3 = (bigint, bigint),
     OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
+-- Small literals are integer, and clients send small numbers as smallint.
+ALTER OPERATOR FAMILY bigint_hamming_ops USING neardup ADD
+    OPERATOR 3 = (bigint, integer), OPERATOR 3 = (bigint, smallint);
 
 CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING neardup AS
     OPERATOR 1 <@ (minhash_signature, minhash_ball),

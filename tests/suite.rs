@@ -9,6 +9,7 @@ mod dedup;
 mod dictionary;
 mod documents;
 mod exclusion;
+mod forms;
 mod inspect;
 mod load;
 mod maintenance;
