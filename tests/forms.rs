@@ -134,6 +134,8 @@ fn parameters_of_every_type_reach_the_index_in_generic_plans() -> Outcome {
                 )?;
                 let execute = format!("EXECUTE search ({center}, {number})");
                 for way in Way::INDEXED {
+                    // A generic plan outlives the settings that it was made under.
+                    client.batch_execute("DISCARD PLANS")?;
                     assert_way(&mut client, way, table.index, &execute)?;
                     let found = ids(&mut client, &execute)?;
                     assert!(
@@ -199,7 +201,7 @@ fn a_join_at_one_distance_is_searched_from_either_side() -> Outcome {
             let shown = plan(&mut client, &query(condition))?;
             let mark = format!("Index Scan using {} on docs", table.index);
             assert!(shown.matches(&mark).count() >= 1, "{shown}");
-            assert!(shown.contains("Index Cond: (fp <@ ball(a"), "{shown}");
+            assert!(shown.contains("Index Cond: (fp <@ ball("), "{shown}");
             assert!(
                 ids(&mut client, &query(condition))? == expected,
                 "{condition}"
@@ -214,9 +216,9 @@ fn rows_without_values_are_found_beside_a_scope() -> Outcome {
     let (_database, mut client, _table) = create(FINGERPRINT)?;
     client.batch_execute(
         "ALTER TABLE docs ADD site int; UPDATE docs SET site = nullif(id % 5, 0); \
-         DROP INDEX docs_fp; CREATE INDEX docs_site ON docs USING neardup (site, fp); \
-         VACUUM ANALYZE docs",
+         DROP INDEX docs_fp; CREATE INDEX docs_site ON docs USING neardup (site, fp)",
     )?;
+    client.batch_execute("VACUUM ANALYZE docs")?;
     for (form, filter) in [
         ("site IS NULL", "site IS NULL"),
         ("site IS NOT NULL", "site IS NOT NULL"),
@@ -254,8 +256,9 @@ fn rows_without_balls_and_signatures_are_found() -> Outcome {
         "DROP INDEX docs_fp; CREATE INDEX docs_ball ON docs USING neardup (ball(fp, 3)); \
          ALTER TABLE docs ADD sig minhash_signature; \
          UPDATE docs SET sig = minhash('some words of row ' || id % 50) WHERE id % 7 <> 0; \
-         CREATE INDEX docs_sig ON docs USING neardup (sig); VACUUM ANALYZE docs",
+         CREATE INDEX docs_sig ON docs USING neardup (sig)",
     )?;
+    client.batch_execute("VACUUM ANALYZE docs")?;
     for (index, form, filter) in [
         ("docs_ball", "ball(fp, 3) IS NULL", "fp IS NULL"),
         ("docs_ball", "ball(fp, 3) IS NOT NULL", "fp IS NOT NULL"),
@@ -287,13 +290,14 @@ fn bigints_equal_to_shorter_integers_are_found() -> Outcome {
         "-1999",
         "1900::smallint",
     ] {
-        let forms = [
-            format!("h = {number}"),
-            format!("{number} = h"),
-            format!("h = ANY (ARRAY[{number}])"),
-        ];
+        let forms = [format!("h = {number}"), format!("{number} = h")];
         let filter = format!("h + 0 = {number}");
         compare(&mut client, "docs", "docs_h", &filter, &forms, true)?;
+        // The elements of an array are searched one by one, into a bitmap.
+        let any = format!("h = ANY (ARRAY[{number}])");
+        let query = format!("SELECT id FROM docs WHERE {any}");
+        assert_way(&mut client, Way::Bitmap, "docs_h", &query)?;
+        compare(&mut client, "docs", "docs_h", &filter, &[any], false)?;
     }
     Ok(())
 }
@@ -404,9 +408,8 @@ fn rows_that_are_sorted_first_are_paid_for_first() -> Outcome {
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
     table.create_indexed(&mut client, &Shape::Uniform.values(60_000, 6), "")?;
-    client.batch_execute(
-        "VACUUM ANALYZE docs; SET jit = off; SET max_parallel_workers_per_gather = 0",
-    )?;
+    client.batch_execute("VACUUM ANALYZE docs")?;
+    client.batch_execute("SET jit = off; SET max_parallel_workers_per_gather = 0")?;
     // What a plan chosen by cost looks like.
     let all = "SELECT fp FROM docs ORDER BY fp <~> '0123456789abcdef'";
     assert!(plan(&mut client, all)?.starts_with("Sort"));

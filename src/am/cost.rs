@@ -20,7 +20,7 @@ const DESCENT: f64 = 40.0;
 /// What it costs to measure the distances of a leaf, in `cpu_operator_cost`.
 const LEAF: f64 = 20.0;
 /// What it costs to keep a row, sort it and give it in its turn, in `cpu_operator_cost`.
-const IN_ORDER: f64 = 50.0;
+const IN_ORDER: f64 = 80.0;
 /// What it costs to make sure that a row given in order is still in the index, where the table is
 /// not looked at: a descent and a walk through a leaf, in `cpu_operator_cost`.
 const STILL_THERE: f64 = 150.0;
