@@ -414,44 +414,40 @@ COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS 'each centre lies within th
 -- ------------------------------------------------------------------------------------------------
 
 -- They compute what the server's own integer comparisons compute, and exist for their support
--- functions. One for each integer type: drivers send small numbers as int2, an untyped parameter
--- becomes hamming, and a pair without an exact match would fall back to the server's operators.
-CREATE FUNCTION hamming_lt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
+-- functions. One for each integer type: drivers send small numbers as int2. There is none for two
+-- distances: an untyped parameter would become a hamming, which not every driver can send. So it is
+-- an integer, by the server's own operators, which the planner rewrites
+-- (src/planner/conditions.rs).
 CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int42lt';
 CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
 CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int48lt';
 CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int24lt';
 CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int4lt';
 CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support AS 'int84lt';
-CREATE FUNCTION hamming_le(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int42le';
 CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int48le';
 CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int24le';
 CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support AS 'int84le';
-CREATE FUNCTION hamming_eq(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int42eq';
 CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int48eq';
 CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int24eq';
 CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support AS 'int84eq';
-CREATE FUNCTION hamming_ne(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int42ne';
 CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int48ne';
 CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int24ne';
 CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support AS 'int84ne';
-CREATE FUNCTION hamming_ge(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int42ge';
 CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int48ge';
 CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int24ge';
 CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support AS 'int84ge';
-CREATE FUNCTION hamming_gt(hamming, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int42gt';
 CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int48gt';
@@ -459,42 +455,36 @@ CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean LANGUAGE internal IMMU
 CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support AS 'int84gt';
 
-CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR < (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR <= (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 CREATE OPERATOR = (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR <> (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR >= (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR > (LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
@@ -630,8 +620,6 @@ CREATE OPERATOR > (LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_gt,
 -- operators that belong to a btree family; IN lists and joins on a distance, to a hash family.
 CREATE OPERATOR FAMILY hamming_ops USING btree;
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
-    OPERATOR 1 < (hamming, hamming), OPERATOR 2 <= (hamming, hamming), OPERATOR 3 = (hamming, hamming), OPERATOR 4 >= (hamming, hamming), OPERATOR 5 > (hamming, hamming),
-    FUNCTION 1 (hamming, hamming) btint4cmp(int4, int4),
     OPERATOR 1 < (hamming, int2), OPERATOR 2 <= (hamming, int2), OPERATOR 3 = (hamming, int2), OPERATOR 4 >= (hamming, int2), OPERATOR 5 > (hamming, int2),
     FUNCTION 1 (hamming, int2) btint42cmp(int4, int2),
     OPERATOR 1 < (hamming, int4), OPERATOR 2 <= (hamming, int4), OPERATOR 3 = (hamming, int4), OPERATOR 4 >= (hamming, int4), OPERATOR 5 > (hamming, int4),
@@ -647,7 +635,8 @@ ALTER OPERATOR FAMILY hamming_ops USING btree ADD
 
 CREATE OPERATOR FAMILY hamming_ops USING hash;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD
-    OPERATOR 1 = (hamming, hamming), OPERATOR 1 = (hamming, int2), OPERATOR 1 = (hamming, int4), OPERATOR 1 = (hamming, int8), OPERATOR 1 = (int2, hamming), OPERATOR 1 = (int4, hamming), OPERATOR 1 = (int8, hamming),
+    OPERATOR 1 = (hamming, int2), OPERATOR 1 = (hamming, int4), OPERATOR 1 = (hamming, int8),
+        OPERATOR 1 = (int2, hamming), OPERATOR 1 = (int4, hamming), OPERATOR 1 = (int8, hamming),
     FUNCTION 1 (hamming, hamming) hashint4(int4), FUNCTION 2 (hamming, hamming) hashint4extended(int4, int8),
     FUNCTION 1 (int2, int2) hashint2(int2), FUNCTION 2 (int2, int2) hashint2extended(int2, int8),
     FUNCTION 1 (int4, int4) hashint4(int4), FUNCTION 2 (int4, int4) hashint4extended(int4, int8),
@@ -767,22 +756,43 @@ CREATE FUNCTION minhash_signature_in(cstring) RETURNS minhash_signature LANGUAGE
 CREATE FUNCTION minhash_signature_out(minhash_signature) RETURNS cstring LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_out';
 CREATE FUNCTION minhash_signature_recv(internal) RETURNS minhash_signature LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_recv';
 CREATE FUNCTION minhash_signature_send(minhash_signature) RETURNS bytea LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_send';
+CREATE FUNCTION minhash_signature_analyze(internal) RETURNS boolean LANGUAGE C STABLE STRICT
+    AS 'MODULE_PATHNAME', 'minhash_signature_analyze';
 -- External: its values are random bits, which do not compress.
 CREATE TYPE minhash_signature (
     INPUT = minhash_signature_in, OUTPUT = minhash_signature_out, RECEIVE = minhash_signature_recv, SEND = minhash_signature_send,
+    ANALYZE = minhash_signature_analyze,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_signature IS 'MinHash signature of a set of features, with its scheme and seed; the share of equal values estimates the Jaccard similarity';
 
-CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_eq';
-CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_ne';
-CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_lt';
-CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_le';
-CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_gt';
-CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_ge';
-CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
-CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_hash';
-CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
+CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_eq';
+CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_ne';
+CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_lt';
+CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_le';
+CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_gt';
+CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_ge';
+CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
+CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_hash';
+CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
 
 CREATE OPERATOR = (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
 CREATE OPERATOR <> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
@@ -791,7 +801,7 @@ CREATE OPERATOR <= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, F
 CREATE OPERATOR > (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR >= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
 
--- Signatures of different kinds are unequal here; only the comparison of their estimates is an error.
+-- Signatures of different kinds are unequal here, and ordered; only their estimates are NULL.
 CREATE OPERATOR CLASS minhash_signature_btree_ops DEFAULT FOR TYPE minhash_signature USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 minhash_signature_cmp(minhash_signature, minhash_signature),
@@ -843,34 +853,30 @@ CREATE FUNCTION containment(a text, b text, tokens text DEFAULT 'word', shingle 
     RETURNS double precision LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 AS 'MODULE_PATHNAME', 'containment_texts';
 COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) IS 'exact share of the first text''s features that the second has too; NULL if the first has none';
 
--- The estimate of a distance or similarity: a type of its own, so that comparisons with it can be our
--- own operators. Not a domain over float8, as hamming is one over integer: operators that take such a
--- domain and a numeric would make the server's own integer <= numeric ambiguous.
-CREATE TYPE jaccard;
-CREATE FUNCTION jaccard_in(cstring) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8in';
-CREATE FUNCTION jaccard_out(jaccard) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8out';
-CREATE FUNCTION jaccard_recv(internal) RETURNS jaccard LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8recv';
-CREATE FUNCTION jaccard_send(jaccard) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'float8send';
-CREATE TYPE jaccard (INPUT = jaccard_in, OUTPUT = jaccard_out, RECEIVE = jaccard_recv, SEND = jaccard_send, LIKE = float8);
-COMMENT ON TYPE jaccard IS 'estimated Jaccard distance or similarity, from 0 to 1, a double precision in all but name: what <%> and minhash_similarity return';
-CREATE CAST (jaccard AS float8) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (float8 AS jaccard) WITHOUT FUNCTION AS ASSIGNMENT;
-CREATE CAST (jaccard AS float4) WITH FUNCTION pg_catalog.float4(float8) AS ASSIGNMENT;
-CREATE CAST (jaccard AS numeric) WITH FUNCTION pg_catalog."numeric"(float8) AS ASSIGNMENT;
+-- A domain: clients and arithmetic see a double precision. It has no operators of its own. Those on
+-- (jaccard, numeric), which 0.2 would need, make the server's own integer <= numeric ambiguous, and
+-- with those on (jaccard, jaccard) an untyped parameter becomes a jaccard, which not every driver
+-- can send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
+CREATE DOMAIN jaccard AS double precision;
+COMMENT ON DOMAIN jaccard IS
+    'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+CREATE FUNCTION neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
+    AS 'MODULE_PATHNAME', 'neardup_estimate_support';
 CREATE FUNCTION neardup_jaccard_within_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
-CREATE FUNCTION neardup_jaccard_lt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_lt_support';
-CREATE FUNCTION neardup_jaccard_le_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_le_support';
-CREATE FUNCTION neardup_jaccard_eq_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_eq_support';
-CREATE FUNCTION neardup_jaccard_ne_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_ne_support';
-CREATE FUNCTION neardup_jaccard_ge_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_ge_support';
-CREATE FUNCTION neardup_jaccard_gt_support(internal) RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_gt_support';
 CREATE FUNCTION neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_sel';
 CREATE FUNCTION neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8 LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_joinsel';
 
-CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_distance';
-CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_similarity';
-CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_similar';
-CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
+CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
+CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
+CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
 COMMENT ON FUNCTION minhash_distance(minhash_signature, minhash_signature) IS 'implementation of <%> operator';
 COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS 'estimated Jaccard similarity: the share of equal values';
 COMMENT ON FUNCTION neardup_similar(minhash_signature, minhash_signature) IS 'implementation of ~= operator';
@@ -879,58 +885,6 @@ CREATE OPERATOR <%> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, 
 CREATE OPERATOR ~= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = neardup_similar, COMMUTATOR = ~=, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel);
 COMMENT ON OPERATOR <%> (minhash_signature, minhash_signature) IS 'estimated Jaccard distance: the share of differing values';
 COMMENT ON OPERATOR ~= (minhash_signature, minhash_signature) IS 'near-duplicates: estimated Jaccard similarity of 0.8 or more';
-
-CREATE FUNCTION jaccard_lt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_lt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_lt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_lt_support AS 'float8lt';
-CREATE FUNCTION jaccard_le(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_le(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_le(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_le_support AS 'float8le';
-CREATE FUNCTION jaccard_eq(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_eq(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_eq(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_eq_support AS 'float8eq';
-CREATE FUNCTION jaccard_ne(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ne(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ne(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ne_support AS 'float8ne';
-CREATE FUNCTION jaccard_ge(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_ge(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_ge(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_ge_support AS 'float8ge';
-CREATE FUNCTION jaccard_gt(jaccard, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-CREATE FUNCTION jaccard_gt(jaccard, float8) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-CREATE FUNCTION jaccard_gt(float8, jaccard) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_jaccard_gt_support AS 'float8gt';
-
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR < (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR <= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR = (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR <> (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR >= (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_ge, COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = jaccard, RIGHTARG = float8, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR > (LEFTARG = float8, RIGHTARG = jaccard, FUNCTION = jaccard_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-
-CREATE OPERATOR FAMILY jaccard_ops USING btree;
-ALTER OPERATOR FAMILY jaccard_ops USING btree ADD
-    OPERATOR 1 < (jaccard, jaccard), OPERATOR 2 <= (jaccard, jaccard), OPERATOR 3 = (jaccard, jaccard), OPERATOR 4 >= (jaccard, jaccard), OPERATOR 5 > (jaccard, jaccard),
-    FUNCTION 1 (jaccard, jaccard) btfloat8cmp(float8, float8),
-    OPERATOR 1 < (jaccard, float8), OPERATOR 2 <= (jaccard, float8), OPERATOR 3 = (jaccard, float8), OPERATOR 4 >= (jaccard, float8), OPERATOR 5 > (jaccard, float8),
-    FUNCTION 1 (jaccard, float8) btfloat8cmp(float8, float8),
-    OPERATOR 1 < (float8, jaccard), OPERATOR 2 <= (float8, jaccard), OPERATOR 3 = (float8, jaccard), OPERATOR 4 >= (float8, jaccard), OPERATOR 5 > (float8, jaccard),
-    FUNCTION 1 (float8, jaccard) btfloat8cmp(float8, float8);
-CREATE OPERATOR FAMILY jaccard_ops USING hash;
-ALTER OPERATOR FAMILY jaccard_ops USING hash ADD
-    OPERATOR 1 = (jaccard, jaccard), OPERATOR 1 = (jaccard, float8), OPERATOR 1 = (float8, jaccard),
-    FUNCTION 1 (jaccard, jaccard) hashfloat8(float8), FUNCTION 2 (jaccard, jaccard) hashfloat8extended(float8, int8),
-    FUNCTION 1 (float8, float8) hashfloat8(float8), FUNCTION 2 (float8, float8) hashfloat8extended(float8, int8);
 
 CREATE TYPE minhash_ball;
 CREATE FUNCTION minhash_ball_in(cstring) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_in';
@@ -942,11 +896,16 @@ CREATE TYPE minhash_ball (
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS 'all signatures that differ from a centre in at most so many values, written <signature,mismatches>';
-CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball';
+CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
 CREATE FUNCTION neardup_ball(center minhash_signature, bound float8, kind integer) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_of_kind';
-CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
-CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_contained';
-CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_contains';
+CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
+CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
+CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
 COMMENT ON FUNCTION ball(minhash_signature, float8) IS 'the ball of all signatures within an estimated distance; a negative one makes the empty ball';
 COMMENT ON FUNCTION neardup_ball(minhash_signature, float8, integer) IS 'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at least, 3: above) keeps to a bound; the planned form of such comparisons';
 COMMENT ON FUNCTION neardup_approximate(minhash_ball) IS 'the same ball, of which an index may miss some; the planned form while neardup.allow_approximate is on';

@@ -17,5 +17,6 @@ mod types;
 pub extern "C-unwind" fn _PG_init() {
     am::options::register();
     functions::dictionary::register();
+    planner::conditions::install();
     settings::register();
 }

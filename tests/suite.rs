@@ -8,6 +8,7 @@ mod damage;
 mod dedup;
 mod dictionary;
 mod documents;
+mod drivers;
 mod exclusion;
 mod forms;
 mod inspect;

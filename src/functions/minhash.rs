@@ -208,7 +208,7 @@ fn union(call: &mut Call) -> Datum {
             Signature::from_datum(call.arg(1)),
         );
         // For its error if they are of different kinds.
-        a.mismatches(&b);
+        a.expect_comparable(&b);
         change(call, call.arg(0), |values| minhash::merge(values, b.values))
     }
 }

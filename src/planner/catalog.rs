@@ -38,8 +38,6 @@ pub struct Signatures {
     pub signature: Oid,
     /// Its ball type.
     pub ball: Oid,
-    /// The type of estimates.
-    pub jaccard: Oid,
     /// `<%>`.
     pub distance_operator: Oid,
     /// `minhash_similarity(a, b)`.
@@ -141,7 +139,16 @@ thread_local! {
 pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
     watch();
     // SAFETY: a lookup in the catalogue; InvalidOid comes back if there is no such function.
-    let schema = unsafe { pg_sys::get_func_namespace(function) };
+    of_schema(unsafe { pg_sys::get_func_namespace(function) })
+}
+
+/// The objects that this backend asked for last, as the catalogue has them now. `None` if it has
+/// asked for none yet.
+pub fn current() -> Option<Rc<Catalog>> {
+    of_schema(KNOWN.with_borrow(|known| known.as_ref().map(|(schema, _)| *schema))?)
+}
+
+fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
     if STALE.take() {
         KNOWN.set(None);
     }
@@ -200,7 +207,6 @@ impl Signatures {
         Some(Signatures {
             signature,
             ball,
-            jaccard: find_type(schema, c"jaccard")?,
             distance_operator: find_operator(schema, c"<%>", signature, signature)?,
             similarity_function: function(c"minhash_similarity", &[signature, signature])?,
             contained_operator: find_operator(schema, c"<@", signature, ball)?,

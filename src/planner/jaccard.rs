@@ -11,13 +11,14 @@
 //! | `sig <%> q = 0`, `minhash_similarity(sig, q) = 1` | `sig <@ ...` |
 //! | the same with columns on both sides | `neardup_within(a, b, bound, kind)`, from which either side's index gets `<@` |
 //!
-//! The operators take a float8, to which the server brings bounds of any other type of number.
-use pgrx::pg_sys::{self, Datum, Node, NodeTag, PlannerInfo};
+//! The operators are the server's own, on float8, to which the parser brings bounds of any other
+//! type of number: [`super::conditions`] finds them. A bound that is float4 is compared as a float8.
+use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};
 use super::jaccard_within::within;
 use super::nodes;
-use super::rewrite::{Comparison, UNHANDLED, answer, simplify_request};
+use super::rewrite::{Comparison, UNHANDLED};
 use crate::pg::call::{Call, export};
 use crate::types::signature::Bound;
 
@@ -28,30 +29,34 @@ struct Estimate {
     is_similarity: bool,
 }
 
-/// Behind the comparisons of estimates with numbers.
-fn comparison_support(call: &mut Call, comparison: Comparison) -> Datum {
-    let Some(request) = simplify_request(call) else {
-        return UNHANDLED;
-    };
-    let Some(catalog) = catalog(call.function_oid()) else {
-        return UNHANDLED;
-    };
-    let Some(signatures) = &catalog.signatures else {
-        return UNHANDLED;
-    };
-    // SAFETY: the request holds a call of a comparison with two arguments.
+/// Behind `<%>` and `minhash_similarity`: leaves them as they are. The call makes sure that the
+/// library is loaded and knows the extension's objects before the planner is through with the
+/// conditions of a query that has one of the two.
+fn estimate_support(call: &mut Call) -> Datum {
+    catalog(call.function_oid());
+    UNHANDLED
+}
+
+/// A comparison of an estimate with a number in terms of balls; `None` if neither side is one, or
+/// if `comparison` finds the operator to be another.
+///
+/// # Safety
+/// `root` is the planner's state, `left` and `right` are expressions that have been simplified.
+pub unsafe fn comparison(
+    signatures: &Signatures,
+    root: *mut PlannerInfo,
+    left: *mut Node,
+    right: *mut Node,
+    comparison: impl FnOnce() -> Option<Comparison>,
+) -> Option<*mut Node> {
+    // SAFETY: as the caller promises.
     unsafe {
-        let root = (*request).root;
-        let Some([left, right]) = nodes::elements((*(*request).fcall).args) else {
-            return UNHANDLED;
-        };
-        answer(if let Some(estimate) = estimate_below(signatures, left) {
-            rewrite(signatures, root, &estimate, comparison, right)
-        } else if let Some(estimate) = estimate_below(signatures, right) {
-            rewrite(signatures, root, &estimate, comparison.commuted(), left)
+        if let Some(estimate) = estimate_below(signatures, left) {
+            rewrite(signatures, root, &estimate, comparison()?, right)
         } else {
-            None
-        })
+            let estimate = estimate_below(signatures, right)?;
+            rewrite(signatures, root, &estimate, comparison()?.commuted(), left)
+        }
     }
 }
 
@@ -95,7 +100,7 @@ unsafe fn rewrite(
     // SAFETY: all expressions come from the server's request and are put together with the types
     // that the functions and operators are declared with.
     unsafe {
-        let bound = as_float8(signatures, bound)?;
+        let bound = as_float8(root, bound)?;
         let exact = if estimate.is_similarity { 1.0 } else { 0.0 };
         let is_exact =
             || nodes::constant(bound).map(|it| f64::from_bits(it.value() as u64)) == Some(exact);
@@ -127,24 +132,29 @@ unsafe fn rewrite(
     }
 }
 
-/// The expression as float8; `None` if it is neither that nor an estimate.
+/// The expression as float8; `None` if it is neither that nor a float4.
 ///
 /// # Safety
-/// `node` points to an expression.
-unsafe fn as_float8(signatures: &Signatures, node: *mut Node) -> Option<*mut Node> {
-    // SAFETY: both types have one representation.
+/// `root` is the planner's state, `node` points to an expression.
+unsafe fn as_float8(root: *mut PlannerInfo, node: *mut Node) -> Option<*mut Node> {
+    // SAFETY: the cast is chosen by the expression's own type.
     unsafe {
-        let base = nodes::types(node).1;
-        let fits = base == pg_sys::FLOAT8OID || base == signatures.jaccard;
-        fits.then(|| nodes::relabel(node, pg_sys::FLOAT8OID))
+        match nodes::types(node).1 {
+            pg_sys::FLOAT8OID => Some(nodes::relabel(node, pg_sys::FLOAT8OID)),
+            pg_sys::FLOAT4OID => {
+                let cast = nodes::call(
+                    Oid::from_u32(pg_sys::F_FLOAT8_FLOAT4),
+                    pg_sys::FLOAT8OID,
+                    [nodes::relabel(node, pg_sys::FLOAT4OID)],
+                    CoercionForm::COERCE_IMPLICIT_CAST,
+                );
+                Some(pg_sys::eval_const_expressions(root, cast))
+            }
+            _ => None,
+        }
     }
 }
 
 export! {
-    guarded "neardup_jaccard_lt_support" => |call: &mut Call| comparison_support(call, Comparison::Less);
-    guarded "neardup_jaccard_le_support" => |call: &mut Call| comparison_support(call, Comparison::LessOrEqual);
-    guarded "neardup_jaccard_eq_support" => |call: &mut Call| comparison_support(call, Comparison::Equal);
-    guarded "neardup_jaccard_ne_support" => |call: &mut Call| comparison_support(call, Comparison::NotEqual);
-    guarded "neardup_jaccard_ge_support" => |call: &mut Call| comparison_support(call, Comparison::GreaterOrEqual);
-    guarded "neardup_jaccard_gt_support" => |call: &mut Call| comparison_support(call, Comparison::Greater);
+    guarded "neardup_estimate_support" => estimate_support;
 }

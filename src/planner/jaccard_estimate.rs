@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatDat
 use super::catalog::{Signatures, catalog};
 use super::jaccard_within::kind_of;
 use super::nodes;
+use super::signature_sample::KEPT;
 use super::statistics::{self, Column};
 use crate::pg::call::{Call, export};
 use crate::types::signature::{Bound, Signature, SignatureBall};
@@ -28,7 +29,133 @@ impl Radius {
     const USUAL: Radius = Radius(0.2);
 
     fn holds(self, a: &Signature, b: &Signature) -> bool {
-        a.comparable(b) && a.mismatches(b) as f64 <= self.0 * a.values.len() as f64
+        share_of_mismatches(a, b).is_some_and(|share| share <= self.0)
+    }
+}
+
+/// The share of positions in which two signatures differ, of which statistics may have kept the
+/// first [`KEPT`] only; `None` if they were made differently.
+fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
+    let lengths = [a.values.len(), b.values.len()];
+    let length = lengths[0].min(lengths[1]);
+    let first = |of: &Signature<'_>| of.values.len() > length && length == KEPT;
+    let a = if first(a) { a.first(length) } else { *a };
+    let b = if first(b) { b.first(length) } else { *b };
+    a.mismatches(&b)
+        .map(|mismatches| mismatches as f64 / length as f64)
+}
+
+/// The radius of a ball of signatures, as far as it is known before the query runs.
+#[derive(Clone, Copy)]
+pub enum BallRadius {
+    /// Of a ball that is known as a whole: mismatches, and of how many positions.
+    Mismatches(i32, usize),
+    /// Of a ball whose centre may come from another table.
+    Bound(Bound, f64),
+}
+
+impl BallRadius {
+    /// The most mismatches of signatures of this length; below zero if nothing is near enough.
+    pub fn mismatches(self, hashes: usize) -> i32 {
+        match self {
+            BallRadius::Mismatches(mismatches, _) => mismatches,
+            BallRadius::Bound(kind, bound) => kind.mismatches(hashes, bound),
+        }
+    }
+
+    fn share(self) -> Radius {
+        // As good as any length, for an estimate.
+        const HASHES: usize = 1000;
+        Radius(match self {
+            BallRadius::Mismatches(mismatches, hashes) => f64::from(mismatches) / hashes as f64,
+            BallRadius::Bound(..) => f64::from(self.mismatches(HASHES)) / HASHES as f64,
+        })
+    }
+}
+
+/// A ball of signatures as the planner sees it: a constant, or a call that makes one.
+pub struct PlannedBall {
+    /// Null if it cannot be told apart from the ball.
+    center: *mut Node,
+    /// `None` where it is a parameter without a value.
+    pub radius: Option<BallRadius>,
+    /// Whether an index may answer approximately.
+    pub approximate: bool,
+}
+
+impl PlannedBall {
+    /// Reads an expression; `None` if the type is not that of balls of signatures.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, `operator` one of the extension's, `ball` an expression.
+    pub unsafe fn of_operand(
+        root: *mut PlannerInfo,
+        operator: Oid,
+        ball: *mut Node,
+    ) -> Option<Self> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let catalog = catalog(pg_sys::get_opcode(operator))?;
+            let signatures = catalog.signatures.as_ref()?;
+            (nodes::types(ball).1 == signatures.ball).then(|| Self::read(signatures, root, ball))
+        }
+    }
+
+    /// Reads an expression of the type of balls.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, `ball` an expression of that type.
+    unsafe fn read(signatures: &Signatures, root: *mut PlannerInfo, mut ball: *mut Node) -> Self {
+        let mut planned = PlannedBall {
+            center: core::ptr::null_mut(),
+            radius: None,
+            approximate: false,
+        };
+        // SAFETY: tags and functions are checked before arguments are read; a constant of the
+        // ball type is a ball.
+        unsafe {
+            if let Some(known) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
+                let known = SignatureBall::from_datum(known);
+                let center = known.center.into_datum();
+                let (none, no_collation) = (-1, pg_sys::InvalidOid);
+                let constant = pg_sys::makeConst(
+                    signatures.signature,
+                    none,
+                    no_collation,
+                    none,
+                    center,
+                    false,
+                    false,
+                );
+                planned.center = constant.cast();
+                let hashes = known.center.values.len();
+                planned.radius = Some(BallRadius::Mismatches(known.mismatches, hashes));
+                planned.approximate = known.approximate;
+                return planned;
+            }
+            while let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr) {
+                let function = (*call).funcid;
+                if let Some([inner]) = nodes::elements((*call).args) {
+                    planned.approximate |= function == signatures.approximate_function;
+                    ball = inner;
+                    continue;
+                }
+                if let Some([center, bound]) = nodes::elements((*call).args)
+                    && function == signatures.ball_function
+                {
+                    planned.center = center;
+                    planned.radius = radius_of(root, bound, Bound::Distance);
+                } else if let Some([center, bound, kind]) = nodes::elements((*call).args)
+                    && function == signatures.bound_function
+                    && let Some(kind) = kind_of(kind)
+                {
+                    planned.center = center;
+                    planned.radius = radius_of(root, bound, kind);
+                }
+                break;
+            }
+        }
+        planned
     }
 }
 
@@ -76,63 +203,14 @@ impl Question {
         signatures: &Signatures,
         root: *mut PlannerInfo,
         signature: *mut Node,
-        mut ball: *mut Node,
+        ball: *mut Node,
     ) -> Self {
-        // SAFETY: tags and functions are checked before arguments are read; a constant of the
-        // ball type is a ball.
-        unsafe {
-            if let Some(known) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
-                let known = SignatureBall::from_datum(known);
-                let center = pg_sys::makeConst(
-                    signatures.signature,
-                    -1,
-                    pg_sys::InvalidOid,
-                    -1,
-                    known.center.into_datum(),
-                    false,
-                    false,
-                );
-                let hashes = known.center.values.len() as f64;
-                return Question {
-                    a: signature,
-                    b: center.cast(),
-                    radius: Radius(f64::from(known.mismatches) / hashes),
-                };
-            }
-            while let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr) {
-                let function = (*call).funcid;
-                if let Some([inner]) = nodes::elements((*call).args) {
-                    ball = inner;
-                    continue;
-                }
-                if let Some([center, bound]) = nodes::elements((*call).args)
-                    && function == signatures.ball_function
-                {
-                    let radius = radius_of(root, bound, Bound::Distance);
-                    return Question {
-                        a: signature,
-                        b: center,
-                        radius,
-                    };
-                }
-                if let Some([center, bound, kind]) = nodes::elements((*call).args)
-                    && function == signatures.bound_function
-                    && let Some(kind) = kind_of(kind)
-                {
-                    let radius = radius_of(root, bound, kind);
-                    return Question {
-                        a: signature,
-                        b: center,
-                        radius,
-                    };
-                }
-                break;
-            }
-            Question {
-                a: signature,
-                b: core::ptr::null_mut(),
-                radius: Radius::USUAL,
-            }
+        // SAFETY: as the caller promises.
+        let ball = unsafe { PlannedBall::read(signatures, root, ball) };
+        Question {
+            a: signature,
+            b: ball.center,
+            radius: ball.radius.map_or(Radius::USUAL, BallRadius::share),
         }
     }
 
@@ -206,7 +284,9 @@ impl Question {
     fn density(&self, a: &[Signature], b: &[Signature]) -> f64 {
         let hits = (a.iter())
             .flat_map(|a| b.iter().map(move |b| (a, b)))
-            .filter(|(a, b)| a != b && self.radius.holds(a, b))
+            .filter(|(a, b)| {
+                share_of_mismatches(a, b).is_some_and(|it| it > 0.0 && it <= self.radius.0)
+            })
             .count();
         if hits < 2 {
             0.0
@@ -262,19 +342,17 @@ unsafe fn read(sample: &[Datum]) -> Vec<Signature<'_>> {
         .collect()
 }
 
-/// The radius of a bound, if the planner can know it, and the usual one if not.
+/// The radius of a bound, if the planner can know it.
 ///
 /// # Safety
 /// `root` is the planner's state, `bound` a float8 expression.
-unsafe fn radius_of(root: *mut PlannerInfo, bound: *mut Node, kind: Bound) -> Radius {
-    // As good as any length, for an estimate.
-    const HASHES: usize = 1000;
+unsafe fn radius_of(root: *mut PlannerInfo, bound: *mut Node, kind: Bound) -> Option<BallRadius> {
     // SAFETY: as the caller promises.
-    let known = unsafe { nodes::constant(pg_sys::estimate_expression_value(root, bound)) };
-    known.map_or(Radius::USUAL, |bound| {
-        let bound = f64::from_bits(bound.value() as u64);
-        Radius(f64::from(kind.mismatches(HASHES, bound)) / HASHES as f64)
-    })
+    let known = unsafe { nodes::constant(pg_sys::estimate_expression_value(root, bound)) }?;
+    Some(BallRadius::Bound(
+        kind,
+        f64::from_bits(known.value() as u64),
+    ))
 }
 
 fn share(share: f64) -> Datum {
@@ -348,7 +426,7 @@ pub unsafe fn within(
         let Some(kind) = kind_of(kind) else {
             return false;
         };
-        let radius = radius_of(root, bound, kind);
+        let radius = radius_of(root, bound, kind).map_or(Radius::USUAL, BallRadius::share);
         let question = Question { a, b, radius };
         let share = if (*request).is_join {
             let (kind, special) = ((*request).jointype, (*request).sjinfo);

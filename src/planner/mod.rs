@@ -1,12 +1,14 @@
 //! How comparisons of distances reach an index, and how many rows they are expected to yield.
 pub mod catalog;
+pub mod conditions;
 mod estimate;
 mod jaccard;
-mod jaccard_estimate;
+pub mod jaccard_estimate;
 mod jaccard_within;
 mod nodes;
 mod radius;
 mod rewrite;
 pub mod selectivity;
+mod signature_sample;
 mod statistics;
 mod within;

@@ -47,6 +47,17 @@ pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut 
     }
 }
 
+/// The nodes of a list, of any length.
+///
+/// # Safety
+/// `list` is null or a list of nodes that outlives the result and keeps its length.
+pub unsafe fn members(list: *mut pg_sys::List) -> impl Iterator<Item = *mut Node> {
+    // SAFETY: the null list is the empty list.
+    let length = unsafe { pg_sys::list_length(list) };
+    // SAFETY: within the list.
+    (0..length).map(move |position| unsafe { pg_sys::list_nth(list, position) }.cast())
+}
+
 /// The node below any changes of type that leave the value as it is.
 ///
 /// # Safety

@@ -135,6 +135,29 @@ fn comparison_support(call: &mut Call, comparison: Comparison) -> Datum {
     }
 }
 
+/// A comparison of a distance by one of the server's own operators on integers; `None` if neither
+/// side is a distance, or if `comparison` finds the operator to be another.
+///
+/// # Safety
+/// `root` is the planner's state, `left` and `right` are expressions that have been simplified.
+pub unsafe fn server_comparison(
+    catalog: &Catalog,
+    root: *mut PlannerInfo,
+    left: *mut Node,
+    right: *mut Node,
+    comparison: impl FnOnce() -> Option<Comparison>,
+) -> Option<*mut Node> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(distance) = distance_below(catalog, left) {
+            rewrite(catalog, root, &distance, comparison()?, right)
+        } else {
+            let distance = distance_below(catalog, right)?;
+            rewrite(catalog, root, &distance, comparison()?.commuted(), left)
+        }
+    }
+}
+
 /// The `<#>` below the relabelling that `distance_support` has put around it.
 ///
 /// # Safety

@@ -1,7 +1,7 @@
 //! What the server has gathered about a column of fingerprints (pg_statistic).
 use pgrx::pg_sys::{self, Datum, Oid, VariableStatData};
 
-use super::nodes;
+use super::{nodes, signature_sample};
 
 /// The statistics of one column or expression, as the estimates need them.
 pub struct Column {
@@ -58,7 +58,8 @@ impl Column {
             if !pg_sys::statistic_proc_security_check(variable, function) {
                 return column;
             }
-            if let Some(slot) = column.slot(variable, pg_sys::STATISTIC_KIND_MCV) {
+            let kinds = [pg_sys::STATISTIC_KIND_MCV, signature_sample::COMMON_KIND];
+            if let Some(slot) = column.first_slot(variable, kinds) {
                 let shares = core::slice::from_raw_parts(slot.numbers, slot.nnumbers as usize);
                 column.common = values(&slot)
                     .iter()
@@ -66,7 +67,11 @@ impl Column {
                     .zip(shares.iter().map(|share| f64::from(*share)))
                     .collect();
             }
-            if let Some(slot) = column.slot(variable, pg_sys::STATISTIC_KIND_HISTOGRAM) {
+            let kinds = [
+                pg_sys::STATISTIC_KIND_HISTOGRAM,
+                signature_sample::SAMPLE_KIND,
+            ];
+            if let Some(slot) = column.first_slot(variable, kinds) {
                 column.sample = values(&slot).to_vec();
             }
         }
@@ -92,6 +97,20 @@ impl Column {
         }
     }
 
+    /// The values of the first of these kinds that there is: the server's, or those of signatures
+    /// that are too long for it.
+    ///
+    /// # Safety
+    /// `variable` has a statistics tuple.
+    unsafe fn first_slot(
+        &mut self,
+        variable: &VariableStatData,
+        kinds: [u32; 2],
+    ) -> Option<pg_sys::AttStatsSlot> {
+        // SAFETY: as the caller promises.
+        (kinds.into_iter()).find_map(|kind| unsafe { self.slot(variable, kind) })
+    }
+
     /// # Safety
     /// `variable` has a statistics tuple.
     unsafe fn slot(
@@ -100,8 +119,10 @@ impl Column {
         kind: u32,
     ) -> Option<pg_sys::AttStatsSlot> {
         let mut slot = pg_sys::AttStatsSlot::default();
+        let has_shares =
+            kind == pg_sys::STATISTIC_KIND_MCV || kind == signature_sample::COMMON_KIND;
         let flags = pg_sys::ATTSTATSSLOT_VALUES
-            | if kind == pg_sys::STATISTIC_KIND_MCV {
+            | if has_shares {
                 pg_sys::ATTSTATSSLOT_NUMBERS
             } else {
                 0

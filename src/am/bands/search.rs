@@ -10,7 +10,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
-use super::{expect_length, kind};
+use super::kind;
 use crate::am::conditions::{GivenScope, Presence};
 use crate::am::search::Search;
 use crate::am::state::Index;
@@ -105,7 +105,10 @@ impl<const N: usize> BandSearch<N> {
                     return None;
                 }
                 let condition = condition(key)?;
-                expect_length(relation, &self.bands, &condition.center);
+                if condition.center.values.len() != self.bands.hashes() {
+                    // Nothing of another length is in the index, and can be compared.
+                    return None;
+                }
                 if narrowest
                     .as_ref()
                     .is_none_or(|it| condition.mismatches < it.mismatches)

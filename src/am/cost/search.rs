@@ -3,11 +3,11 @@ use pgrx::pg_sys;
 
 use crate::am::validate;
 use crate::pg::compat;
+use crate::planner::jaccard_estimate::{BallRadius, PlannedBall};
 use crate::planner::selectivity;
-use crate::types::signature::SignatureBall;
 
 /// The radius of a search as far as the planner can know it.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub enum Radius {
     /// There is no condition.
     None,
@@ -18,6 +18,8 @@ pub enum Radius {
     /// That of `~=`.
     Default,
     Known(u32),
+    /// That of a ball of signatures, whose length the index knows.
+    Signatures(BallRadius),
 }
 
 /// The order in which rows are asked for.
@@ -144,17 +146,19 @@ impl Search {
             let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            let constant = argument.cast::<pg_sys::Const>();
-            // Balls of signatures have no fixed length.
-            let is_varlena = (*argument).type_ == pg_sys::NodeTag::T_Const
-                && !(*constant).constisnull
-                && (*constant).constlen == -1;
+            if strategy as u16 == validate::WITHIN
+                && let Some(ball) = PlannedBall::of_operand(root, (*clause).opno, argument)
+            {
+                self.approximate |= ball.approximate;
+                self.radius = match (self.radius, ball.radius) {
+                    (known @ Radius::Known(_), _) => known,
+                    (_, Some(radius)) => Radius::Signatures(radius),
+                    (Radius::None, None) => Radius::Unknown,
+                    (other, None) => other,
+                };
+                return;
+            }
             let radius = match strategy as u16 {
-                validate::WITHIN if is_varlena => {
-                    let ball = SignatureBall::from_datum((*constant).constvalue);
-                    self.approximate |= ball.approximate;
-                    Radius::Known(u32::try_from(ball.mismatches).unwrap_or(0))
-                }
                 validate::EQUAL => Radius::Known(0),
                 strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
                     // Nothing lies within a radius below zero.
@@ -171,7 +175,6 @@ impl Search {
             if is_narrower {
                 self.radius = radius;
                 self.center = match strategy as u16 {
-                    validate::WITHIN if is_varlena => core::ptr::null_mut(),
                     validate::WITHIN => selectivity::center(root, (*clause).opno, argument),
                     _ => argument,
                 };

@@ -69,7 +69,7 @@ impl Kind {
                     Some(a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum())
                 }
                 Kind::Signatures { .. } => with_signature(a, |a| {
-                    with_signature(b, |b| a.comparable(b).then(|| a.mismatches(b) as u32))
+                    with_signature(b, |b| a.mismatches(b).map(|it| it as u32))
                 }),
             }
         }

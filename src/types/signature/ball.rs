@@ -57,7 +57,18 @@ impl Bound {
 
     /// The most mismatches within the bound; -1 if none will do.
     pub fn mismatches(self, hashes: usize, bound: f64) -> i32 {
-        (0..=hashes)
+        let share = match self {
+            Bound::Distance | Bound::DistanceBelow => bound,
+            Bound::Similarity | Bound::SimilarityAbove => 1.0 - bound,
+        };
+        // Rounding is off by less than one; of NaN nothing is known here.
+        let most = match share.is_nan() {
+            true => hashes,
+            false => ((share * hashes as f64) as usize)
+                .saturating_add(2)
+                .min(hashes),
+        };
+        (0..=most)
             .rev()
             .find(|&mismatches| self.admits(mismatches, hashes, bound))
             .map_or(-1, |mismatches| mismatches as i32)
@@ -108,8 +119,9 @@ impl<'a> SignatureBall<'a> {
         ])
     }
 
-    fn contains(&self, signature: &Signature) -> bool {
-        self.center.mismatches(signature) as i32 <= self.mismatches
+    /// Whether a signature lies in the ball; `None` if it was made differently from the centre.
+    fn contains(&self, signature: &Signature) -> Option<bool> {
+        (self.center.mismatches(signature)).map(|mismatches| mismatches as i32 <= self.mismatches)
     }
 }
 
@@ -230,7 +242,7 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
 }
 
 /// `neardup_within(a, b, bound, kind)`: what a comparison of a distance becomes if both signatures
-/// come from tables.
+/// come from tables. NULL for a kind of bound that there is not: it is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: declared to take two signatures, a float8 and an int4.
     let (a, b) = unsafe {
@@ -240,8 +252,10 @@ fn within(call: &mut Call) -> pg_sys::Datum {
         )
     };
     let bound = f64::from_bits(call.arg(2).value() as u64);
-    let kind = bound_argument(call, 3);
-    pg_sys::Datum::from(kind.admits(a.mismatches(&b), a.values.len(), bound))
+    let within = Bound::of(call.arg(3).value() as i32)
+        .zip(a.mismatches(&b))
+        .map(|(kind, mismatches)| kind.admits(mismatches, a.values.len(), bound));
+    call.return_value(within.map(pg_sys::Datum::from))
 }
 
 /// The operator `signature <@ ball`.
@@ -253,7 +267,7 @@ fn contained(call: &mut Call) -> pg_sys::Datum {
             SignatureBall::from_datum(call.arg(1)),
         )
     };
-    pg_sys::Datum::from(ball.contains(&signature))
+    call.return_value(ball.contains(&signature).map(pg_sys::Datum::from))
 }
 
 /// The operator `ball @> signature`.
@@ -265,10 +279,11 @@ fn contains(call: &mut Call) -> pg_sys::Datum {
             Signature::from_datum(call.arg(1)),
         )
     };
-    pg_sys::Datum::from(ball.contains(&signature))
+    call.return_value(ball.contains(&signature).map(pg_sys::Datum::from))
 }
 
-/// The operator `~=`.
+/// The operator `~=`. False of signatures that were made differently, as exclusion constraints take
+/// no NULL.
 fn similar(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: declared to take two signatures.
     let (a, b) = unsafe {
@@ -277,7 +292,8 @@ fn similar(call: &mut Call) -> pg_sys::Datum {
             Signature::from_datum(call.arg(1)),
         )
     };
-    pg_sys::Datum::from(a.mismatches(&b) <= near_duplicate(a.values.len()))
+    let mismatches = a.mismatches(&b);
+    pg_sys::Datum::from(mismatches.is_some_and(|it| it <= near_duplicate(a.values.len())))
 }
 
 export! {

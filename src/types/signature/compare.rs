@@ -12,20 +12,22 @@ fn two<'a>(call: &Call) -> [Signature<'a>; 2] {
     [0, 1].map(|n| unsafe { Signature::from_datum(call.arg(n)) })
 }
 
-fn float8(value: f64) -> Datum {
-    Datum::from(value.to_bits())
+/// An estimate, from the mismatches of two signatures and their length; NULL if they were made
+/// differently.
+fn estimate(call: &mut Call, from: fn(usize, usize) -> f64) -> Datum {
+    let [a, b] = two(call);
+    let estimate = (a.mismatches(&b)).map(|mismatches| from(mismatches, a.values.len()));
+    call.return_value(estimate.map(|value| Datum::from(value.to_bits())))
 }
 
 /// The operator `<%>`.
 fn jaccard_distance(call: &mut Call) -> Datum {
-    let [a, b] = two(call);
-    float8(distance(a.mismatches(&b), a.values.len()))
+    estimate(call, distance)
 }
 
 /// `minhash_similarity(a, b)`.
 fn jaccard_similarity(call: &mut Call) -> Datum {
-    let [a, b] = two(call);
-    float8(similarity(a.mismatches(&b), a.values.len()))
+    estimate(call, similarity)
 }
 
 fn compare(call: &mut Call) -> Datum {

@@ -1,7 +1,8 @@
 //! MinHash signatures: the SQL type `minhash_signature`, and what is computed from two of them.
 //!
-//! A value holds how it was made, so that signatures of different schemes, seeds or lengths are
-//! never compared: that is an error, not a number. Stored as a varlena, aligned to 4 bytes:
+//! A value holds how it was made. Signatures of different schemes, seeds or lengths tell nothing of
+//! each other: their estimates are NULL, and so is every condition on these, with an index as
+//! without one. That is no error, so that the operators are leakproof. Stored as a varlena, aligned to 4 bytes:
 //!
 //! ```text
 //! | length 4 | scheme 1 | bits 1 | hashes 2 | seed 8 | least values, 4 bytes each |
@@ -82,6 +83,29 @@ impl<'a> Signature<'a> {
         })
     }
 
+    /// Bytes of a signature of so many positions, without the varlena's length.
+    pub const fn size(positions: usize) -> usize {
+        HEAD + 4 * positions
+    }
+
+    /// A signature of the first positions of one of which no more than these was read; `None` if
+    /// that is none.
+    ///
+    /// # Safety
+    /// `body` is aligned to four bytes.
+    pub unsafe fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
+        let (head, values) = body.split_at_checked(HEAD)?;
+        let scheme = Scheme::of_code(head[0]).filter(|_| head[1] == BITS)?;
+        let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
+        (values.len() == 4 * positions).then(|| Signature {
+            scheme,
+            seed,
+            // SAFETY: aligned, as the caller promises and as the head is a multiple of four bytes
+            // long; any four bytes are a number.
+            values: unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), positions) },
+        })
+    }
+
     /// The value in the form that the server takes, in the current memory context.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::build(&[&self.head(), self.value_bytes()])
@@ -103,12 +127,23 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// The number of positions in which the two differ; an error if they are of different kinds.
-    pub fn mismatches(&self, other: &Signature) -> usize {
+    /// The number of positions in which the two differ; `None` if they were made differently.
+    pub fn mismatches(&self, other: &Signature) -> Option<usize> {
+        (self.comparable(other))
+            .then(|| self.values.len() - minhash::matches(self.values, other.values))
+    }
+
+    /// A signature of the first positions of this one.
+    pub fn first(self, positions: usize) -> Signature<'a> {
+        let values = &self.values[..positions];
+        Signature { values, ..self }
+    }
+
+    /// Raises an error unless the two were made in the same way.
+    pub fn expect_comparable(&self, other: &Signature) {
         if !self.comparable(other) {
             refuse(self, other);
         }
-        self.values.len() - minhash::matches(self.values, other.values)
     }
 
     /// The number of its scheme.
@@ -159,7 +194,7 @@ pub fn near_duplicate(hashes: usize) -> usize {
 fn refuse(a: &Signature, b: &Signature) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-        "signatures of different kinds cannot be compared",
+        "signatures of different kinds cannot be united",
     )
     .detail(format!("One has {}, the other {}.", a.kind(), b.kind()))
     .hint("Make both by minhash() with the same hashes, seed and scheme.")

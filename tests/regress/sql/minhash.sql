@@ -61,7 +61,7 @@ SELECT pg_typeof(d), pg_typeof(s) FROM estimates LIMIT 1;
 -- The server's own comparisons are what they were.
 SELECT 1 <= 2.5, 2.5 >= 1, 1::int2 < 2.5, 1::bigint <> 1.0, 1::real = 1.0, 0.5::float8 < 1, 1 < 0.5::float8, 2.5 < 3::real, '3' < 4.0, 1.0 = 1::bigint;
 
--- Comparing what cannot be compared is an error.
+-- What cannot be compared has no distance; its union is an error.
 SELECT minhash('a') <%> minhash('a', hashes => 64);
 SELECT minhash('a') <%> minhash('a', seed => 1);
 SELECT minhash_similarity(minhash('a'), minhash('a', scheme => 'datasketch1'));

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that can fail, counted.
 mod golden;
 mod packages;
+mod python;
 
 pub use packages::provide;
 

@@ -1,5 +1,5 @@
 //! Tests in Rust: those of the pure packages, and those over a connection.
-use super::{Counts, PURPOSE};
+use super::{Counts, PURPOSE, python};
 use crate::cargo::cargo;
 use crate::private::Private;
 use crate::ui;
@@ -58,6 +58,11 @@ fn cargo_test(
         .args(filters)
         .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
     provide(&mut command, private, PURPOSE);
+    if packages.contains(&"neardup-tests")
+        && let Some(interpreter) = python::with_drivers(filters)
+    {
+        command.env("NEARDUP_TEST_PYTHON", interpreter);
+    }
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

@@ -1,0 +1,64 @@
+//! Drivers for Python, which `tests/drivers.rs` runs.
+use crate::cargo::{target_dir, workspace};
+use crate::ui;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The module of the tests that need the drivers.
+const MODULE: &str = "drivers";
+
+/// The interpreter of a virtual environment with the drivers that `tests/drivers/requirements.txt`
+/// pins, made in the target folder at the first call. `None` if no test that `filters` select needs
+/// it, or if it cannot be made, which is said.
+pub fn with_drivers(filters: &[String]) -> Option<PathBuf> {
+    let is_selected = |filter: &String| MODULE.contains(filter.as_str()) || names_a_test(filter);
+    if !filters.is_empty() && !filters.iter().any(is_selected) {
+        return None;
+    }
+    match environment() {
+        Ok(python) => Some(python),
+        Err(error) => {
+            ui::heading(format!("Drivers for Python are not tested: {error:#}"));
+            None
+        }
+    }
+}
+
+/// Whether a filter selects a single one of the tests.
+fn names_a_test(filter: &str) -> bool {
+    ["drivers::", "psycopg", "asyncpg", "pg8000", "tests"]
+        .iter()
+        .any(|part| filter.contains(part))
+}
+
+fn environment() -> Result<PathBuf> {
+    let folder = target_dir()?.join("python-drivers");
+    let pins = workspace().join("tests/drivers/requirements.txt");
+    let (python, done) = (folder.join("bin/python"), folder.join("requirements.txt"));
+    let wanted = std::fs::read(&pins)?;
+    if std::fs::read(&done).ok() != Some(wanted) || !python.exists() {
+        ui::step("Installing drivers for Python", || install(&folder, &pins))?;
+        // Last: it says that all is there.
+        std::fs::copy(&pins, &done)?;
+    }
+    Ok(python)
+}
+
+fn install(folder: &Path, pins: &Path) -> Result<()> {
+    let venv = ["-m", "venv", "--clear"].map(Path::new);
+    run(Command::new("python3").args(venv).arg(folder))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
+    run(Command::new(folder.join("bin/python"))
+        .args(pip)
+        .args([Path::new("--requirement"), pins]))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}", errors.trim());
+    Ok(())
+}
