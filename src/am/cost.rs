@@ -82,10 +82,8 @@ pub unsafe extern "C-unwind" fn estimate(
             each += unit * (check + keep);
         }
         let rechecked = work.fetched * (*info.rel).tuples;
-        *total_cost = *startup_cost
-            + loops.cost(&work.to_all)
-            + rows * each
-            + rechecked * RECHECK * unit;
+        *total_cost =
+            *startup_cost + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
         *selectivity = share.max(work.fetched);
         *correlation = 0.0;
         *pages = work.to_all.leaves.min(f64::from(info.pages));

@@ -26,7 +26,7 @@ use pgrx::{pg_guard, pg_sys};
 
 use super::catalog::{self, Catalog};
 use super::rewrite::Comparison;
-use super::{jaccard, nodes, rewrite};
+use super::{forms, jaccard, nodes};
 
 thread_local! {
     /// The hook that stood there before.
@@ -59,17 +59,11 @@ unsafe extern "C-unwind" fn relation_info(
         let Some(catalog) = catalog::current() else {
             return;
         };
-        let mut conditions = Conditions {
-            catalog,
-            root,
-            splits_equality: false,
-        };
+        let conditions = Conditions { catalog, root };
         match (*rel).reloptkind {
             pg_sys::RelOptKind::RELOPT_BASEREL => {
                 if is_first_table(root, rel) {
-                    conditions.splits_equality = true;
                     conditions.rewrite_query();
-                    conditions.splits_equality = false;
                 }
             }
             _ => conditions.rewrite_parent((*rel).relid),
@@ -78,7 +72,7 @@ unsafe extern "C-unwind" fn relation_info(
             let index: *mut pg_sys::IndexOptInfo = index.cast();
             // A partial index is used where the condition implies its predicate, which must be
             // in the same form.
-            conditions.rewrite_list((*index).indpred);
+            conditions.rewrite_list((*index).indpred, true);
         }
     }
 }
@@ -102,9 +96,6 @@ unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
 struct Conditions {
     catalog: Rc<Catalog>,
     root: *mut PlannerInfo,
-    /// Whether `distance = r` becomes a ball and an equality. That has the old condition in it, so
-    /// that it must not be done twice.
-    splits_equality: bool,
 }
 
 impl Conditions {
@@ -119,7 +110,7 @@ impl Conditions {
             self.rewrite_join_tree((*query).jointree.cast());
             for entry in nodes::members((*query).rtable) {
                 let entry: *mut pg_sys::RangeTblEntry = entry.cast();
-                self.rewrite_list((*entry).securityQuals);
+                self.rewrite_list((*entry).securityQuals, true);
             }
         }
     }
@@ -134,14 +125,14 @@ impl Conditions {
         // SAFETY: tags are checked before casts.
         unsafe {
             if let Some(from) = nodes::downcast::<pg_sys::FromExpr>(node, NodeTag::T_FromExpr) {
-                (*from).quals = self.rewritten((*from).quals);
+                (*from).quals = self.rewritten((*from).quals, true);
                 for item in nodes::members((*from).fromlist) {
                     self.rewrite_join_tree(item);
                 }
             } else if let Some(join) =
                 nodes::downcast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr)
             {
-                (*join).quals = self.rewritten((*join).quals);
+                (*join).quals = self.rewritten((*join).quals, true);
                 self.rewrite_join_tree((*join).larg);
                 self.rewrite_join_tree((*join).rarg);
             }
@@ -165,22 +156,23 @@ impl Conditions {
             }
             let parent = *root.simple_rel_array.add((*link).parent_relid as usize);
             if !parent.is_null() {
-                self.rewrite_list((*parent).baserestrictinfo);
-                self.rewrite_list((*parent).joininfo);
+                self.rewrite_list((*parent).baserestrictinfo, true);
+                self.rewrite_list((*parent).joininfo, true);
             }
         }
     }
 
-    /// Rewrites the elements of a list in place.
+    /// Rewrites the elements of a list in place. `truth_only`: of a condition on rows it matters
+    /// only whether it is true, so that NULL is as good as false; below NOT it is not.
     ///
     /// # Safety
     /// `list` is null or a list of expressions that belongs to the planner.
-    unsafe fn rewrite_list(&self, list: *mut pg_sys::List) {
+    unsafe fn rewrite_list(&self, list: *mut pg_sys::List, truth_only: bool) {
         // SAFETY: the caller's promise.
         unsafe {
             for position in 0..pg_sys::list_length(list) {
                 let cell = (*list).elements.add(position as usize);
-                (*cell).ptr_value = self.rewritten((*cell).ptr_value.cast()).cast();
+                (*cell).ptr_value = self.rewritten((*cell).ptr_value.cast(), truth_only).cast();
             }
         }
     }
@@ -190,22 +182,28 @@ impl Conditions {
     ///
     /// # Safety
     /// `node` is null, or an expression that belongs to the planner.
-    unsafe fn rewritten(&self, node: *mut Node) -> *mut Node {
+    unsafe fn rewritten(&self, node: *mut Node, truth_only: bool) -> *mut Node {
         if node.is_null() {
             return node;
         }
         // SAFETY: the tag says which struct it is.
         unsafe {
             match nodes::tag(node) {
-                NodeTag::T_List => self.rewrite_list(node.cast()),
+                NodeTag::T_List => self.rewrite_list(node.cast(), truth_only),
                 NodeTag::T_BoolExpr => {
-                    self.rewrite_list((*node.cast::<pg_sys::BoolExpr>()).args);
+                    let expression = node.cast::<pg_sys::BoolExpr>();
+                    let negates = (*expression).boolop == pg_sys::BoolExprType::NOT_EXPR;
+                    self.rewrite_list((*expression).args, truth_only && !negates);
                 }
                 NodeTag::T_RestrictInfo => self.rewrite_assigned(node.cast()),
                 NodeTag::T_OpExpr => {
-                    if let Some(replacement) = self.comparison(node.cast()) {
+                    if let Some(replacement) = self.comparison(node.cast(), truth_only) {
                         return replacement;
                     }
+                }
+                NodeTag::T_ScalarArrayOpExpr => {
+                    let replacement = forms::rewritten(&self.catalog, self.root, node, truth_only);
+                    return replacement.unwrap_or(node);
                 }
                 _ => {}
             }
@@ -220,7 +218,7 @@ impl Conditions {
     unsafe fn rewrite_assigned(&self, info: *mut pg_sys::RestrictInfo) {
         // SAFETY: the caller's promise.
         unsafe {
-            let rewritten = self.rewritten((*info).clause.cast()).cast();
+            let rewritten = self.rewritten((*info).clause.cast(), true).cast();
             if rewritten != (*info).clause {
                 (*info).clause = rewritten;
                 // True of the operator that has gone.
@@ -228,7 +226,7 @@ impl Conditions {
                 (*info).mergeopfamilies = core::ptr::null_mut();
                 (*info).hashjoinoperator = pg_sys::InvalidOid;
             }
-            (*info).orclause = self.rewritten((*info).orclause.cast()).cast();
+            (*info).orclause = self.rewritten((*info).orclause.cast(), true).cast();
         }
     }
 
@@ -236,19 +234,16 @@ impl Conditions {
     ///
     /// # Safety
     /// As for `rewritten`.
-    unsafe fn comparison(&self, operator: *mut pg_sys::OpExpr) -> Option<*mut Node> {
+    unsafe fn comparison(
+        &self,
+        operator: *mut pg_sys::OpExpr,
+        truth_only: bool,
+    ) -> Option<*mut Node> {
         // SAFETY: the caller's promise.
         unsafe {
             let [left, right] = nodes::elements((*operator).args)?;
             let (catalog, root) = (&*self.catalog, self.root);
-            let of_integers = || {
-                comparison_of((*operator).opno, pg_sys::INT4OID).filter(|comparison| {
-                    let is_equality =
-                        matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-                    self.splits_equality || !is_equality
-                })
-            };
-            rewrite::server_comparison(catalog, root, left, right, of_integers).or_else(|| {
+            forms::rewritten(catalog, root, operator.cast(), truth_only).or_else(|| {
                 let of_floats = || comparison_of((*operator).opno, pg_sys::FLOAT8OID);
                 let signatures = catalog.signatures.as_ref()?;
                 jaccard::comparison(signatures, root, left, right, of_floats)
@@ -261,7 +256,7 @@ impl Conditions {
 ///
 /// # Safety
 /// Runs in the planner.
-unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
+pub unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     // SAFETY: look-ups in the catalogue.
     unsafe {
         let flags = pg_sys::TYPECACHE_BTREE_OPFAMILY as c_int;

@@ -2,6 +2,7 @@
 pub mod catalog;
 pub mod conditions;
 mod estimate;
+mod forms;
 mod jaccard;
 pub mod jaccard_estimate;
 mod jaccard_within;
