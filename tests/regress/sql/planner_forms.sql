@@ -86,14 +86,39 @@ PREPARE by_int4(int4) AS SELECT FROM d WHERE h <~> $1 <= 3;
 SELECT conditions('EXECUTE by_int4(5)');
 RESET plan_cache_mode;
 
-\echo -- Forms of operators of the server alone: no index. The reference says what to write.
-SET enable_seqscan = on;
+\echo -- Forms of operators of the server alone
 SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= 2.5$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= 2.99999999999999999999999$$);
+SELECT conditions($$SELECT FROM d WHERE 4.0 > fp <~> '0123456789abcdef'$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= 'NaN'::numeric$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= -1e300$$);
+SELECT conditions($$SELECT FROM d WHERE h <~> 5 < 1e300$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' = 2.0$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' = 2.5$$);
 SELECT conditions($$SELECT FROM d WHERE (fp <~> '0123456789abcdef')::int <= 3$$);
-SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' IN (0, 1, 2, 3)$$);
-SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= ANY ('{2,3}'::int[])$$);
-SELECT conditions($$SELECT FROM d WHERE coalesce(fp <~> '0123456789abcdef', 64) <= 3$$);
+SELECT conditions($$SELECT FROM d WHERE (fp <~> '0123456789abcdef')::bigint < 3$$);
+SELECT conditions($$SELECT FROM d WHERE (h <~> 5)::numeric <= 3.5$$);
+SELECT conditions($$SELECT FROM d WHERE (h <~> 5)::float8 <= 3.5$$);
+SELECT conditions($$SELECT FROM d WHERE fp <#> '0123456789abcdef' <= 3$$);
 SELECT conditions($$SELECT FROM d WHERE (fp <~> '0123456789abcdef') + 1 <= 4$$);
+SELECT conditions($$SELECT FROM d WHERE (fp <~> '0123456789abcdef') - 1 < 3$$);
+SELECT conditions($$SELECT FROM d WHERE 64 - (fp <~> '0123456789abcdef') >= 61$$);
+SELECT conditions($$SELECT FROM d WHERE coalesce(fp <~> '0123456789abcdef', 64) <= 3$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' IN (0, 1, 2, 3)$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' = ANY ('{2}'::bigint[])$$);
+SET enable_bitmapscan = on;
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' IN (0, 1, 2, 3, 5)$$);
+SET enable_bitmapscan = off;
+PREPARE by_numeric(numeric) AS SELECT FROM d WHERE fp <~> '0123456789abcdef' <= $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT conditions('EXECUTE by_numeric(2.5)');
+RESET plan_cache_mode;
+\echo -- Without an index: NULL counts as false above, and not here
+SET enable_seqscan = on;
+SELECT conditions($$SELECT FROM d WHERE coalesce(fp <~> '0123456789abcdef', 0) <= 3$$);
+SELECT conditions($$SELECT FROM d WHERE NOT (coalesce(fp <~> '0123456789abcdef', 64) <= 3)$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= ANY ('{2,3}'::int[])$$);
+SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' IN (1, NULL, 2)$$);
 SET enable_seqscan = off;
 
 \echo -- Stored distances against floating-point numbers
@@ -167,6 +192,10 @@ SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' <> 32$$, 1.5);
 SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' <= 24.9::float8$$, 1.5);
 SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' < 25::float4$$, 1.5);
 SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' <= 'NaN'::float8$$, 1.5);
+SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' <= 24.5$$, 1.5);
+SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' <= 2.5$$, 1.5);
+SELECT judge($$SELECT FROM u WHERE (fp <~> '0123456789abcdef')::int <= 24$$, 1.5);
+SELECT judge($$SELECT FROM u WHERE fp <~> '0123456789abcdef' IN (23, 24)$$, 1.5);
 SELECT judge($$SELECT FROM a x JOIN a y ON x.fp <~> y.fp = 32$$, 2);
 SELECT judge('SELECT FROM a JOIN k ON a.fp <~> k.fp <= 3', 1.5);
 SELECT judge('SELECT FROM k JOIN a ON a.fp <~> k.fp <= 3', 1.5);
