@@ -404,6 +404,15 @@ CREATE FUNCTION neardup_whole_radius(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_whole_radius';
 COMMENT ON FUNCTION neardup_whole_radius(float8) IS
     'a whole number as it is, any other as -1; the planned form of a <~> b = number';
+CREATE FUNCTION neardup_floor_radius(numeric) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius';
+COMMENT ON FUNCTION neardup_floor_radius(numeric) IS 'the same of a numeric';
+CREATE FUNCTION neardup_floor_radius_below(numeric) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius_below';
+COMMENT ON FUNCTION neardup_floor_radius_below(numeric) IS 'the same of a numeric';
+CREATE FUNCTION neardup_whole_radius(numeric) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_numeric_whole_radius';
+COMMENT ON FUNCTION neardup_whole_radius(numeric) IS 'the same of a numeric';
 
 -- ------------------------------------------------------------------------------------------------
 -- Balls
@@ -863,7 +872,8 @@ CREATE OPERATOR > (LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_gt, CO
 CREATE OPERATOR > (LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 
 -- Floating-point numbers, as clients without integers send them. Not numeric: an operator for
--- (hamming, numeric) would make integer <= numeric ambiguous, in any query.
+-- (hamming, numeric) would make integer <= numeric ambiguous, in any query. Comparisons with
+-- numeric are the server's, which the planner rewrites (src/planner/forms.rs).
 CREATE FUNCTION hamming_lt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float8';
@@ -1386,6 +1396,9 @@ CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 2 ~= (bigint, bigint),
     OPERATOR 3 = (bigint, bigint),
     OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
+-- Small literals are integer, and clients send small numbers as smallint.
+ALTER OPERATOR FAMILY bigint_hamming_ops USING neardup ADD
+    OPERATOR 3 = (bigint, integer), OPERATOR 3 = (bigint, smallint);
 
 CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING neardup AS
     OPERATOR 1 <@ (minhash_signature, minhash_ball),

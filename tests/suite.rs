@@ -13,6 +13,7 @@ mod dictionary;
 mod documents;
 mod drivers;
 mod exclusion;
+mod forms;
 mod fuzz;
 mod in_flight;
 mod inspect;

@@ -177,7 +177,14 @@ unsafe fn near_condition<const N: usize>(
         if layout.balls || key.sk_strategy == validate::WITHIN {
             layout.ball(&mut center, key.sk_argument)?
         } else {
-            layout.put_fingerprint(&mut center, key.sk_argument);
+            // Shorter integers that a bigint is to be equal to.
+            let value = key.sk_argument;
+            let value = match key.sk_subtype {
+                pg_sys::INT2OID => pg_sys::Datum::from(i64::from(value.value() as i16)),
+                pg_sys::INT4OID => pg_sys::Datum::from(i64::from(value.value() as i32)),
+                _ => value,
+            };
+            layout.put_fingerprint(&mut center, value);
             match key.sk_strategy {
                 validate::NEAR => validate::near_radius(layout.fingerprint_words),
                 _ => 0,

@@ -216,6 +216,11 @@ unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: Kind) -> Option<&'stati
         }
         (Kind::Signature, WITHIN) => !same,
         (Kind::Signature, NEAR | EQUAL) => same,
+        // A bigint is compared with shorter integers, too.
+        (Kind::Fingerprint(8), EQUAL) if form.amoplefttype == pg_sys::INT8OID => matches!(
+            form.amoprighttype,
+            pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID
+        ),
         (Kind::Fingerprint(_), NEAR | EQUAL | DISTANCE) | (Kind::Ball(_), NEAR) => same,
         // Integers of all widths hash alike.
         (Kind::Scope, EQUAL) => true,

@@ -26,6 +26,8 @@ pub struct Catalog {
     pub floor_radius_below: Oid,
     /// `neardup_whole_radius(float8)`.
     pub whole_radius: Oid,
+    /// The same three of numeric.
+    pub numeric_radii: [Oid; 3],
     /// One for each fingerprint type.
     pub kinds: Vec<Kind>,
     /// What belongs to signatures; `None` where the SQL script has none.
@@ -180,6 +182,7 @@ impl Catalog {
 
     fn find(schema: Oid) -> Option<Self> {
         let (int8, float8) = (pg_sys::INT8OID, pg_sys::FLOAT8OID);
+        let numeric = [pg_sys::NUMERICOID];
         Some(Catalog {
             hamming: find_type(schema, c"hamming")?,
             radius: find_function(schema, c"neardup_radius", &[int8])?,
@@ -187,6 +190,11 @@ impl Catalog {
             floor_radius: find_function(schema, c"neardup_floor_radius", &[float8])?,
             floor_radius_below: find_function(schema, c"neardup_floor_radius_below", &[float8])?,
             whole_radius: find_function(schema, c"neardup_whole_radius", &[float8])?,
+            numeric_radii: [
+                find_function(schema, c"neardup_floor_radius", &numeric)?,
+                find_function(schema, c"neardup_floor_radius_below", &numeric)?,
+                find_function(schema, c"neardup_whole_radius", &numeric)?,
+            ],
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
             kinds: KINDS

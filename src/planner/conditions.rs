@@ -26,7 +26,7 @@ use pgrx::{pg_guard, pg_sys};
 
 use super::catalog::{self, Catalog};
 use super::rewrite::Comparison;
-use super::{jaccard, nodes, rewrite};
+use super::{forms, jaccard, nodes};
 
 thread_local! {
     /// The hook that stood there before.
@@ -61,15 +61,34 @@ unsafe extern "C-unwind" fn relation_info(
         };
         let conditions = Conditions { catalog, root };
         match (*rel).reloptkind {
-            pg_sys::RelOptKind::RELOPT_BASEREL => conditions.rewrite_query(),
+            pg_sys::RelOptKind::RELOPT_BASEREL => {
+                if is_first_table(root, rel) {
+                    conditions.rewrite_query();
+                }
+            }
             _ => conditions.rewrite_parent((*rel).relid),
         }
         for index in nodes::members((*rel).indexlist) {
             let index: *mut pg_sys::IndexOptInfo = index.cast();
             // A partial index is used where the condition implies its predicate, which must be
             // in the same form.
-            (*index).indpred = conditions.rewrite_and((*index).indpred);
+            conditions.rewrite_list((*index).indpred, true);
         }
+    }
+}
+
+/// Whether this is the first table of a query that the planner reads: all its conditions are
+/// rewritten then.
+///
+/// # Safety
+/// The planner's state and a relation of it.
+unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
+    // SAFETY: the array has a place for each relation, null until that is read.
+    unsafe {
+        (1..(*root).simple_rel_array_size).all(|number| {
+            let other = *(*root).simple_rel_array.add(number as usize);
+            other.is_null() || other == rel || (*other).rtekind != pg_sys::RTEKind::RTE_RELATION
+        })
     }
 }
 
@@ -91,7 +110,7 @@ impl Conditions {
             self.rewrite_join_tree((*query).jointree.cast());
             for entry in nodes::members((*query).rtable) {
                 let entry: *mut pg_sys::RangeTblEntry = entry.cast();
-                self.rewrite_list((*entry).securityQuals, Equality::Splits);
+                self.rewrite_list((*entry).securityQuals, true);
             }
         }
     }
@@ -106,14 +125,14 @@ impl Conditions {
         // SAFETY: tags are checked before casts.
         unsafe {
             if let Some(from) = nodes::downcast::<pg_sys::FromExpr>(node, NodeTag::T_FromExpr) {
-                (*from).quals = self.rewritten((*from).quals, Equality::Splits);
+                (*from).quals = self.rewritten((*from).quals, true);
                 for item in nodes::members((*from).fromlist) {
                     self.rewrite_join_tree(item);
                 }
             } else if let Some(join) =
                 nodes::downcast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr)
             {
-                (*join).quals = self.rewritten((*join).quals, Equality::Splits);
+                (*join).quals = self.rewritten((*join).quals, true);
                 self.rewrite_join_tree((*join).larg);
                 self.rewrite_join_tree((*join).rarg);
             }
@@ -137,71 +156,23 @@ impl Conditions {
             }
             let parent = *root.simple_rel_array.add((*link).parent_relid as usize);
             if !parent.is_null() {
-                // Each is one condition, which cannot become two.
-                self.rewrite_list((*parent).baserestrictinfo, Equality::Stays);
-                self.rewrite_list((*parent).joininfo, Equality::Stays);
+                self.rewrite_list((*parent).baserestrictinfo, true);
+                self.rewrite_list((*parent).joininfo, true);
             }
         }
     }
 
-    /// Rewrites conditions that must all hold. The result is flat, as the planner takes it for
-    /// granted.
+    /// Rewrites the elements of a list in place. `truth_only`: of a condition on rows it matters
+    /// only whether it is true, so that NULL is as good as false; below NOT it is not.
     ///
     /// # Safety
     /// `list` is null or a list of expressions that belongs to the planner.
-    unsafe fn rewrite_and(&self, list: *mut pg_sys::List) -> *mut pg_sys::List {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let is_split = nodes::members(list).any(|node| self.is_near(node));
-            self.rewrite_list(
-                list,
-                if is_split {
-                    Equality::Stays
-                } else {
-                    Equality::Splits
-                },
-            );
-            let mut flat = core::ptr::null_mut();
-            for node in nodes::members(list) {
-                flat = match is_and(node) {
-                    true => pg_sys::list_concat(flat, (*node.cast::<pg_sys::BoolExpr>()).args),
-                    false => pg_sys::lappend(flat, node.cast()),
-                };
-            }
-            flat
-        }
-    }
-
-    /// Whether a condition is one that an index can serve.
-    ///
-    /// # Safety
-    /// `node` is an expression.
-    unsafe fn is_near(&self, node: *mut Node) -> bool {
-        // SAFETY: tags are checked before casts.
-        unsafe {
-            let mut kinds = self.catalog.kinds.iter();
-            if let Some(operator) = nodes::downcast::<pg_sys::OpExpr>(node, NodeTag::T_OpExpr) {
-                kinds.any(|kind| kind.contained_operator == (*operator).opno)
-            } else if let Some(call) =
-                nodes::downcast::<pg_sys::FuncExpr>(node, NodeTag::T_FuncExpr)
-            {
-                kinds.any(|kind| kind.within_function == (*call).funcid)
-            } else {
-                false
-            }
-        }
-    }
-
-    /// Rewrites the elements of a list in place.
-    ///
-    /// # Safety
-    /// `list` is null or a list of expressions that belongs to the planner.
-    unsafe fn rewrite_list(&self, list: *mut pg_sys::List, equality: Equality) {
+    unsafe fn rewrite_list(&self, list: *mut pg_sys::List, truth_only: bool) {
         // SAFETY: the caller's promise.
         unsafe {
             for position in 0..pg_sys::list_length(list) {
                 let cell = (*list).elements.add(position as usize);
-                (*cell).ptr_value = self.rewritten((*cell).ptr_value.cast(), equality).cast();
+                (*cell).ptr_value = self.rewritten((*cell).ptr_value.cast(), truth_only).cast();
             }
         }
     }
@@ -211,27 +182,28 @@ impl Conditions {
     ///
     /// # Safety
     /// `node` is null, or an expression that belongs to the planner.
-    unsafe fn rewritten(&self, node: *mut Node, equality: Equality) -> *mut Node {
+    unsafe fn rewritten(&self, node: *mut Node, truth_only: bool) -> *mut Node {
         if node.is_null() {
             return node;
         }
         // SAFETY: the tag says which struct it is.
         unsafe {
             match nodes::tag(node) {
-                NodeTag::T_List => return self.rewrite_and(node.cast()).cast(),
+                NodeTag::T_List => self.rewrite_list(node.cast(), truth_only),
                 NodeTag::T_BoolExpr => {
                     let expression = node.cast::<pg_sys::BoolExpr>();
-                    if is_and(node) {
-                        (*expression).args = self.rewrite_and((*expression).args);
-                    } else {
-                        self.rewrite_list((*expression).args, equality);
-                    }
+                    let negates = (*expression).boolop == pg_sys::BoolExprType::NOT_EXPR;
+                    self.rewrite_list((*expression).args, truth_only && !negates);
                 }
                 NodeTag::T_RestrictInfo => self.rewrite_assigned(node.cast()),
                 NodeTag::T_OpExpr => {
-                    if let Some(replacement) = self.comparison(node.cast(), equality) {
+                    if let Some(replacement) = self.comparison(node.cast(), truth_only) {
                         return replacement;
                     }
+                }
+                NodeTag::T_ScalarArrayOpExpr => {
+                    let replacement = forms::rewritten(&self.catalog, self.root, node, truth_only);
+                    return replacement.unwrap_or(node);
                 }
                 _ => {}
             }
@@ -246,9 +218,7 @@ impl Conditions {
     unsafe fn rewrite_assigned(&self, info: *mut pg_sys::RestrictInfo) {
         // SAFETY: the caller's promise.
         unsafe {
-            let rewritten = self
-                .rewritten((*info).clause.cast(), Equality::Stays)
-                .cast();
+            let rewritten = self.rewritten((*info).clause.cast(), true).cast();
             if rewritten != (*info).clause {
                 (*info).clause = rewritten;
                 // True of the operator that has gone.
@@ -256,33 +226,24 @@ impl Conditions {
                 (*info).mergeopfamilies = core::ptr::null_mut();
                 (*info).hashjoinoperator = pg_sys::InvalidOid;
             }
-            (*info).orclause = self
-                .rewritten((*info).orclause.cast(), Equality::Stays)
-                .cast();
+            (*info).orclause = self.rewritten((*info).orclause.cast(), true).cast();
         }
     }
 
-    /// A comparison with an estimate or a distance, in terms of balls.
+    /// A comparison with an estimate of signatures or a distance of fingerprints, in terms of balls.
     ///
     /// # Safety
     /// As for `rewritten`.
     unsafe fn comparison(
         &self,
         operator: *mut pg_sys::OpExpr,
-        equality: Equality,
+        truth_only: bool,
     ) -> Option<*mut Node> {
         // SAFETY: the caller's promise.
         unsafe {
             let [left, right] = nodes::elements((*operator).args)?;
             let (catalog, root) = (&*self.catalog, self.root);
-            let of_integers = || {
-                comparison_of((*operator).opno, pg_sys::INT4OID).filter(|comparison| {
-                    let is_equality =
-                        matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-                    equality == Equality::Splits || !is_equality
-                })
-            };
-            rewrite::server_comparison(catalog, root, left, right, of_integers).or_else(|| {
+            forms::rewritten(catalog, root, operator.cast(), truth_only).or_else(|| {
                 let of_floats = || comparison_of((*operator).opno, pg_sys::FLOAT8OID);
                 let signatures = catalog.signatures.as_ref()?;
                 jaccard::comparison(signatures, root, left, right, of_floats)
@@ -291,31 +252,11 @@ impl Conditions {
     }
 }
 
-/// What becomes of `distance = r`. A ball and the equality again, unless these stand there already,
-/// or there is no room for two conditions.
-#[derive(Clone, Copy, PartialEq)]
-enum Equality {
-    Splits,
-    Stays,
-}
-
-/// Whether a node is an AND.
-///
-/// # Safety
-/// `node` points to a node.
-unsafe fn is_and(node: *mut Node) -> bool {
-    // SAFETY: the tag is checked before the cast.
-    unsafe {
-        nodes::downcast::<pg_sys::BoolExpr>(node, NodeTag::T_BoolExpr)
-            .is_some_and(|it| (*it).boolop == pg_sys::BoolExprType::AND_EXPR)
-    }
-}
-
 /// The comparison that an operator makes of numbers, if it is one of those of a type's family.
 ///
 /// # Safety
 /// Runs in the planner.
-unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
+pub unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     // SAFETY: look-ups in the catalogue.
     unsafe {
         let flags = pg_sys::TYPECACHE_BTREE_OPFAMILY as c_int;

@@ -19,9 +19,9 @@ use super::statistics::Column;
 /// with the square, and 200 by 200 distances take some 40 microseconds.
 const SAMPLE: usize = 200;
 
-/// The number of most common values of one column that each of [`SAMPLE`] of another is compared
-/// with at most. More than by default there are only where the statistics target was raised.
-const COMMON: usize = 2000;
+/// The number of values that each of [`SAMPLE`] is compared with at most, where it matters that one
+/// is found: some 400 microseconds. There are as many only where the statistics target was raised.
+const COMPARED: usize = 2000;
 
 /// How many matches a sample must be expected to show, if every value had one, before those that
 /// it does show are evidence.
@@ -86,9 +86,14 @@ impl Distances {
     }
 }
 
-/// Some of the elements, evenly spread.
+/// Some of the elements, evenly spread: at most [`SAMPLE`].
 fn thin<T: Copy>(sample: &[T]) -> Vec<T> {
-    let step = sample.len().div_ceil(SAMPLE).max(1);
+    thin_to(SAMPLE, sample)
+}
+
+/// Some of the elements, evenly spread: at most so many.
+fn thin_to<T: Copy>(limit: usize, sample: &[T]) -> Vec<T> {
+    let step = sample.len().div_ceil(limit).max(1);
     sample.iter().step_by(step).copied().collect()
 }
 
@@ -178,7 +183,7 @@ pub fn join(kind: &Kind, a: &Column, b: &Column, distances: Distances) -> f64 {
 /// The share of pairs of rows with one of the most common values on both sides.
 fn common_pairs(kind: &Kind, a: &Column, b: &Column, distances: Distances) -> f64 {
     over_common(a, |value| {
-        let common = b.common.iter().take(COMMON);
+        let common = b.common.iter().take(COMPARED);
         let near = common.filter(|(other, _)| kind.near(value, *other, distances));
         near.map(|(_, share)| share).sum()
     })
@@ -197,7 +202,7 @@ fn common_with_others(kind: &Kind, common: &Column, others: &Column, distances: 
 /// The share of a column's other rows that are kin of a value: none if its kin is among the most
 /// common values.
 fn kin_of_common(kind: &Kind, value: Datum, column: &Column, distances: Distances) -> f64 {
-    let mut common = column.common.iter().take(COMMON);
+    let mut common = column.common.iter().take(COMPARED);
     if common.any(|(other, _)| kind.near(value, *other, distances)) {
         0.0
     } else {
@@ -272,7 +277,7 @@ impl<'a> Inner<'a> {
     /// The chance that no row with one of the most common values lies as far from this one.
     fn without_common(&self, value: Datum) -> f64 {
         let tuples = self.rows / self.kept;
-        let common = self.column.common.iter().take(COMMON);
+        let common = self.column.common.iter().take(COMPARED);
         common
             .filter(|(other, _)| self.kind.near(value, *other, self.distances))
             .map(|(_, share)| self.chance_of_none(share * tuples))
@@ -304,7 +309,7 @@ impl<'a> Inner<'a> {
     /// The chance that one of some values has a match among those that are not the most common
     /// ones, as far as samples that cover enough of them tell.
     fn evidence(&self, outer: &[Datum]) -> Option<f64> {
-        let inner = thin(&self.column.sample);
+        let inner = thin_to(COMPARED, &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);
         let expected = outer.len() as f64 * covered;
         if expected < EVIDENCE {

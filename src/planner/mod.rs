@@ -2,12 +2,13 @@
 pub mod catalog;
 pub mod conditions;
 mod estimate;
+mod forms;
 mod jaccard;
 mod jaccard_estimate;
 mod jaccard_within;
 mod nodes;
-mod radius;
 pub mod planned_ball;
+mod radius;
 mod rewrite;
 pub mod selectivity;
 mod signature_sample;

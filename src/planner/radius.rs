@@ -109,6 +109,26 @@ pub unsafe fn expression(
                 };
                 call(function, wide)
             }
+            (pg_sys::NUMERICOID, _) => {
+                let [floor, below, whole] = catalog.numeric_radii;
+                let radius = call(
+                    match rounding {
+                        Rounding::Floor => floor,
+                        Rounding::Below => below,
+                        Rounding::Whole => whole,
+                    },
+                    plain,
+                );
+                if nodes::constant(plain).is_none() {
+                    return Some(radius);
+                }
+                let radius = pg_sys::eval_const_expressions(core::ptr::null_mut(), radius);
+                let rounding = match rounding {
+                    Rounding::Whole => Rounding::Whole,
+                    _ => Rounding::Floor,
+                };
+                nodes::int4(constant_radius(radius, rounding, bits)?)
+            }
             _ => return None,
         })
     }

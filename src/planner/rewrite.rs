@@ -46,13 +46,25 @@ impl Comparison {
             symmetric => symmetric,
         }
     }
+
+    /// Whether it holds for two numbers.
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Comparison::Less => a < b,
+            Comparison::LessOrEqual => a <= b,
+            Comparison::Equal => a == b,
+            Comparison::NotEqual => a != b,
+            Comparison::GreaterOrEqual => a >= b,
+            Comparison::Greater => a > b,
+        }
+    }
 }
 
 /// `left <#> right`, found below a comparison.
-struct Distance<'a> {
-    kind: &'a Kind,
-    left: *mut Node,
-    right: *mut Node,
+pub struct Distance<'a> {
+    pub kind: &'a Kind,
+    pub left: *mut Node,
+    pub right: *mut Node,
     /// The operator expression itself, of type int4.
     expression: *mut Node,
 }
@@ -135,34 +147,11 @@ fn comparison_support(call: &mut Call, comparison: Comparison) -> Datum {
     }
 }
 
-/// A comparison of a distance by one of the server's own operators on integers; `None` if neither
-/// side is a distance, or if `comparison` finds the operator to be another.
-///
-/// # Safety
-/// `root` is the planner's state, `left` and `right` are expressions that have been simplified.
-pub unsafe fn server_comparison(
-    catalog: &Catalog,
-    root: *mut PlannerInfo,
-    left: *mut Node,
-    right: *mut Node,
-    comparison: impl FnOnce() -> Option<Comparison>,
-) -> Option<*mut Node> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if let Some(distance) = distance_below(catalog, left) {
-            rewrite(catalog, root, &distance, comparison()?, right)
-        } else {
-            let distance = distance_below(catalog, right)?;
-            rewrite(catalog, root, &distance, comparison()?.commuted(), left)
-        }
-    }
-}
-
 /// The `<#>` below the relabelling that `distance_support` has put around it.
 ///
 /// # Safety
 /// `node` points to an expression.
-unsafe fn distance_below(catalog: &Catalog, node: *mut Node) -> Option<Distance<'_>> {
+pub unsafe fn distance_below(catalog: &Catalog, node: *mut Node) -> Option<Distance<'_>> {
     // SAFETY: the tag is checked before the fields are read.
     unsafe {
         let expression = nodes::strip_relabel(node);
@@ -186,7 +175,7 @@ unsafe fn distance_below(catalog: &Catalog, node: *mut Node) -> Option<Distance<
 /// # Safety
 /// `root` is null or the planner's state, `number` an expression of a type that the comparisons
 /// are declared with.
-unsafe fn rewrite(
+pub unsafe fn rewrite(
     catalog: &Catalog,
     root: *mut PlannerInfo,
     distance: &Distance,

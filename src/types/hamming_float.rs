@@ -4,7 +4,7 @@
 //! The order is the server's: NaN equals itself and is greater than any other number.
 use core::cmp::Ordering;
 
-use pgrx::pg_sys::Datum;
+use pgrx::pg_sys::{self, Datum};
 
 use crate::pg::call::{Call, export};
 
@@ -67,6 +67,62 @@ pub fn whole(number: f64) -> i32 {
     }
 }
 
+/// Reads a numeric: the greatest integer that is not above it, and whether that is the number
+/// itself. `None` for NaN. Beyond int4 the integer is the nearest int4.
+fn read_numeric(call: &Call) -> Option<(i32, bool)> {
+    // SAFETY: the function is declared with one argument of type numeric; its text is a C string.
+    let text = unsafe {
+        let output = pg_sys::Oid::from_u32(pg_sys::F_NUMERIC_OUT);
+        let text = pg_sys::OidFunctionCall1Coll(output, pg_sys::InvalidOid, call.arg(0));
+        core::ffi::CStr::from_ptr(text.cast_mut_ptr())
+    };
+    parse(text.to_str().unwrap_or("NaN"))
+}
+
+fn parse(text: &str) -> Option<(i32, bool)> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    match digits {
+        "NaN" => return None,
+        "Infinity" => return Some((if negative { i32::MIN } else { i32::MAX }, false)),
+        _ => {}
+    }
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_whole = fraction.bytes().all(|digit| digit == b'0');
+    // More digits than an i64 has are beyond int4 all the more.
+    let whole: i64 = whole.parse().unwrap_or(i64::MAX / 2);
+    let floor = match negative {
+        true => -whole - i64::from(!is_whole),
+        false => whole,
+    };
+    let clamped = floor.clamp(i32::MIN.into(), i32::MAX.into());
+    Some((clamped as i32, is_whole && clamped == floor))
+}
+
+/// [`floor`] of a numeric.
+fn numeric_floor(call: &mut Call) -> Datum {
+    Datum::from(read_numeric(call).map_or(i32::MAX, |(floor, _)| floor))
+}
+
+/// [`below`] of a numeric.
+fn numeric_below(call: &mut Call) -> Datum {
+    Datum::from(match read_numeric(call) {
+        None => i32::MAX,
+        Some((floor, true)) => floor.saturating_sub(1),
+        Some((floor, false)) => floor,
+    })
+}
+
+/// [`whole`] of a numeric.
+fn numeric_whole(call: &mut Call) -> Datum {
+    Datum::from(match read_numeric(call) {
+        Some((number, true)) => number,
+        _ => -1,
+    })
+}
+
 /// Exports the six comparisons of one pair of types: `hamming_lt_SUFFIX` and so on.
 macro_rules! export_comparisons {
     ($suffix:literal, $order:ident) => {
@@ -95,5 +151,8 @@ export_comparisons!("from_float4", right4);
 export! {
     plain "neardup_floor_radius" => |call: &mut Call| Datum::from(floor(float8(call, 0)));
     plain "neardup_floor_radius_below" => |call: &mut Call| Datum::from(below(float8(call, 0)));
+    guarded "neardup_numeric_floor_radius" => numeric_floor;
+    guarded "neardup_numeric_floor_radius_below" => numeric_below;
+    guarded "neardup_numeric_whole_radius" => numeric_whole;
     plain "neardup_whole_radius" => |call: &mut Call| Datum::from(whole(float8(call, 0)));
 }
