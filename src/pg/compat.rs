@@ -265,7 +265,7 @@ pub unsafe fn vacuum_truncate_nap() {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     // SAFETY: the caller's promise; a backend's latch is its own.
     unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, INTERVAL, REASON as u32);
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, INTERVAL, REASON);
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
     pgrx::check_for_interrupts!();

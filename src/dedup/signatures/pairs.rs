@@ -42,7 +42,7 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
                 return AnyPairs::Fingerprints(PairSet::new(oid, radius));
             }
             let kept = (*call.function()).fn_mcxt;
-            AnyPairs::Signatures(SignaturePairs::new(&relations, distance, kept))
+            AnyPairs::Signatures(Box::new(SignaturePairs::new(&relations, distance, kept)))
         }
     })
 }
@@ -50,7 +50,7 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
 /// Pairs on their way to the server, with distances that are no integers.
 enum AnyPairs {
     Fingerprints(PairSet),
-    Signatures(SignaturePairs),
+    Signatures(Box<SignaturePairs>),
 }
 
 impl Set for AnyPairs {
