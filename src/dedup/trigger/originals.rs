@@ -27,7 +27,7 @@ unsafe extern "C-unwind" {
     ) -> bool;
 }
 
-/// What the trigger knows while one statement lasts.
+/// State of the trigger, kept as long as one statement lasts.
 struct State {
     marks: Marks,
     columns: NamedColumns,

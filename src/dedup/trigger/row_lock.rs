@@ -12,7 +12,7 @@ pub struct SeenRow {
     own: bool,
 }
 
-/// How a row is locked.
+/// Strength of a lock on a row.
 #[derive(Clone, Copy)]
 pub enum Mode {
     /// No change at all by others, as FOR SHARE.
@@ -23,7 +23,7 @@ pub enum Mode {
     NoKeyUpdate,
 }
 
-/// What came of it.
+/// Result of an attempt to lock a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
     Yes,

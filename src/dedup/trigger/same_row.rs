@@ -54,7 +54,7 @@ impl UniqueKey {
         }
     }
 
-    /// What the index holds of the row in a slot.
+    /// Key values of the row in a slot, if the index holds it.
     unsafe fn of_row(
         &self,
         slot: *mut pg_sys::TupleTableSlot,

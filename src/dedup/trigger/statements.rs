@@ -21,7 +21,7 @@ thread_local! {
 /// Which rows a statement sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
-    /// What the outer statement sees. Rows that it has written do not become visible to whatever
+    /// The rows that the outer statement sees. Those that it has written stay invisible to all that
     /// follows.
     SameAsOuter,
     /// Also what has been written since, by this transaction, and in READ COMMITTED by others.
