@@ -120,7 +120,7 @@ fn small_memory_changes_nothing<const N: usize>(design: Design<N>, seed: u64, ro
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn narrow_keys_come_in_order(seed: u64, rows in 0..4000u32) {
@@ -138,7 +138,7 @@ proptest! {
 #[test]
 fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
     let mut rng = StdRng::seed_from_u64(31);
-    for round in 0..24 {
+    for round in 0..6 {
         let mut model = random_rows::<1>(&mut rng, 2_000);
         for i in 0..600 {
             model.insert(
