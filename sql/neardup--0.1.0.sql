@@ -804,7 +804,13 @@ CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETUR
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
 
-CREATE OPERATOR = (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq, COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE FUNCTION neardup_signature_eqsel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_signature_eqsel';
+CREATE OPERATOR = (
+    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = neardup_signature_eqsel, JOIN = eqjoinsel,
+    HASHES, MERGES
+);
 CREATE OPERATOR <> (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_ne, COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR < (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_lt, COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR <= (LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_le, COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);

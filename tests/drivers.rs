@@ -25,14 +25,14 @@ fn rows() -> Result<(Database, Client)> {
     Ok((database, client))
 }
 
-/// Runs `numbers.py` with a driver, or says that there is no Python to run it with.
+/// Runs `distances.py` with a driver, or says that there is no Python to run it with.
 fn in_python(driver: &str) -> Outcome {
     let Ok(python) = std::env::var("NEARDUP_TEST_PYTHON") else {
         eprintln!("{driver}: not tested, `cargo xtask test` has found no Python with the drivers");
         return Ok(());
     };
     let (database, _client) = rows()?;
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers/numbers.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers/distances.py");
     let output = Command::new(&python)
         .arg(program)
         .args([driver, database.conninfo()])
@@ -159,7 +159,7 @@ fn untyped_bounds_reach_the_index() -> Outcome {
         ),
         ("estimate", "sig <%> $1 <= $2", "NULL, 0.2", "docs_sig_idx"),
         (
-            "similar",
+            "alike",
             "minhash_similarity(sig, $1) >= $2",
             "NULL, 0.2",
             "docs_sig_idx",

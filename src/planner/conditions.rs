@@ -61,11 +61,8 @@ unsafe extern "C-unwind" fn relation_info(
         };
         let conditions = Conditions { catalog, root };
         match (*rel).reloptkind {
-            pg_sys::RelOptKind::RELOPT_BASEREL => {
-                if is_first_table(root, rel) {
-                    conditions.rewrite_query();
-                }
-            }
+            // Once more for each table; what has been rewritten stays as it is.
+            pg_sys::RelOptKind::RELOPT_BASEREL => conditions.rewrite_query(),
             _ => conditions.rewrite_parent((*rel).relid),
         }
         for index in nodes::members((*rel).indexlist) {
@@ -74,21 +71,6 @@ unsafe extern "C-unwind" fn relation_info(
             // in the same form.
             conditions.rewrite_list((*index).indpred, true);
         }
-    }
-}
-
-/// Whether this is the first table of a query that the planner reads: all its conditions are
-/// rewritten then.
-///
-/// # Safety
-/// The planner's state and a relation of it.
-unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
-    // SAFETY: the array has a place for each relation, null until that is read.
-    unsafe {
-        (1..(*root).simple_rel_array_size).all(|number| {
-            let other = *(*root).simple_rel_array.add(number as usize);
-            other.is_null() || other == rel || (*other).rtekind != pg_sys::RTEKind::RTE_RELATION
-        })
     }
 }
 

@@ -12,7 +12,7 @@
 //! | the same with columns on both sides | `neardup_within(a, b, bound, kind)`, from which either side's index gets `<@` |
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
-//! type of number: [`super::conditions`] finds them. A bound that is float4 is compared as a float8.
+//! type of number but float4: [`super::conditions`] finds them.
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};

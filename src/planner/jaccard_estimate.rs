@@ -9,10 +9,11 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatDat
 use super::catalog::{Signatures, catalog};
 use super::jaccard_within::kind_of;
 use super::nodes;
+use super::planned_ball::{BallRadius, PlannedBall, radius_of};
 use super::signature_sample::KEPT;
 use super::statistics::{self, Column};
 use crate::pg::call::{Call, export};
-use crate::types::signature::{Bound, Signature, SignatureBall};
+use crate::types::signature::Signature;
 
 /// What is assumed where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
@@ -27,6 +28,10 @@ struct Radius(f64);
 impl Radius {
     /// That of `~=`, and what is assumed where the radius is a parameter.
     const USUAL: Radius = Radius(0.2);
+
+    fn of(ball: BallRadius) -> Self {
+        Radius(ball.share())
+    }
 
     fn holds(self, a: &Signature, b: &Signature) -> bool {
         share_of_mismatches(a, b).is_some_and(|share| share <= self.0)
@@ -43,120 +48,6 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
     let b = if first(b) { b.first(length) } else { *b };
     a.mismatches(&b)
         .map(|mismatches| mismatches as f64 / length as f64)
-}
-
-/// The radius of a ball of signatures, as far as it is known before the query runs.
-#[derive(Clone, Copy)]
-pub enum BallRadius {
-    /// Of a ball that is known as a whole: mismatches, and of how many positions.
-    Mismatches(i32, usize),
-    /// Of a ball whose centre may come from another table.
-    Bound(Bound, f64),
-}
-
-impl BallRadius {
-    /// The most mismatches of signatures of this length; below zero if nothing is near enough.
-    pub fn mismatches(self, hashes: usize) -> i32 {
-        match self {
-            BallRadius::Mismatches(mismatches, _) => mismatches,
-            BallRadius::Bound(kind, bound) => kind.mismatches(hashes, bound),
-        }
-    }
-
-    fn share(self) -> Radius {
-        // As good as any length, for an estimate.
-        const HASHES: usize = 1000;
-        Radius(match self {
-            BallRadius::Mismatches(mismatches, hashes) => f64::from(mismatches) / hashes as f64,
-            BallRadius::Bound(..) => f64::from(self.mismatches(HASHES)) / HASHES as f64,
-        })
-    }
-}
-
-/// A ball of signatures as the planner sees it: a constant, or a call that makes one.
-pub struct PlannedBall {
-    /// Null if it cannot be told apart from the ball.
-    center: *mut Node,
-    /// `None` where it is a parameter without a value.
-    pub radius: Option<BallRadius>,
-    /// Whether an index may answer approximately.
-    pub approximate: bool,
-}
-
-impl PlannedBall {
-    /// Reads an expression; `None` if the type is not that of balls of signatures.
-    ///
-    /// # Safety
-    /// `root` is the planner's state, `operator` one of the extension's, `ball` an expression.
-    pub unsafe fn of_operand(
-        root: *mut PlannerInfo,
-        operator: Oid,
-        ball: *mut Node,
-    ) -> Option<Self> {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let catalog = catalog(pg_sys::get_opcode(operator))?;
-            let signatures = catalog.signatures.as_ref()?;
-            (nodes::types(ball).1 == signatures.ball).then(|| Self::read(signatures, root, ball))
-        }
-    }
-
-    /// Reads an expression of the type of balls.
-    ///
-    /// # Safety
-    /// `root` is the planner's state, `ball` an expression of that type.
-    unsafe fn read(signatures: &Signatures, root: *mut PlannerInfo, mut ball: *mut Node) -> Self {
-        let mut planned = PlannedBall {
-            center: core::ptr::null_mut(),
-            radius: None,
-            approximate: false,
-        };
-        // SAFETY: tags and functions are checked before arguments are read; a constant of the
-        // ball type is a ball.
-        unsafe {
-            if let Some(known) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
-                let known = SignatureBall::from_datum(known);
-                let center = known.center.into_datum();
-                let (none, no_collation) = (-1, pg_sys::InvalidOid);
-                let constant = pg_sys::makeConst(
-                    signatures.signature,
-                    none,
-                    no_collation,
-                    none,
-                    center,
-                    false,
-                    false,
-                );
-                planned.center = constant.cast();
-                let hashes = known.center.values.len();
-                planned.radius = Some(BallRadius::Mismatches(known.mismatches, hashes));
-                planned.approximate = known.approximate;
-                return planned;
-            }
-            while let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr) {
-                let function = (*call).funcid;
-                if let Some([inner]) = nodes::elements((*call).args) {
-                    planned.approximate |= function == signatures.approximate_function;
-                    ball = inner;
-                    continue;
-                }
-                if let Some([center, bound]) = nodes::elements((*call).args)
-                    && function == signatures.ball_function
-                {
-                    planned.center = center;
-                    planned.radius = radius_of(root, bound, Bound::Distance);
-                } else if let Some([center, bound, kind]) = nodes::elements((*call).args)
-                    && function == signatures.bound_function
-                    && let Some(kind) = kind_of(kind)
-                {
-                    planned.center = center;
-                    planned.radius = radius_of(root, bound, kind);
-                }
-                break;
-            }
-        }
-        planned
-    }
 }
 
 /// `near(a, b)` within a radius, whichever operator or function was written.
@@ -210,7 +101,7 @@ impl Question {
         Question {
             a: signature,
             b: ball.center,
-            radius: ball.radius.map_or(Radius::USUAL, BallRadius::share),
+            radius: ball.radius.map_or(Radius::USUAL, Radius::of),
         }
     }
 
@@ -274,6 +165,9 @@ impl Question {
                 .filter(|(value, _)| self.radius.holds(&Signature::from_datum(*value), &center))
                 .map(|(_, share)| share)
                 .sum();
+            if radius == 0.0 && common > 0.0 {
+                return common;
+            }
             let density = self.density(&sample, &[center]);
             common + column.other_fraction() * density.max(1.0 / column.other_distinct())
         }
@@ -293,6 +187,27 @@ impl Question {
         } else {
             (hits - 1) as f64 / (a.len() * b.len()) as f64
         }
+    }
+
+    /// The share of pairs of rows that both have one of their column's most common values, and
+    /// near ones.
+    ///
+    /// # Safety
+    /// Both columns hold signatures.
+    unsafe fn common(&self, a: &Column, b: &Column) -> f64 {
+        // SAFETY: as the caller promises.
+        let signature = |value: &Datum| unsafe { Signature::from_datum(*value) };
+        let signatures = |column: &Column| -> Vec<(Signature<'_>, f64)> {
+            (column.common.iter())
+                .map(|(value, share)| (signature(value), *share))
+                .collect()
+        };
+        let (a, b) = (signatures(a), signatures(b));
+        (a.iter())
+            .flat_map(|a| b.iter().map(move |b| (a, b)))
+            .filter(|((a, _), (b, _))| self.radius.holds(a, b))
+            .map(|((_, of_a), (_, of_b))| of_a * of_b)
+            .sum()
     }
 
     /// The estimate for a condition that joins two relations.
@@ -317,8 +232,12 @@ impl Question {
                 radius if radius >= 1.0 => present,
                 _ => {
                     // SAFETY: both columns hold signatures.
-                    let density = unsafe { self.density(&read(&a.sample), &read(&b.sample)) };
-                    present * density.max(1.0 / a.distinct.max(b.distinct))
+                    let (density, common) = unsafe {
+                        let density = self.density(&read(&a.sample), &read(&b.sample));
+                        (density, self.common(a, b))
+                    };
+                    let others = a.other_distinct().max(b.other_distinct());
+                    common + a.other_fraction() * b.other_fraction() * density.max(1.0 / others)
                 }
             }
         };
@@ -342,19 +261,6 @@ unsafe fn read(sample: &[Datum]) -> Vec<Signature<'_>> {
         .collect()
 }
 
-/// The radius of a bound, if the planner can know it.
-///
-/// # Safety
-/// `root` is the planner's state, `bound` a float8 expression.
-unsafe fn radius_of(root: *mut PlannerInfo, bound: *mut Node, kind: Bound) -> Option<BallRadius> {
-    // SAFETY: as the caller promises.
-    let known = unsafe { nodes::constant(pg_sys::estimate_expression_value(root, bound)) }?;
-    Some(BallRadius::Bound(
-        kind,
-        f64::from_bits(known.value() as u64),
-    ))
-}
-
 fn share(share: f64) -> Datum {
     Datum::from(share.clamp(0.0, 1.0).to_bits())
 }
@@ -375,6 +281,28 @@ fn operator_restriction(call: &mut Call) -> Datum {
             return share(UNKNOWN);
         };
         let question = Question::of_operator(signatures, root, left, right);
+        let function = pg_sys::get_opcode(operator);
+        share(question.restriction(signatures, root, relation, function))
+    }
+}
+
+/// The restriction estimator of `=`, which knows the common values of long signatures, too.
+fn equality_restriction(call: &mut Call) -> Datum {
+    let (root, operator, arguments) = operator_arguments(call);
+    let relation = call.arg(3).value() as i32;
+    // SAFETY: restriction estimators are declared to take these arguments.
+    unsafe {
+        let Some([a, b]) = nodes::elements(arguments) else {
+            return share(UNKNOWN);
+        };
+        let Some(catalog) = catalog(call.function_oid()) else {
+            return share(UNKNOWN);
+        };
+        let Some(signatures) = &catalog.signatures else {
+            return share(UNKNOWN);
+        };
+        let radius = Radius(0.0);
+        let question = Question { a, b, radius };
         let function = pg_sys::get_opcode(operator);
         share(question.restriction(signatures, root, relation, function))
     }
@@ -426,7 +354,7 @@ pub unsafe fn within(
         let Some(kind) = kind_of(kind) else {
             return false;
         };
-        let radius = radius_of(root, bound, kind).map_or(Radius::USUAL, BallRadius::share);
+        let radius = radius_of(root, bound, kind).map_or(Radius::USUAL, Radius::of);
         let question = Question { a, b, radius };
         let share = if (*request).is_join {
             let (kind, special) = ((*request).jointype, (*request).sjinfo);
@@ -441,5 +369,6 @@ pub unsafe fn within(
 
 export! {
     guarded "neardup_jaccard_sel" => operator_restriction;
+    guarded "neardup_signature_eqsel" => equality_restriction;
     guarded "neardup_jaccard_joinsel" => operator_join;
 }

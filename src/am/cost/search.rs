@@ -3,7 +3,7 @@ use pgrx::pg_sys;
 
 use crate::am::validate;
 use crate::pg::compat;
-use crate::planner::jaccard_estimate::{BallRadius, PlannedBall};
+use crate::planner::planned_ball::{BallRadius, PlannedBall};
 use crate::planner::selectivity;
 
 /// The radius of a search as far as the planner can know it.

@@ -2,7 +2,9 @@
 //!
 //! A value holds how it was made. Signatures of different schemes, seeds or lengths tell nothing of
 //! each other: their estimates are NULL, and so is every condition on these, with an index as
-//! without one. That is no error, so that the operators are leakproof. Stored as a varlena, aligned to 4 bytes:
+//! without one. That is no error, so that the operators are leakproof.
+//!
+//! Stored as a varlena, aligned to 4 bytes:
 //!
 //! ```text
 //! | length 4 | scheme 1 | bits 1 | hashes 2 | seed 8 | least values, 4 bytes each |

@@ -84,7 +84,7 @@ RESET ROLE;
 -- Everything that a user calls is described.
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
-  AND proname !~ '^(fingerprint(128|256)?|bigint|hamming|jaccard|minhash_signature|minhash_ball)_' AND proname !~ '_(support|sel|joinsel|handler)$' AND proname NOT IN ('neardup_sel', 'neardup_joinsel')
+  AND proname !~ '^(fingerprint(128|256)?|bigint|hamming|jaccard|minhash_signature|minhash_ball)_' AND proname !~ '_(support|sel|eqsel|joinsel|handler)$' AND proname NOT IN ('neardup_sel', 'neardup_joinsel')
   AND obj_description(p.oid, 'pg_proc') IS NULL;
 SELECT o.oid::regoperator FROM pg_operator o JOIN pg_depend d ON objid = o.oid AND classid = 'pg_operator'::regclass AND deptype = 'e'
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')

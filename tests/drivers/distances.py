@@ -1,6 +1,6 @@
 """Distances and estimates as drivers for Python hand them out and take them.
 
-Usage: numbers.py DRIVER CONNINFO. The table `docs` has the columns id, fp and sig, of which the
+Usage: distances.py DRIVER CONNINFO. The table `docs` has the columns id, fp and sig, of which the
 rows 1 to 3 are near one another. Each check is one query with the values expected.
 """
 
