@@ -61,11 +61,8 @@ unsafe extern "C-unwind" fn relation_info(
         };
         let conditions = Conditions { catalog, root };
         match (*rel).reloptkind {
-            pg_sys::RelOptKind::RELOPT_BASEREL => {
-                if is_first_table(root, rel) {
-                    conditions.rewrite_query();
-                }
-            }
+            // Once more for each table; what has been rewritten stays as it is.
+            pg_sys::RelOptKind::RELOPT_BASEREL => conditions.rewrite_query(),
             _ => conditions.rewrite_parent((*rel).relid),
         }
         for index in nodes::members((*rel).indexlist) {
