@@ -74,21 +74,6 @@ unsafe extern "C-unwind" fn relation_info(
     }
 }
 
-/// Whether this is the first table of a query that the planner reads: all its conditions are
-/// rewritten then.
-///
-/// # Safety
-/// The planner's state and a relation of it.
-unsafe fn is_first_table(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> bool {
-    // SAFETY: the array has a place for each relation, null until that is read.
-    unsafe {
-        (1..(*root).simple_rel_array_size).all(|number| {
-            let other = *(*root).simple_rel_array.add(number as usize);
-            other.is_null() || other == rel || (*other).rtekind != pg_sys::RTEKind::RTE_RELATION
-        })
-    }
-}
-
 /// The conditions of a query that is being planned.
 struct Conditions {
     catalog: Rc<Catalog>,
