@@ -68,8 +68,8 @@ fn deadlocks(database: &Database, case: &Case, values: &[String], rows: usize) -
     })
 }
 
-/// Asserts that no row is in flight, and no lock of one is held: at once after a statement, and after
-/// an error soon, since the server reports it before it rolls back.
+/// Asserts that no row is in flight, and no lock of one is held: at once after a statement, and
+/// soon after an error, since the server reports it before it rolls back.
 fn nothing_in_flight(client: &mut Client) -> Outcome {
     wait_until(
         client,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 type Running<'a, T> = ScopedJoinHandle<'a, T>;
 
-/// A connection whose statements end even if nobody lets them go on: only a test that fails has such.
+/// A connection whose statements end even if nobody lets them go on, as when a test fails.
 fn session(database: &Database) -> Result<Client> {
     let mut client = database.connect()?;
     client.batch_execute("SET statement_timeout = '100s'")?;

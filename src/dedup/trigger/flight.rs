@@ -53,10 +53,7 @@ impl Flight {
     }
 
     /// Publishes the row that is looked at, or returns a near one of another backend.
-    ///
-    /// # Safety
-    /// The query's values are of the columns' types.
-    pub unsafe fn publish(&self, row: &Row) -> Result<(), Near> {
+    pub fn publish(&self, row: &Row) -> Result<(), Near> {
         registry::publish(self.owner, row, self.radius, self.last_index)
     }
 
