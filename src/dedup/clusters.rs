@@ -121,7 +121,9 @@ pub unsafe fn of_fingerprints(
             let mut files = TempSpace::new();
             let thinning = match wanted.method {
                 Method::Star => Thinning::Degree(DENSE),
-                Method::Connected => Thinning::Forest,
+                Method::Connected if scope_words == 0 => Thinning::Forest,
+                // What connects two fingerprints may be of another scope with the same hash.
+                Method::Connected => Thinning::Degree(u32::MAX),
             };
             let graph = find::<N, { N + 1 }>(
                 &index, relations, radius, thinning, &mut files, share(),
