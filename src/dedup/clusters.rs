@@ -123,9 +123,15 @@ pub unsafe fn of_fingerprints(
                 Method::Star => Thinning::Degree(DENSE),
                 Method::Connected => Thinning::Forest,
             };
-            let graph = find::<N, { N + 1 }>(
+            let mut graph = find::<N, { N + 1 }>(
                 &index, relations, radius, thinning, &mut files, share(),
             );
+            if thinning == Thinning::Forest && graph.is_broken {
+                // What connects two fingerprints has rows that nobody sees any more, or is of another
+                // scope with the same hash: all pairs are needed.
+                let all = Thinning::Degree(u32::MAX);
+                graph = find::<N, { N + 1 }>(&index, relations, radius, all, &mut files, share());
+            }
             let nearness = Nearness { radius, scope_words };
             let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
             cluster(graph, relations, wanted, nearness, files, shown, give);
@@ -159,6 +165,7 @@ pub unsafe fn cluster<const N: usize, const M: usize>(
         mut members,
         mut ends,
         mut dense,
+        is_broken: _,
     } = graph;
     // SAFETY: the caller's promise.
     let mut ranked = unsafe { rank(&mut members, relations, wanted.keep.as_ref(), files) };

@@ -31,6 +31,8 @@ pub struct Graph<const M: usize> {
     /// Nodes near so many others that not all of those pairs are known: the node, then its
     /// fingerprint; behind it the scope's number.
     pub dense: Rows<TempSpace, M>,
+    /// Whether pairs have been left out that fingerprints without a row connect, which are no nodes.
+    pub is_broken: bool,
 }
 
 impl<const M: usize> Graph<M> {
@@ -41,6 +43,7 @@ impl<const M: usize> Graph<M> {
             members: Rows::new(memory),
             ends: Rows::new(memory),
             dense: Rows::new(memory),
+            is_broken: false,
         }
     }
 
@@ -127,8 +130,10 @@ pub unsafe fn find<const N: usize, const M: usize>(
         for &(key, tid) in &entries {
             if group.key != Some(key) {
                 group.finish(files, &mut ends);
+                let passed = ends.passed;
                 let permuted = index.design.tables()[0].permute(&key);
                 let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
+                group.graph.is_broken |= ends.passed > passed;
                 group.begin(key, in_pairs);
             }
             // SAFETY: the caller's promise.
@@ -136,6 +141,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
         }
         if !more {
             group.finish(files, &mut ends);
+            group.graph.is_broken |= ends.next.is_some();
             return group.graph;
         }
     }
@@ -146,11 +152,17 @@ struct Ends<const N: usize> {
     sorted: Sorted<TempSpace, N>,
     /// The next: its key in the first table, and the pair.
     next: Option<(Key<N>, u64)>,
+    /// How many the walk has not met: their rows have been removed meanwhile.
+    passed: u64,
 }
 
 impl<const N: usize> Ends<N> {
     fn new(sorted: Sorted<TempSpace, N>, files: &mut TempSpace) -> Self {
-        let mut ends = Ends { sorted, next: None };
+        let mut ends = Ends {
+            sorted,
+            next: None,
+            passed: 0,
+        };
         ends.advance(files);
         ends
     }
@@ -162,6 +174,7 @@ impl<const N: usize> Ends<N> {
     /// Goes on to a key. Whether it is in any pair.
     fn is_there(&mut self, files: &mut TempSpace, key: &Key<N>) -> bool {
         while self.next.is_some_and(|(next, _)| next < *key) {
+            self.passed += 1;
             self.advance(files);
         }
         self.next.is_some_and(|(next, _)| next == *key)
@@ -245,6 +258,8 @@ impl<const N: usize, const M: usize> Group<N, M> {
         let (Some(key), Some(permuted)) = (self.key, self.in_pairs) else {
             return;
         };
+        // Nobody sees its rows, or only some scopes have it.
+        self.graph.is_broken |= self.nodes.len() != 1 || self.nodes[0].0 != 0;
         let mut degree = 0u32;
         while let Some((next, pair)) = ends.next
             && next == permuted

@@ -82,6 +82,12 @@ SELECT array_agg(id ORDER BY id) AS ids, site, lang FROM neardup_clusters('scope
 SELECT a.id, b.id FROM neardup_pairs('scoped_fp', 3) p JOIN scoped a ON a.ctid = p.a JOIN scoped b ON b.ctid = p.b ORDER BY 1, 2;
 SELECT count(*) FROM scoped a JOIN scoped b USING (site, lang) WHERE a.id < b.id AND a.fp <~> b.fp <= 3;
 
+-- What links two rows is of another scope with the same hash: they are near each other all the same.
+CREATE TABLE linked (site bigint, fp fingerprint);
+INSERT INTO linked VALUES (4294967296, '0000000000000100'), (1, '0000000000000101'), (1, '0000000000000102');
+CREATE INDEX ON linked USING neardup (site, fp);
+SELECT count(*), max(size) FROM neardup_clusters('linked', 2, 'connected');
+
 -- Other widths, expressions, parts of a table, balls.
 CREATE TABLE others (id int, wide fingerprint256, hash bigint);
 INSERT INTO others SELECT i, repeat(lpad(to_hex(i / 2 * 7), 16, '0'), 4)::fingerprint256, i / 2 * 7 FROM generate_series(1, 9) i;

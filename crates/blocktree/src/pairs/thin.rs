@@ -14,7 +14,8 @@ pub enum Thinning {
     /// Those of two fingerprints that both are in more than so many other pairs. Whatever is in no
     /// more pairs than that is in all that it has.
     Degree(u32),
-    /// Those of two fingerprints that other pairs connect.
+    /// Those of two fingerprints that other pairs connect. Only where no fingerprint is in several
+    /// scopes with one hash: what connects two of one scope might be of another.
     Forest,
 }
 
