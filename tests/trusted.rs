@@ -89,7 +89,7 @@ const WORK: &str = "\
     INSERT INTO checked VALUES ('0000000000000000'), ('0000000000000001'); \
     ANALYZE docs; SET neardup.allow_approximate = on; RESET neardup.allow_approximate";
 
-/// What a role sees of what [`WORK`] has made.
+/// Counts of what [`WORK`] has made, as a role sees it.
 const RESULT: &str = "SELECT format('%s %s %s %s %s %s %s %s', \
     (SELECT count(*) FROM docs WHERE fp <~> (SELECT fp FROM docs WHERE id = 7) <= 3), \
     (SELECT count(*) FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3), \
