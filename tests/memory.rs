@@ -132,7 +132,7 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     (
         "Chinese",
-        "(SELECT string_agg(chr(19968 + n * 7919 % 20000), '') FROM generate_series(1, 900000) n)",
+        "(SELECT string_agg(chr(19968 + n % 20000 * 7919 % 20000), '') FROM generate_series(1, 900000) n)",
     ),
     (
         "lines",
