@@ -4,7 +4,7 @@
 //! near-duplicates mostly asks about something that is in the table, so about one distinct value),
 //! and the statistics' sample, which shows how alike the rows are to each other. To these come the
 //! most common values, whose shares are known.
-use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
+use pgrx::pg_sys::{self, Datum, Node, Oid, PlannerInfo, VariableStatData};
 
 use super::catalog::{Signatures, catalog};
 use super::jaccard_within::kind_of;
