@@ -393,25 +393,31 @@ CREATE FUNCTION neardup_radius_below(bigint) RETURNS integer LANGUAGE C IMMUTABL
 COMMENT ON FUNCTION neardup_radius(bigint) IS 'a radius brought into the range of integer; the planned form of a bigint radius';
 COMMENT ON FUNCTION neardup_radius_below(bigint) IS 'radius - 1 without overflow; the planned form of the radius in a <~> b < radius';
 CREATE FUNCTION neardup_floor_radius(float8) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_floor_radius';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'neardup_floor_radius';
 COMMENT ON FUNCTION neardup_floor_radius(float8) IS
     'the greatest integer not above a number; the planned form of a float8 radius';
 CREATE FUNCTION neardup_floor_radius_below(float8) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_floor_radius_below';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'neardup_floor_radius_below';
 COMMENT ON FUNCTION neardup_floor_radius_below(float8) IS
     'the greatest integer below a number; the planned form of the radius in a <~> b < number';
 CREATE FUNCTION neardup_whole_radius(float8) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_whole_radius';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'neardup_whole_radius';
 COMMENT ON FUNCTION neardup_whole_radius(float8) IS
     'a whole number as it is, any other as -1; the planned form of a <~> b = number';
 CREATE FUNCTION neardup_floor_radius(numeric) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius';
 COMMENT ON FUNCTION neardup_floor_radius(numeric) IS 'the same of a numeric';
 CREATE FUNCTION neardup_floor_radius_below(numeric) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius_below';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius_below';
 COMMENT ON FUNCTION neardup_floor_radius_below(numeric) IS 'the same of a numeric';
 CREATE FUNCTION neardup_whole_radius(numeric) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_numeric_whole_radius';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'neardup_numeric_whole_radius';
 COMMENT ON FUNCTION neardup_whole_radius(numeric) IS 'the same of a numeric';
 
 -- ------------------------------------------------------------------------------------------------
