@@ -1,4 +1,4 @@
-//! What names a table goes on working where what names an index does not.
+//! Objects that name a table go on working where those that name an index do not.
 use crate::support::Outcome;
 use crate::support::table::value;
 use neardup_tests::{Database, client_program};

@@ -141,7 +141,7 @@ fn until_it_waits(client: &mut Client, recipe: &JoinHandle<Result<()>>) -> Resul
     Ok(())
 }
 
-/// What another transaction does meanwhile, and which documents it takes away itself.
+/// Statements of another transaction meanwhile, and the documents that it takes away itself.
 const MEANWHILE: [(&str, &[i32]); 5] = [
     ("SELECT", &[]),
     ("DELETE FROM docs WHERE id IN (1, 12, 22)", &[1, 12, 22]),

@@ -1,5 +1,5 @@
-//! What an index hands to the server, and gives back to it: rows for a concurrent build, and space
-//! while others use the index.
+//! Rows that an index reports to the server for a concurrent build, and space that it gives back
+//! while others use it.
 use crate::standing_scans::classes;
 use crate::support::Outcome;
 use crate::support::data::Shape;
@@ -56,8 +56,8 @@ fn a_concurrent_build_asks_for_each_row_once() -> Outcome {
     Ok(())
 }
 
-/// What was inserted between the two passes of a concurrent build stands in the index, and an index
-/// that a failed build has left behind is vacuumed as any other.
+/// Rows inserted between the two passes of a concurrent build stand in the index, and an index that
+/// a failed build has left behind is vacuumed as any other.
 #[test]
 fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     let database = Database::create()?;

@@ -16,19 +16,19 @@ mod search;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
-/// What it costs to come down from the root to a leaf, in `cpu_operator_cost`.
+/// Cost of a descent from the root to a leaf, in `cpu_operator_cost`.
 const DESCENT: f64 = 40.0;
-/// What it costs to measure the distances of a leaf, in `cpu_operator_cost`.
+/// Cost of measuring the distances of a leaf, in `cpu_operator_cost`.
 const LEAF: f64 = 20.0;
 // Measured on 200,000 rows in order, which the server reads and sorts at a cost of 25,000 in 0.24 s:
 // 0.49 to 0.53 s by the index, 1.3 to 1.7 s by the index alone.
-/// What it costs to keep a row, sort it and give it in its turn, in `cpu_operator_cost`.
+/// Cost of keeping, sorting and returning a row, in `cpu_operator_cost`.
 const IN_ORDER: f64 = 80.0;
-/// What it costs to make sure that a row given in order is still in the index, where the table is
-/// not looked at: a descent and a walk through a leaf, in `cpu_operator_cost`.
+/// Cost of making sure that a row returned in order is still in the index, where the table is not
+/// read: a descent and a pass through a leaf, in `cpu_operator_cost`.
 const STILL_THERE: f64 = 150.0;
-/// What it costs to fetch a row that sketches let through and to compare its signature, beyond what
-/// the server counts for a row, in `cpu_operator_cost`. Of 3,000 rows nearly all were let through:
+/// Cost of fetching a row that sketches let through and comparing its signature, beyond the
+/// server's own cost of a row, in `cpu_operator_cost`. Of 3,000 rows nearly all were let through:
 /// 1.7 us for each, where a nested loop of sequential scans takes a tenth.
 const RECHECK: f64 = 60.0;
 

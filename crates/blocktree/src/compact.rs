@@ -25,7 +25,7 @@ impl Blocks {
     }
 }
 
-/// What [`Tree::compact`] has done.
+/// Outcome of [`Tree::compact`].
 #[derive(Clone, Debug)]
 pub struct Compacted {
     /// The blocks that are needed; the rest can be cut off.

@@ -44,7 +44,7 @@ pub enum Scope {
     One(f64),
 }
 
-/// What an index path's conditions ask of the index.
+/// An index path's conditions and order, as the planner knows them.
 pub struct Search {
     /// The narrowest radius, which a scan follows.
     pub radius: Radius,

@@ -21,7 +21,7 @@ const OTHERS: usize = 200;
 /// The stream of values; those of [`super::corpus`] are others.
 const STREAM: u64 = 8;
 
-/// What was measured at one distance.
+/// Measurements at one distance.
 struct Measured {
     distance: u32,
     deadlocks: usize,

@@ -42,7 +42,7 @@ pub(super) struct Open {
 struct Marks<'a, const N: usize> {
     left: &'a Chunk<N>,
     right: &'a Chunk<N>,
-    /// What is added to a place in the right chunk.
+    /// Offset that is added to positions in the right chunk.
     shift: usize,
 }
 
