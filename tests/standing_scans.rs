@@ -120,6 +120,8 @@ impl Class {
             let center = "value_of(5)";
             conditions.extend(match (right == &self.of_type, right.as_str()) {
                 (true, _) => vec![format!("fp {operator} {center}")],
+                // An equality that nothing fulfils.
+                (_, "integer" | "smallint") => vec![format!("fp {operator} 5::{right}")],
                 (_, "minhash_ball") => [0.2, 0.95]
                     .map(|radius| format!("fp {operator} ball({center}, {radius})"))
                     .to_vec(),

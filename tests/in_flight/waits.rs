@@ -428,6 +428,7 @@ fn more_rows_in_flight_than_there_is_room_for_are_an_error() -> Outcome {
         ("max_worker_processes", "0"),
         ("max_wal_senders", "0"),
         ("max_stack_depth", "6MB"),
+        ("max_locks_per_transaction", "1000"),
     ];
     let server = own_server("in-flight", &settings)?;
     let mut client = neardup_tests::connect(&server.conninfo("postgres"))?;
@@ -439,14 +440,19 @@ fn more_rows_in_flight_than_there_is_room_for_are_an_error() -> Outcome {
                  INSERT INTO t VALUES (NEW.id - 1, 1, '', ((NEW.id - 1) << 40 | 1)::fingerprint); \
              END IF; RETURN NEW; END $$; \
          CREATE TRIGGER next BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION next(); \
-         ALTER TABLE t DISABLE TRIGGER dedup; \
-         CREATE TRIGGER apart BEFORE INSERT ON t \
-             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('v', 'distance=0');",
+         ALTER TABLE t DISABLE TRIGGER dedup;",
     )?;
-    let result = client.batch_execute("INSERT INTO t VALUES (400, 1, '', 0::bigint::fingerprint)");
+    // Each takes a slot for each row.
+    for number in 0..4 {
+        client.batch_execute(&format!(
+            "CREATE TRIGGER apart_{number} BEFORE INSERT ON t \
+                 FOR EACH ROW EXECUTE FUNCTION neardup_dedup('v', 'distance=0')"
+        ))?;
+    }
+    let result = client.batch_execute("INSERT INTO t VALUES (120, 1, '', 0::bigint::fingerprint)");
     assert_eq!(code(&result), Some(SqlState::OUT_OF_MEMORY), "{result:?}");
     nothing_in_flight(&mut client)?;
-    client.batch_execute("INSERT INTO t VALUES (100, 1, '', 0::bigint::fingerprint)")?;
-    assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM t")?, 100);
+    client.batch_execute("INSERT INTO t VALUES (20, 1, '', 0::bigint::fingerprint)")?;
+    assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM t")?, 20);
     nothing_in_flight(&mut client)
 }

@@ -45,7 +45,7 @@ CREATE TABLE middle (id int PRIMARY KEY, fp fingerprint128, dup int);
 CREATE TABLE wide (id int PRIMARY KEY, fp fingerprint256, dup int);
 CREATE TABLE hashed (id int PRIMARY KEY, fp bigint, dup int);
 CREATE TABLE signed (id int PRIMARY KEY, fp minhash_signature, dup int);
-CREATE TABLE scoped (id int PRIMARY KEY, fp fingerprint, dup int, site text DEFAULT 'x');
+CREATE TABLE within (id int PRIMARY KEY, fp fingerprint, dup int, site text DEFAULT 'x');
 CREATE TABLE parted (id int, fp fingerprint, dup int, part int DEFAULT 1) PARTITION BY LIST (part);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
 CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2);
@@ -55,7 +55,7 @@ CREATE INDEX ON middle USING neardup (fp) WHERE dup IS NULL;
 CREATE INDEX ON wide USING neardup (fp) WHERE dup IS NULL;
 CREATE INDEX ON hashed USING neardup (fp bigint_hamming_ops) WHERE dup IS NULL;
 CREATE INDEX ON signed USING neardup (fp) WHERE dup IS NULL;
-CREATE INDEX ON scoped USING neardup (site, fp) WHERE dup IS NULL;
+CREATE INDEX ON within USING neardup (site, fp) WHERE dup IS NULL;
 CREATE INDEX ON parted USING neardup (fp) WHERE dup IS NULL;
 CREATE FUNCTION rows_of(name text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
@@ -66,16 +66,16 @@ END $$;
 DO $$
 DECLARE name text;
 BEGIN
-    FOREACH name IN ARRAY '{narrow,whole,middle,wide,hashed,signed,scoped,parted}'::text[] LOOP
+    FOREACH name IN ARRAY '{narrow,whole,middle,wide,hashed,signed,within,parted}'::text[] LOOP
         EXECUTE format('CREATE INDEX ON %I (dup)', name);
         EXECUTE
             format('CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION
             neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id'' %s)', name,
-            CASE name WHEN 'scoped' THEN ', ''scope=site''' ELSE '' END);
+            CASE name WHEN 'within' THEN ', ''scope=site''' ELSE '' END);
         EXECUTE
             format('CREATE TRIGGER marks AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION
             neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id'' %s)', name,
-            CASE name WHEN 'scoped' THEN ', ''scope=site''' ELSE '' END);
+            CASE name WHEN 'within' THEN ', ''scope=site''' ELSE '' END);
         EXECUTE format('INSERT INTO %I (id, fp) SELECT n, %s FROM generate_series(1, 5) n', name,
             value_of(name));
     END LOOP;
@@ -83,7 +83,7 @@ END $$;
 -- Runs a statement on each of them, and shows all rows with their marks.
 CREATE FUNCTION each(statement text) RETURNS TABLE (name text, marks text) LANGUAGE plpgsql AS $$
 BEGIN
-    FOREACH name IN ARRAY '{narrow,whole,middle,wide,hashed,signed,scoped,parted}'::text[] LOOP
+    FOREACH name IN ARRAY '{narrow,whole,middle,wide,hashed,signed,within,parted}'::text[] LOOP
         EXECUTE replace(replace(statement, '{}', name), '{fp}', value_of(name));
         SELECT rows_of(name) INTO marks;
         RETURN NEXT;
@@ -106,14 +106,14 @@ SELECT * FROM each('UPDATE {} SET fp = NULL WHERE id = 20');
 SELECT * FROM each('DELETE FROM {}');
 
 -- A row that leaves the scope, or the partition, or has none.
-INSERT INTO scoped SELECT n, seed(n)::fingerprint FROM generate_series(1, 4) n;
-UPDATE scoped SET site = 'y' WHERE id = 1;
-SELECT rows_of('scoped');
-UPDATE scoped SET site = 'y' WHERE id = 3;
-UPDATE scoped SET site = NULL WHERE id = 4;
-SELECT rows_of('scoped');
-UPDATE scoped SET site = NULL WHERE id = 1;
-SELECT rows_of('scoped');
+INSERT INTO within SELECT n, seed(n)::fingerprint FROM generate_series(1, 4) n;
+UPDATE within SET site = 'y' WHERE id = 1;
+SELECT rows_of('within');
+UPDATE within SET site = 'y' WHERE id = 3;
+UPDATE within SET site = NULL WHERE id = 4;
+SELECT rows_of('within');
+UPDATE within SET site = NULL WHERE id = 1;
+SELECT rows_of('within');
 INSERT INTO parted SELECT n, seed(n)::fingerprint FROM generate_series(1, 4) n;
 UPDATE parted SET part = 2 WHERE id = 1;
 SELECT rows_of('parted');

@@ -145,7 +145,7 @@ SELECT id, fp = simhash(body::text) AS computed, other = simhash(title::text) AS
 CREATE TABLE "odd ""table""" ("a=b" int PRIMARY KEY, "x,y" text, " z " text, "Body ""it""" text,
     "f=p" fingerprint, UPPER int);
 CREATE INDEX ON "odd ""table""" USING neardup ("x,y", " z ", "f=p");
-CREATE FUNCTION try(VARIADIC arguments text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION try(VARIADIC arguments text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE detail text; hint text;
 BEGIN
     EXECUTE

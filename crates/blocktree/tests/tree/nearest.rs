@@ -108,11 +108,11 @@ fn small_memory_changes_nothing<const N: usize>(design: Design<N>, seed: u64, ro
         );
     }
     let index = Index::build(design, &model, 1 << 20);
-    for _ in 0..6 {
+    for _ in 0..4 {
         let query = Query::random(&mut rng, &known(&model));
         let expected = query.expected(&model);
         let memory = [0, 1 << 14, 1 << 24][rng.random_range(0..3)];
-        let estimate = [1.0, 3e4, 1e8][rng.random_range(0..3)];
+        let estimate = [1.0, 3e3][rng.random_range(0..2)];
         let found = query.found(&index, estimate, memory, || ());
         let differing = found.iter().zip(&expected).position(|(a, b)| a != b);
         assert_eq!((differing, found.len()), (None, expected.len()));
@@ -120,7 +120,7 @@ fn small_memory_changes_nothing<const N: usize>(design: Design<N>, seed: u64, ro
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
     fn narrow_keys_come_in_order(seed: u64, rows in 0..800u32) {
@@ -138,7 +138,7 @@ proptest! {
 #[test]
 fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
     let mut rng = StdRng::seed_from_u64(31);
-    for round in 0..6 {
+    for round in 0..4 {
         let mut model = random_rows::<1>(&mut rng, 900);
         for i in 0..300 {
             model.insert(
@@ -182,7 +182,7 @@ fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
                 index.vacuum(|tid| tid.block % 2 == 1);
             }
         };
-        let mut found = query.found(&index, [1.0, 3e4, 1e8][round % 3], 0, between);
+        let mut found = query.found(&index, [1.0, 3e3][round % 2], 0, between);
         assert!(
             found.windows(2).all(|pair| pair[0] < pair[1]),
             "not in order"
