@@ -351,10 +351,11 @@ pub fn check(client: &mut Client, places: &[&Place]) -> Result<()> {
 }
 
 fn holds(client: &mut Transaction, place: &Place, index: &str, seed: u64) -> Result<()> {
-    // Out of the planner's sight until the transaction is rolled back.
+    // Out of the planner's sight until the transaction is rolled back. The server would go on to
+    // believe that a table has no primary key.
     client.batch_execute(&format!(
-        "UPDATE pg_index SET indisvalid = false \
-         WHERE indrelid = '{}'::regclass AND indexrelid <> '{index}'::regclass",
+        "UPDATE pg_index SET indisvalid = false WHERE indrelid = '{}'::regclass \
+         AND indexrelid <> '{index}'::regclass AND NOT indisprimary",
         place.table
     ))?;
     let mut random = Random::new(seed);
