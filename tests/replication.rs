@@ -61,10 +61,8 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     // What is there at first comes by COPY, what comes later row by row.
     source.batch_execute(&insert("1, 20"))?;
     // On one server the slot has to be there before the subscription, which would wait for itself.
-    source.batch_execute(
-        "CREATE PUBLICATION everything FOR ALL TABLES; \
-         SELECT pg_create_logical_replication_slot('changes', 'pgoutput')",
-    )?;
+    source.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
+    source.batch_execute("SELECT pg_create_logical_replication_slot('changes', 'pgoutput')")?;
     target.batch_execute(&format!(
         "CREATE SUBSCRIPTION changes CONNECTION '{}' PUBLICATION everything \
          WITH (create_slot = false)",
