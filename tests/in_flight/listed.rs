@@ -58,6 +58,8 @@ fn more_rows_in_flight_than_there_is_room_for_are_an_error() -> Outcome {
         ("max_worker_processes", "0"),
         ("max_wal_senders", "0"),
         ("max_stack_depth", "6MB"),
+        // CREATE EXTENSION locks each object that has a comment.
+        ("max_locks_per_transaction", "256"),
     ];
     let server = own_server("in-flight", &settings)?;
     let mut client = neardup_tests::connect(&server.conninfo("postgres"))?;
