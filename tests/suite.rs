@@ -29,6 +29,7 @@ mod plans;
 mod queries;
 mod recipes;
 mod relations;
+mod replication;
 mod scope_types;
 mod scopes;
 mod servers;

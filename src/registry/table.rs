@@ -155,7 +155,9 @@ impl Table {
                 } else if other == group {
                     let slot = &parts.slots[i];
                     let bytes = &parts.bytes[i][..usize::from(slot.length)];
+                    // Nobody can wait for a token of another database.
                     if slot.token.process != token.process
+                        && slot.database == database
                         && row.value.distance(&slot.words, bytes) <= radius
                     {
                         return Err(Refusal::Near(i, slot.token));

@@ -1,6 +1,10 @@
 //! Rows that the trigger is writing: what waits for what, and that nothing is left behind.
+mod again;
 mod cases;
 mod crowd;
+mod left;
+mod listed;
+mod sessions;
 mod waits;
 
 use crate::support::Outcome;

@@ -20,7 +20,9 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION signature_of(n bigint) RETURNS minhash_signature IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
         THEN minhash(ARRAY(SELECT cluster(n) || ':' || word FROM generate_series(n % 30, n % 30 + 40) AS word), 32) END; \
     CREATE FUNCTION apart_of(n bigint) RETURNS fingerprint IMMUTABLE \
-        RETURN (hashint8extended(n % 1500, 9) # (1::bigint << (n % 64)::int))::fingerprint;";
+        RETURN (hashint8extended(n % 1500, 9) # (1::bigint << (n % 64)::int))::fingerprint; \
+    CREATE FUNCTION copy_of(n bigint) RETURNS fingerprint IMMUTABLE \
+        RETURN CASE WHEN n % 20 > 0 THEN apart_of(n) END;";
 
 /// A table with an index, and how rows of it are made. The index is named after the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Place {
     pub keeps_apart: bool,
     /// The distance within which there may be no two rows, if any.
     apart: Option<u32>,
+    /// The distance within which copies are marked with the key of an original, if any.
+    marks: Option<u32>,
     /// Whether the rows go with a crash.
     unlogged: bool,
     /// Whether rows have signatures, and the options of a second index.
@@ -54,6 +58,7 @@ pub const DOCS: Place = Place {
     columns: "(fp)",
     keeps_apart: false,
     apart: None,
+    marks: None,
     unlogged: false,
     signatures: false,
     other_options: "distance = 2, blocks = 5",
@@ -119,6 +124,21 @@ pub const GUARDED: Place = Place {
     apart: Some(10),
     ..DOCS
 };
+/// Triggers that mark near-duplicates with the key of an original, and renew the marks when it goes.
+pub const MARKED: Place = Place {
+    table: "marked",
+    create: "CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
+             CREATE INDEX marked_fp ON marked USING neardup (fp); \
+             CREATE INDEX marked_original ON marked (original); \
+             CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+             CREATE TRIGGER renew AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original');",
+    row: "id, copy_of(id)",
+    of: "copy_of",
+    marks: Some(3),
+    ..DOCS
+};
 /// Empty after a crash.
 pub const FLEETING: Place = Place {
     table: "fleeting",
@@ -129,7 +149,9 @@ pub const FLEETING: Place = Place {
 };
 
 /// All of them.
-pub const PLACES: [&Place; 7] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &FLEETING];
+pub const PLACES: [&Place; 8] = [
+    &DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &MARKED, &FLEETING,
+];
 /// Those that a standby has as well.
 pub const LOGGED: [&Place; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
@@ -178,6 +200,22 @@ impl Place {
             "DELETE FROM {table} WHERE id NOT IN \
              (SELECT id FROM {table} ORDER BY hashint8(id) LIMIT {rows})"
         ))?;
+        Ok(())
+    }
+
+    /// The query for the number of pairs within a distance that satisfy a condition.
+    fn pairs(&self, distance: u32, condition: &str) -> String {
+        let table = self.table;
+        format!(
+            "SELECT count(*) FROM {table} AS a JOIN {table} AS b \
+             ON a.fp <#> b.fp <= {distance} AND a.id < b.id {condition}"
+        )
+    }
+
+    /// Asserts that a query counts nothing.
+    fn has_none(&self, of: &str, client: &mut Client, count: &str) -> Result<()> {
+        let count: i64 = value(client, count)?;
+        ensure!(count == 0, "{count} {of} in {self:?}");
         Ok(())
     }
 
@@ -245,9 +283,8 @@ pub fn hold(client: &mut Client, places: &[&Place], seed: u64) -> Result<usize> 
     let mut indexes = 0;
     for place in places {
         let names = format!(
-            "SELECT coalesce(array_agg(indexrelid::regclass::text), '{{}}') FROM pg_index \
-             WHERE indrelid = '{}'::regclass AND indisvalid",
-            place.table
+            "SELECT coalesce(array_agg(indexrelid::regclass::text), '{{}}') FROM ({}) AS valid",
+            valid_indexes(place.table)
         );
         let names: Vec<String> = value(client, &names)?;
         let main = format!("{}_fp", place.table);
@@ -259,25 +296,52 @@ pub fn hold(client: &mut Client, places: &[&Place], seed: u64) -> Result<usize> 
         }
         indexes += names.len();
         if let Some(distance) = place.apart {
-            let pairs = format!(
-                "SELECT count(*) FROM {0} AS a JOIN {0} AS b \
-                 ON a.fp <#> b.fp <= {distance} AND a.id < b.id",
-                place.table
-            );
-            let pairs: i64 = value(client, &pairs)?;
-            ensure!(pairs == 0, "{pairs} pairs of near-duplicates in {place:?}");
+            place.has_none(
+                "pairs of near-duplicates",
+                client,
+                &place.pairs(distance, ""),
+            )?;
+        }
+        if let Some(distance) = place.marks {
+            marks_hold(client, place, distance)?;
         }
     }
     Ok(indexes)
+}
+
+/// Asserts that each mark names an original that is near, and that no two originals are.
+fn marks_hold(client: &mut Client, place: &Place, distance: u32) -> Result<()> {
+    let table = place.table;
+    let untrue = format!(
+        "SELECT count(*) FROM {table} AS a LEFT JOIN {table} AS b ON b.id = a.original \
+         WHERE a.original IS NOT NULL AND (b.id <> a.id AND b.original IS NULL \
+             AND a.fp <#> b.fp <= {distance}) IS NOT TRUE"
+    );
+    place.has_none("marks that are not true", client, &untrue)?;
+    let originals = "AND a.original IS NULL AND b.original IS NULL";
+    let pairs = place.pairs(distance, originals);
+    place.has_none(
+        "pairs of originals that are near each other",
+        client,
+        &pairs,
+    )
+}
+
+/// The query for the indexes of a table that are tested and complete.
+fn valid_indexes(table: &str) -> String {
+    format!(
+        "SELECT indexrelid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
+             JOIN pg_am ON pg_am.oid = relam \
+         WHERE indrelid = '{table}'::regclass AND indisvalid AND amname = 'neardup'"
+    )
 }
 
 /// Asserts that every index of these places is sound.
 pub fn check(client: &mut Client, places: &[&Place]) -> Result<()> {
     for place in places {
         let check = format!(
-            "SELECT neardup_index_check(indexrelid, true) FROM pg_index \
-             WHERE indrelid = '{}'::regclass AND indisvalid",
-            place.table
+            "SELECT neardup_index_check(indexrelid, true) FROM ({}) AS valid",
+            valid_indexes(place.table)
         );
         client.query(&check, &[]).with_context(|| place.table)?;
     }
@@ -285,10 +349,11 @@ pub fn check(client: &mut Client, places: &[&Place]) -> Result<()> {
 }
 
 fn holds(client: &mut Transaction, place: &Place, index: &str, seed: u64) -> Result<()> {
-    // Out of the planner's sight until the transaction is rolled back.
+    // Out of the planner's sight until the transaction is rolled back. The server would go on to
+    // believe that a table has no primary key.
     client.batch_execute(&format!(
-        "UPDATE pg_index SET indisvalid = false \
-         WHERE indrelid = '{}'::regclass AND indexrelid <> '{index}'::regclass",
+        "UPDATE pg_index SET indisvalid = false WHERE indrelid = '{}'::regclass \
+         AND indexrelid <> '{index}'::regclass AND NOT indisprimary",
         place.table
     ))?;
     let mut random = Random::new(seed);

@@ -85,6 +85,7 @@ pub unsafe fn nearest(
                 (Sight::Nothing(same), None) => match keep_same(relation, &same) {
                     Ok(()) => return None,
                     Err(None) => {
+                        flight.withdraw();
                         pgrx::check_for_interrupts!();
                     }
                     Err(Some(busy)) => {

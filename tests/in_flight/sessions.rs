@@ -1,0 +1,87 @@
+//! Sessions that wait for each other, and places where they do.
+use crate::support::table::value;
+use anyhow::{Result, ensure};
+use neardup_tests::Database;
+use postgres::Client;
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+pub type Running<'a, T> = ScopedJoinHandle<'a, T>;
+
+/// A connection whose statements end even if nobody lets them go on, as when a test fails.
+pub fn session(database: &Database) -> Result<Client> {
+    let mut client = database.connect()?;
+    client.batch_execute("SET statement_timeout = '100s'")?;
+    Ok(client)
+}
+
+/// Places in the life of a row where it may have to wait for others: before it is written (another
+/// trigger), while it is (a unique key), and afterwards (a foreign key, another trigger).
+pub const PLACES: [Place; 4] = [
+    Place {
+        name: "a BEFORE trigger",
+        make: "CREATE TRIGGER halt BEFORE INSERT ON t FOR EACH ROW WHEN (NEW.site = 2) \
+               EXECUTE FUNCTION halt();",
+        hold: "SELECT pg_advisory_xact_lock(42)",
+    },
+    Place {
+        name: "a unique key",
+        // The primary key, to which the row is written before the index on its fingerprint.
+        make: "",
+        hold: "INSERT INTO t (id, site) VALUES (2, 2)",
+    },
+    Place {
+        name: "a foreign key",
+        make: "ALTER TABLE t ADD FOREIGN KEY (site) REFERENCES site;",
+        hold: "UPDATE site SET id = 3 WHERE id = 2",
+    },
+    Place {
+        name: "an AFTER trigger",
+        make: "CREATE TRIGGER halt AFTER INSERT ON t FOR EACH ROW WHEN (NEW.site = 2) \
+               EXECUTE FUNCTION halt();",
+        hold: "SELECT pg_advisory_xact_lock(42)",
+    },
+];
+
+pub struct Place {
+    pub name: &'static str,
+    pub make: &'static str,
+    /// What makes a row of site 2 wait there.
+    pub hold: &'static str,
+}
+
+pub const SCHEMA: &str = "DROP TABLE IF EXISTS site CASCADE; \
+    CREATE TABLE site (id bigint PRIMARY KEY); \
+    INSERT INTO site VALUES (1), (2); \
+    CREATE OR REPLACE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS \
+        $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END $$;";
+
+pub fn process(client: &mut Client) -> Result<i32> {
+    value(client, "SELECT pg_backend_pid()")
+}
+
+/// Waits until a client, whose statement another thread runs, waits for another one.
+pub fn blocked<T>(watcher: &mut Client, backend: i32, running: &Running<T>) -> Result<()> {
+    until(
+        watcher,
+        &format!("SELECT pg_blocking_pids({backend}) <> '{{}}'"),
+        running,
+    )
+}
+
+/// Waits until the row of such a client is in flight.
+pub fn published<T>(watcher: &mut Client, running: &Running<T>) -> Result<()> {
+    until(
+        watcher,
+        "SELECT count(*) > 0 FROM neardup_rows_in_flight()",
+        running,
+    )
+}
+
+pub fn until<T>(watcher: &mut Client, condition: &str, running: &Running<T>) -> Result<()> {
+    while !value::<bool>(watcher, condition)? {
+        ensure!(!running.is_finished(), "it was done before {condition}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
