@@ -41,7 +41,7 @@ const CASES: &[(&str, &str)] = &[
     ("html_text(text)", "length(html_text('<p>' || t))"),
     (
         "html_text(text)",
-        "length(html_text('<script></' || repeat('a', 4000000)))",
+        "length(html_text('<script></' || repeat('a', 1000000)))",
     ),
     (
         "longest_sentences_hash(text,",
@@ -118,24 +118,24 @@ const SHORT: &[&str] = &[
     "simhash_agg_save(",
 ];
 
-/// Texts of some megabytes, as expressions.
+/// Texts of about a megabyte, as expressions.
 const TEXTS: &[(&str, &str)] = &[
     (
         "words",
-        "(SELECT string_agg(md5(n::text), ' ') FROM generate_series(1, 90000) n)",
+        "(SELECT string_agg(md5(n::text), ' ') FROM generate_series(1, 25000) n)",
     ),
-    ("one word", "repeat('éж', 750000)"),
+    ("one word", "repeat('éж', 250000)"),
     (
         "marks",
-        "'a' || repeat(chr(790) || chr(769), 700000) || ' b'",
+        "'a' || repeat(chr(790) || chr(769), 250000) || ' b'",
     ),
     (
         "Chinese",
-        "(SELECT string_agg(chr(19968 + n % 20000 * 7919 % 20000), '') FROM generate_series(1, 900000) n)",
+        "(SELECT string_agg(chr(19968 + n % 20000 * 7919 % 20000), '') FROM generate_series(1, 300000) n)",
     ),
     (
         "lines",
-        "(SELECT string_agg(repeat('x y ', n % 2000) || n, E'\\n') FROM generate_series(1, 900) n)",
+        "(SELECT string_agg(repeat('x y ', n % 600) || n, E'\\n') FROM generate_series(1, 900) n)",
     ),
 ];
 
@@ -144,7 +144,7 @@ fn signatures(client: &mut Client) -> anyhow::Result<Vec<String>> {
         WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass \
         AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup') \
         AND p.proargtypes::oid[] && ARRAY['text', 'bytea', 'text[]', 'bigint[]', 'float8[]', 'tsvector', \
-            'jsonb', 'text[]']::regtype[]::oid[]";
+            'jsonb']::regtype[]::oid[]";
     value(client, query)
 }
 
@@ -173,39 +173,35 @@ fn every_function_of_texts_is_tried() -> Outcome {
     Ok(())
 }
 
-/// Limits the address space of a session to what it has and so much more; `None` for no limit. A child
-/// of the backend does it, as the user whom that runs as: no other may.
+/// Limits the address space of a backend to what it has and so much more; `None` for no limit. Only
+/// the user whom servers run as may do it: a child of another backend.
 #[cfg(target_os = "linux")]
-fn limit(client: &mut Client, room: Option<u64>) -> Outcome {
+fn limit(other: &mut Client, backend: i32, room: Option<u64>) -> Outcome {
     let limit = match room {
-        Some(room) => {
-            format!("$(( $(cut -d\" \" -f1 /proc/$PPID/statm) * $(getconf PAGESIZE) + {room} ))")
-        }
+        Some(room) => (kilobytes(backend, "status", "VmSize:")? * 1024 + room).to_string(),
         None => "unlimited".to_owned(),
     };
-    let program = format!("prlimit --pid $PPID --as={limit}: >&2");
-    client.batch_execute(&format!("COPY (SELECT 1) TO PROGRAM '{program}'"))?;
+    // The soft limit alone, so that it can be taken away again; and no rows, which nobody would read.
+    let program = format!("prlimit --pid {backend} --as={limit}: >&2");
+    other.batch_execute(&format!("COPY (SELECT WHERE false) TO PROGRAM '{program}'"))?;
     Ok(())
 }
 
-/// Room for more, in bytes: from nothing to more than any statement here needs but the hungriest.
+/// Room for more, in bytes: from next to nothing to more than most statements here need.
 #[cfg(target_os = "linux")]
-const ROOM: [u64; 7] = [
-    1 << 18,
-    1 << 20,
-    4 << 20,
-    9 << 20,
-    17 << 20,
-    33 << 20,
-    70 << 20,
-];
+const ROOM: [u64; 4] = [1 << 16, 1 << 20, 3 << 20, 8 << 20];
 
 /// Each function with each kind of text, in a session that may not have much more memory than it has:
 /// the statement succeeds or ends with error 53200, and the session and the others go on.
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_is_an_error() -> Outcome {
-    let server = own_server("memory", &[("max_parallel_workers_per_gather", "0")])?;
+    let settings = [
+        ("max_parallel_workers_per_gather", "0"),
+        // Sessions have the dictionary from their beginning.
+        ("shared_preload_libraries", "neardup"),
+    ];
+    let server = own_server("memory", &settings)?;
     let conninfo = server.conninfo("postgres");
     let mut other = connect(&conninfo)?;
     other.batch_execute(
@@ -213,35 +209,32 @@ fn out_of_memory_is_an_error() -> Outcome {
     )?;
     for (kind, text) in TEXTS {
         other.batch_execute(&format!(
-            "INSERT INTO big SELECT '{kind}', t, (regexp_split_to_array(t, ' '))[:20000], \
-             array_to_tsvector(ARRAY(SELECT DISTINCT left(w, 40) FROM unnest((regexp_split_to_array(t, ' '))[:10000]) w WHERE w <> '')) \
-             FROM (SELECT {text} AS t) AS text"
+            "INSERT INTO big SELECT '{kind}', t, f[:5000], array_to_tsvector(ARRAY( \
+                 SELECT DISTINCT left(w, 40) FROM unnest(f[:5000]) w WHERE w <> '')) \
+             FROM (SELECT t, regexp_split_to_array(t, ' ') AS f FROM (SELECT {text} AS t) AS text) AS words"
         ))?;
     }
     let mut own = 0;
     for (_, call) in CASES {
+        let mut client = connect(&conninfo)?;
+        let backend: i32 = value(&mut client, "SELECT pg_backend_pid()")?;
+        client.batch_execute("SELECT simhash('a')")?;
         for (kind, _) in TEXTS {
-            let mut client = connect(&conninfo)?;
-            // The library and the dictionary are there, and so is the plan.
             let statement = format!("SELECT ({call})::text FROM big WHERE kind = '{kind}'");
-            client.batch_execute(
-                "SELECT simhash('好', tokens => 'jieba'), neardup_explain('a', 'b')",
-            )?;
             for room in ROOM {
-                limit(&mut client, Some(room))?;
+                limit(&mut other, backend, Some(room))?;
                 let result = client.batch_execute(&statement);
-                limit(&mut client, None)?;
+                limit(&mut other, backend, None)?;
                 let about = || format!("{statement} with {room} bytes");
-                if let Err(error) = result {
-                    let error = error.as_db_error().with_context(about)?;
-                    assert_eq!(error.code().code(), "53200", "{error:?}: {}", about());
-                    own += usize::from(error.detail().is_some_and(|d| d.contains("neardup")));
-                }
+                let Err(error) = result else {
+                    // More room would not change it.
+                    break;
+                };
+                let error = error.as_db_error().with_context(about)?;
+                assert_eq!(error.code().code(), "53200", "{error:?}: {}", about());
+                own += usize::from(error.detail().is_some_and(|d| d.contains("neardup")));
                 client.batch_execute("SELECT 1").with_context(about)?;
             }
-            other
-                .batch_execute("SELECT 1")
-                .with_context(|| statement.clone())?;
         }
     }
     // The server's own code fails as well, but not always first.
@@ -249,19 +242,22 @@ fn out_of_memory_is_an_error() -> Outcome {
     Ok(())
 }
 
+/// A number of kB that the system states about a process, in a file of /proc.
+#[cfg(target_os = "linux")]
+fn kilobytes(pid: i32, file: &str, name: &str) -> anyhow::Result<u64> {
+    let path = format!("/proc/{pid}/{file}");
+    let lines = std::fs::read_to_string(&path)?;
+    let line = lines.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    Ok(number
+        .with_context(|| format!("no {name} in {path}"))?
+        .parse()?)
+}
+
 /// Memory in kB that a process has for itself alone.
 #[cfg(target_os = "linux")]
 fn private_memory(pid: i32) -> anyhow::Result<u64> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let kilobytes = |line: &str| {
-        line.split_whitespace()
-            .nth(1)
-            .and_then(|n| n.parse::<u64>().ok())
-    };
-    let private = maps
-        .lines()
-        .filter(|line| line.starts_with("Private_Dirty"));
-    Ok(private.filter_map(kilobytes).sum())
+    kilobytes(pid, "smaps_rollup", "Private_Dirty:")
 }
 
 /// A long word, line or page is not remembered.
@@ -301,20 +297,20 @@ fn memory_for_a_long_text_is_given_back() -> Outcome {
 /// Signatures of many groups, each in memory once.
 #[test]
 fn states_of_aggregates_stand_once() -> Outcome {
-    const GROUPS: i64 = 2000;
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(
         "SET work_mem = '100MB'; SET enable_sort = off; SET max_parallel_workers_per_gather = 0",
     )?;
-    for (aggregate, bytes) in [
-        ("minhash_agg(w, 1024)", 4096 + 16),
-        ("minhash_agg(w)", 512 + 16),
+    // Groups whose states nearly fill the server's blocks, each twice as large as the one before.
+    for (aggregate, bytes, groups) in [
+        ("minhash_agg(w, 1024)", 4096 + 16, 2000_i64),
+        ("minhash_agg(w)", 512 + 16, 1700),
     ] {
         let plan = client.query(
             &format!(
-                "EXPLAIN (ANALYZE) SELECT {aggregate} FROM (SELECT n % {GROUPS} AS g, n::text AS w \
-                 FROM generate_series(1, 3 * {GROUPS}) n) AS x GROUP BY g"
+                "EXPLAIN (ANALYZE) SELECT {aggregate} FROM (SELECT n % {groups} AS g, n::text AS w \
+                 FROM generate_series(1, 3 * {groups}) n) AS x GROUP BY g"
             ),
             &[],
         )?;
@@ -326,7 +322,7 @@ fn states_of_aggregates_stand_once() -> Outcome {
         let peak = peak.context("no hash aggregate")?;
         // The state in a chunk of the server, whose sizes are powers of two, and the entry of the group.
         let chunk = i64::from((bytes as u32).next_power_of_two());
-        let most = GROUPS * (chunk + 300) / 1024 + 200;
+        let most = groups * (chunk + 300) / 1024 + 200;
         assert!(peak < most, "{aggregate}: {peak} kB, not {most}");
     }
     Ok(())

@@ -3,6 +3,7 @@ mod answers;
 mod backtraces;
 mod builds;
 mod by_table;
+mod cancels;
 mod changes;
 mod clusters;
 mod concurrency;

@@ -27,6 +27,12 @@ CREATE INDEX ON docs USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT ON docs FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body', 'tokens=char', 'shingle=3');
 INSERT INTO docs VALUES (1, :'german'), (2, :'german');
 SELECT id, fp = simhash(body, 'char', 3) AS same FROM docs;
+-- Characters that the encoding does not have take no longer than others.
+SET statement_timeout = '60s';
+SELECT length(euros), left(euros, 12) AS euros FROM html_text(repeat('&#8364;', 6e6::int)) euros;
+SELECT length(mixed), right(mixed, 14) AS mixed FROM html_text(repeat('a&#8364;&uuml;&#128512;', 1e6::int)) mixed;
+SELECT length(han), right(han, 12) AS han FROM html_text((SELECT string_agg('&#' || 19968 + n % 20000 || ';', '') FROM generate_series(1, 1000000) n)) han;
+RESET statement_timeout;
 SELECT simhash('a', tokens => 'wörter');
 \c :home
 DROP DATABASE neardup_encoding;
