@@ -50,7 +50,8 @@ impl Side {
     }
 }
 
-/// Rows with equal signatures, of which one stands for all: that whose entry in the index is lowest.
+/// Rows with equal signatures, of which one stands for all: the one whose entry in the index has
+/// the lowest address.
 pub struct Groups {
     files: TempSpace,
     /// The entry of each group's first row, then the packed [`Side`].

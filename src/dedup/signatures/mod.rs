@@ -65,7 +65,8 @@ struct Edge {
 }
 
 /// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
-/// themselves or for others, in the order of their entries. Candidates go to files if they are many.
+/// themselves or for others, in the order of their entries. Candidates go to files if they are
+/// many.
 ///
 /// # Safety
 /// The relations that the rows are of are open, and the index is theirs.
