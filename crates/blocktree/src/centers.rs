@@ -1,5 +1,5 @@
-//! Dense nodes that represent others, in memory as long as there is enough of it, and in a temporary
-//! file beyond.
+//! Dense nodes that represent others, in memory as long as there is enough of it, and in a
+//! temporary file beyond.
 
 use crate::clusters::{Nearness, split};
 use crate::filter;
@@ -9,7 +9,8 @@ use crate::sort::TempFiles;
 /// Nodes that are compared, written and read at once.
 const PIECE: usize = 1024;
 
-/// A part of the nodes: fingerprints, with the rank and the node in front, and the numbers of scopes.
+/// A part of the nodes: fingerprints, with the rank and the node in front, and the numbers of
+/// scopes.
 struct Part<const M: usize> {
     keys: Vec<Key<M>>,
     scopes: Vec<u32>,
