@@ -105,3 +105,61 @@ fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     }
     Ok(())
 }
+
+/// 67,500 rows with signatures of 64 values: three of each of 20,000, every other of which differs from
+/// the one before in few positions; 1,500 of two that are near each other; 6,000 of one that
+/// have been deleted.
+const SIGNATURES: &str = "CREATE TABLE signed (id int, site int, sig minhash_signature); \
+    INSERT INTO signed SELECT i, i / 3 % 4 / 2, minhash(array(SELECT n::text || 'x' || i / 6 \
+            FROM generate_series(1, 20 + i / 3 % 2) n), 64) \
+        FROM generate_series(0, 59999) i; \
+    INSERT INTO signed SELECT 60000 + i, i % 2, minhash(array(SELECT n::text FROM \
+            generate_series(1, CASE WHEN i % 2 = 0 THEN 20 ELSE 20 + i % 40 / 20 END) n), 64) \
+        FROM generate_series(0, 1499) i; \
+    INSERT INTO signed SELECT 70000 + i, 0, minhash(ARRAY['gone'], 64) \
+        FROM generate_series(0, 5999) i; \
+    DELETE FROM signed WHERE id >= 70003; \
+    CREATE INDEX signed_sig ON signed USING neardup (sig) WITH (hashes = 64); \
+    CREATE INDEX signed_site ON signed USING neardup (site, sig) WITH (hashes = 64)";
+
+/// How many pairs there are, and a number that depends on each of them.
+fn digest_of_pairs(client: &mut Client, call: &str) -> Result<(i64, i64)> {
+    let query = format!("SELECT count(*), sum(hashtext(p::text)) FROM neardup_pairs({call}) p");
+    let row = client.query_one(&query, &[])?;
+    Ok((row.get(0), row.get(1)))
+}
+
+#[test]
+fn little_memory_is_enough_for_many_equal_signatures() -> Outcome {
+    let database = Database::create()?;
+    database.connect()?.batch_execute(SIGNATURES)?;
+    let calls = [
+        (true, "'signed_sig', 0.2"),
+        (true, "'signed_sig', 0.2, 'connected', keep => 'id DESC'"),
+        (true, "'signed_site', 0.2, keep => 'id % 100, id'"),
+        (true, "'signed_sig', 0.0"),
+        (false, "'signed_sig', 0.2"),
+        (false, "'signed_site', 0.1"),
+    ];
+    for (of_clusters, call) in calls {
+        let digest = if of_clusters { digest } else { digest_of_pairs };
+        // A backend of its own for each, since the most is kept.
+        let mut client = database.connect()?;
+        client.batch_execute("SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'")?;
+        let before = most_memory(&mut client)?;
+        let found = digest(&mut client, call)?;
+        let taken = most_memory(&mut client)?.saturating_sub(before);
+        ensure!(found.0 > 50_000, "{call}: {} rows", found.0);
+        let limit = 40 << 20;
+        ensure!(
+            taken < limit,
+            "{call}: {taken} bytes were taken, and {limit} are the limit"
+        );
+        client.batch_execute("SET maintenance_work_mem = '1GB'; SET work_mem = '64MB'")?;
+        ensure!(
+            digest(&mut client, call)? == found,
+            "{call}: another answer in more memory"
+        );
+    }
+    Ok(())
+}

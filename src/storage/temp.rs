@@ -6,6 +6,7 @@ use crate::pg::compat;
 use crate::pg::errors::UserError;
 
 /// Where temporary files are made.
+#[derive(Clone, Copy)]
 pub struct TempSpace {
     /// The context that they live in.
     context: pg_sys::MemoryContext,

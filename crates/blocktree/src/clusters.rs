@@ -4,7 +4,7 @@
 //! which the arrays here are read, and a rank: of two nodes that of the lower rank is kept. Both
 //! methods depend on nothing but ranks and pairs, so that they are deterministic.
 
-use crate::filter;
+use crate::centers::Centers;
 use crate::key::{Key, Tid};
 use crate::paged::Paged;
 use crate::sort::{Rows, TempFiles};
@@ -40,6 +40,7 @@ pub struct Star<F: TempFiles, const M: usize> {
     near: Rows<F, 2>,
     /// Dense nodes: rank and number, then the fingerprint; the row is the scope's number.
     dense: DenseNodes<F, M>,
+    memory: usize,
 }
 
 /// Of fingerprints: how near is near, and how many words in front are a scope.
@@ -52,11 +53,12 @@ pub struct Nearness {
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
-    /// No pairs yet. `memory` is for each of two lists.
+    /// No pairs yet. `memory` is for each of three lists.
     pub fn new(memory: usize) -> Self {
         Star {
             near: Rows::new(memory),
             dense: Rows::new(memory),
+            memory,
         }
     }
 
@@ -90,7 +92,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>, nearness: Nearness) {
         let mut pairs = self.near.sorted(files, None);
         let mut dense = self.dense.sorted(files, None);
-        let mut centers = Centers::<M>::default();
+        let mut centers = Centers::<F, M>::new(self.memory);
         let (mut pair, mut other) = (pairs.next(files), dense.next(files));
         loop {
             let of_pair = pair.map(|pair| (split(pair.key[0]).0, split(pair.key[1]).0));
@@ -114,13 +116,13 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
             if let Some(own) = other
                 && split(own.key[0]).0 == rank
             {
-                let center = centers.first_near(&own.key, own.tid as u32, nearness);
+                let center = centers.first_near(files, &own.key, own.tid as u32, nearness);
                 representative = match (representative, center) {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (one, None) | (None, one) => one,
                 };
-                if representative.is_none() && !centers.push(own.key, own.tid as u32) {
-                    files.out_of_memory();
+                if representative.is_none() {
+                    centers.push(files, own.key, own.tid as u32);
                 }
                 other = dense.next(files);
             }
@@ -128,55 +130,6 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 ranks.set(files, node, representative);
             }
         }
-    }
-}
-
-/// The dense nodes that represent others, from the lowest rank on. There is at most one for as many
-/// nodes as make a node dense, roughly, since what is near one does not become another.
-struct Centers<const M: usize> {
-    /// Fingerprints; the first word is 0.
-    keys: Vec<Key<M>>,
-    /// Ranks and scopes.
-    nodes: Vec<(u32, u32)>,
-    found: Vec<u16>,
-}
-
-impl<const M: usize> Default for Centers<M> {
-    fn default() -> Self {
-        Centers {
-            keys: Vec::new(),
-            nodes: Vec::new(),
-            found: Vec::new(),
-        }
-    }
-}
-
-impl<const M: usize> Centers<M> {
-    /// The rank of the first that is near a node of a scope.
-    fn first_near(&mut self, key: &Key<M>, scope: u32, nearness: Nearness) -> Option<u32> {
-        const PIECE: usize = 1024;
-        let skipped = 1 + nearness.scope_words;
-        for (piece, keys) in self.keys.chunks(PIECE).enumerate() {
-            self.found.clear();
-            filter::within_keys(keys, key, skipped, nearness.radius, &mut self.found);
-            for &i in &self.found {
-                let at = piece * PIECE + usize::from(i);
-                if self.keys[at][1..skipped] == key[1..skipped] && self.nodes[at].1 == scope {
-                    return Some(self.nodes[at].0);
-                }
-            }
-        }
-        None
-    }
-
-    /// Adds one; false: there is no memory.
-    fn push(&mut self, key: Key<M>, scope: u32) -> bool {
-        let there_is_room = self.keys.try_reserve(1).is_ok() && self.nodes.try_reserve(1).is_ok();
-        if there_is_room {
-            self.keys.push(key);
-            self.nodes.push((split(key[0]).0, scope));
-        }
-        there_is_room
     }
 }
 

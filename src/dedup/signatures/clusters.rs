@@ -1,12 +1,12 @@
 //! `neardup_clusters` with a distance that is no integer: that of signatures.
-use std::collections::HashMap;
-
 use neardup_blocktree::clusters::{Nearness, join};
 use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::sort::Rows;
 use pgrx::pg_sys;
 
+use super::groups::Groups;
 use super::rows::{FoundRow, SignatureRows};
-use super::{GROUPED, Groups, edges, mismatches, too_many};
+use super::{edges, mismatches};
 use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
@@ -47,27 +47,41 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// The signatures that others are near, or that several rows have, and the rows that have them.
-struct Nodes {
-    /// By the entry of the row that stands for all that have the signature.
-    numbers: HashMap<u64, u32>,
-    graph: Graph<2>,
-    files: TempSpace,
-}
+/// Pairs by the entries of their rows: the entry and the pair's number, and behind them the row.
+type Ends = Rows<TempSpace, 2>;
 
-impl Nodes {
-    /// The number of a signature.
-    fn number(&mut self, entry: Tid, rows: &[Tid]) -> u32 {
-        if let Some(&number) = self.numbers.get(&entry.packed()) {
-            return number;
+/// Numbers the signatures that others are near, or that several rows have, by the entry of the row
+/// that stands for all that have the signature.
+fn graph(mut groups: Groups, mut ends: Ends, files: &mut TempSpace) -> Graph<2> {
+    let mut graph = Graph::new(share());
+    let mut in_order = groups.all();
+    let mut sorted = ends.sorted(files, None);
+    drop(ends);
+    let mut end = sorted.next(files);
+    loop {
+        let entry = match (in_order.peek(), end.map(|end| end.key[0])) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => return graph,
+        };
+        let node = graph.node();
+        let itself = end.map_or(Tid::MIN, |end| Tid::from_packed(end.tid));
+        let side = in_order.of(entry, itself);
+        for number in 0..side.len() {
+            if let Some(row) = groups.row(side, number) {
+                graph.member(files, row, &[entry], node);
+            }
         }
-        let number = self.graph.node();
-        self.numbers.insert(entry.packed(), number);
-        for &row in rows {
-            let known = [entry.packed()];
-            self.graph.member(&mut self.files, row, &known, number);
+        if in_order.peek() == Some(entry) {
+            in_order.next();
         }
-        number
+        while let Some(next) = end
+            && next.key[0] == entry
+        {
+            let end_of_pair = [next.key[1], join(0, node)];
+            graph.ends.push(files, end_of_pair, Tid::MIN);
+            end = sorted.next(files);
+        }
     }
 }
 
@@ -87,30 +101,17 @@ unsafe fn find<const N: usize>(
         let mismatches = mismatches(index, distance);
         let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
         let mut rows = SignatureRows::new(relations, index);
-        let groups = Groups::find(index, &mut rows);
-        let mut nodes = Nodes {
-            numbers: HashMap::new(),
-            graph: Graph::new(share()),
-            files: TempSpace::new(),
-        };
-        for (first, members) in groups.all() {
-            nodes.number(first, members);
-        }
+        let mut files = TempSpace::new();
+        let mut groups = Groups::find(index, &mut rows, files);
+        let mut ends = Ends::new(share());
         let mut pair = 0;
-        edges(index, &groups, mismatches, &mut rows, |edge| {
-            for side in [0, 1] {
-                let entry = edge.entries[side];
-                let node = nodes.number(entry, groups.members(entry, &edge.rows[side]));
-                let end = [pair, join(0, node)];
-                nodes.graph.ends.push(&mut nodes.files, end, Tid::MIN);
+        edges(index, &mut groups, mismatches, &mut rows, |edge| {
+            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+                ends.push(&mut files, [entry.packed(), pair], row);
             }
             pair += 1;
-            if nodes.numbers.len() * GROUPED > groups.limit {
-                too_many(nodes.numbers.len());
-            }
         });
-        drop(groups);
-        let Nodes { graph, files, .. } = nodes;
+        let graph = graph(groups, ends, &mut files);
         // Of signatures all pairs are known, so that nothing is compared.
         let nearness = Nearness {
             radius: 0,
@@ -124,13 +125,12 @@ unsafe fn find<const N: usize>(
                     let center = rows.find(Tid::from_packed(of[0])).map(|(_, row)| row);
                     known = Some((of[0], center));
                 }
-                let own = match entry == of {
-                    true => None,
-                    false => rows.find(Tid::from_packed(entry[0])).map(|(_, row)| row),
-                };
                 // The snapshot has seen both before.
-                let differing = match (&known, own) {
-                    (Some((_, Some(center))), Some(own)) => own.mismatches(center).unwrap_or(0),
+                let differing = match &known {
+                    Some((_, Some(center))) if entry != of => {
+                        let own = rows.compare(Tid::from_packed(entry[0]), center);
+                        own.map_or(0, |(_, differing)| differing)
+                    }
                     _ => 0,
                 };
                 last = ([entry[0], of[0]], signature::distance(differing, hashes));

@@ -4,17 +4,14 @@
 //! near they are, the signatures in the table tell. Equal signatures stand next to each other in
 //! the index, and one of them is searched for all.
 mod clusters;
+mod groups;
 mod pairs;
 mod rows;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use neardup_blocktree::bands::BandPairs;
-use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::pairs::InOrder;
+use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::Rows;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 use super::pairs::work_memory;
 use crate::am::bands;
@@ -22,13 +19,11 @@ use crate::am::state::{Index, name};
 use crate::pg::errors::UserError;
 use crate::storage::temp::TempSpace;
 use crate::types::signature::Bound;
+use groups::Groups;
 use rows::{FoundRow, SignatureRows};
 
 /// Bits below a row's address in a word that holds a number of mismatches, too.
 const BELOW: u32 = 16;
-/// Bytes that a row takes in [`Groups`], about: its place in a hash table that is half full, and in
-/// a list that has grown.
-const GROUPED: usize = 80;
 
 /// A distance of signatures that a caller passes, as mismatches of those in an index; an error if it
 /// is below zero.
@@ -61,115 +56,6 @@ pub unsafe fn refuse_bits(relation: pg_sys::Relation) {
     }
 }
 
-/// A row's part among rows with an equal signature, of which one or more others have the same.
-enum Part {
-    /// It stands for all of these, of which it is one, as the snapshot sees them.
-    First(Vec<Tid>),
-    /// Another one stands for it.
-    Follows,
-}
-
-/// Rows with equal signatures, by the addresses of their entries in the index.
-struct Groups {
-    parts: HashMap<u64, Part>,
-    /// Bytes that they may take.
-    limit: usize,
-}
-
-impl Groups {
-    /// Finds all of an index's.
-    ///
-    /// # Safety
-    /// The relations that the rows are of are open, and the index is theirs.
-    unsafe fn find<const N: usize>(index: &Index<N>, rows: &mut SignatureRows) -> Self {
-        let mut groups = Groups {
-            parts: HashMap::new(),
-            // SAFETY: a variable of the server's.
-            limit: unsafe { pg_sys::maintenance_work_mem } as usize * 1024,
-        };
-        let tree = index.tree();
-        let mut walk = InOrder::new(index.design.clone());
-        let mut run: (Key<N>, Vec<Tid>) = ([0; N], Vec::new());
-        loop {
-            let mut entries = Vec::new();
-            let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
-            for (key, tid) in entries {
-                if key != run.0 {
-                    // SAFETY: the caller's promise.
-                    unsafe { groups.add(&run.1, rows) };
-                    run = (key, Vec::new());
-                }
-                run.1.push(tid);
-            }
-            if !more {
-                break;
-            }
-        }
-        // SAFETY: the caller's promise.
-        unsafe { groups.add(&run.1, rows) };
-        groups
-    }
-
-    /// Takes in rows whose signatures may be equal.
-    unsafe fn add(&mut self, run: &[Tid], rows: &mut SignatureRows) {
-        if run.len() < 2 {
-            return;
-        }
-        let mut known: HashMap<FoundRow, (Tid, Vec<Tid>)> = HashMap::new();
-        for &entry in run {
-            pgrx::check_for_interrupts!();
-            // SAFETY: the caller's promise.
-            let Some((row, found)) = (unsafe { rows.find(entry) }) else {
-                self.parts.insert(entry.packed(), Part::Follows);
-                continue;
-            };
-            match known.entry(found) {
-                Entry::Vacant(place) => drop(place.insert((entry, vec![row]))),
-                Entry::Occupied(mut place) => {
-                    place.get_mut().1.push(row);
-                    self.parts.insert(entry.packed(), Part::Follows);
-                }
-            }
-            if self.parts.len() * GROUPED > self.limit {
-                too_many(self.parts.len());
-            }
-        }
-        for (first, members) in known.into_values() {
-            if members.len() > 1 {
-                self.parts.insert(first.packed(), Part::First(members));
-            }
-        }
-    }
-
-    /// Whether a row is to be searched for.
-    fn is_wanted(&self, entry: Tid) -> bool {
-        !matches!(self.parts.get(&entry.packed()), Some(Part::Follows))
-    }
-
-    /// The rows that one stands for; only itself if it is in no group.
-    fn members<'a>(&'a self, entry: Tid, itself: &'a Tid) -> &'a [Tid] {
-        match self.parts.get(&entry.packed()) {
-            Some(Part::First(members)) => members,
-            _ => core::slice::from_ref(itself),
-        }
-    }
-
-    /// All groups, in the order of their first rows' entries.
-    fn all(&self) -> impl Iterator<Item = (Tid, &[Tid])> {
-        let mut firsts: Vec<u64> = (self.parts.iter())
-            .filter(|(_, part)| matches!(part, Part::First(_)))
-            .map(|(&entry, _)| entry)
-            .collect();
-        firsts.sort_unstable();
-        firsts
-            .into_iter()
-            .filter_map(|entry| match self.parts.get(&entry) {
-                Some(Part::First(members)) => Some((Tid::from_packed(entry), &members[..])),
-                _ => None,
-            })
-    }
-}
-
 /// Two rows near each other, each of which may stand for several.
 struct Edge {
     /// The addresses of their entries, and those under which the snapshot sees them.
@@ -179,13 +65,14 @@ struct Edge {
 }
 
 /// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
-/// themselves or for others. Candidates go to files if they are many.
+/// themselves or for others, in the order of their entries. Candidates go to files if they are
+/// many.
 ///
 /// # Safety
 /// The relations that the rows are of are open, and the index is theirs.
 unsafe fn edges<const N: usize>(
     index: &Index<N>,
-    groups: &Groups,
+    groups: &mut Groups,
     mismatches: usize,
     rows: &mut SignatureRows,
     mut give: impl FnMut(Edge),
@@ -218,8 +105,7 @@ unsafe fn edges<const N: usize>(
                 left = Some((a, rows.find(a)));
             }
             if let Some((_, Some((row, found)))) = &left
-                && let Some((other_row, other)) = rows.find(b)
-                && let Some(differing) = found.mismatches(&other)
+                && let Some((other_row, differing)) = rows.compare(b, found)
                 && differing <= mismatches
             {
                 give(Edge {
@@ -251,19 +137,4 @@ unsafe fn edges<const N: usize>(
         }
     });
     judge(last);
-}
-
-/// 53400: near-duplicates need more memory than is set for such work.
-fn too_many(rows: usize) -> ! {
-    // SAFETY: a variable of the server's.
-    let limit = unsafe { pg_sys::maintenance_work_mem } / 1024;
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-        "near-duplicates need more memory than maintenance_work_mem allows",
-    )
-    .detail(format!(
-        "{rows} rows with near-duplicates were found, and maintenance_work_mem is {limit} MB."
-    ))
-    .hint("SET maintenance_work_mem to a larger value, or use a smaller distance.")
-    .raise()
 }

@@ -3,8 +3,9 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
+use super::groups::{Groups, InEntryOrder, Side};
 use super::rows::SignatureRows;
-use super::{Groups, edges, mismatches};
+use super::{edges, mismatches};
 use crate::am::bands;
 use crate::am::keys::with_words;
 use crate::am::state::{Index, words_of};
@@ -71,11 +72,9 @@ impl Set for AnyPairs {
 
 /// Two lists of rows, each of one with each of the other, or all pairs of one list.
 struct Product {
-    /// The entries by which [`Groups`] knows the lists, and the rows if there are no lists.
-    entries: [Tid; 2],
-    rows: [Tid; 2],
-    /// The next pair, by its places in both.
-    next: [usize; 2],
+    sides: [Side; 2],
+    /// The next pair, by its rows' numbers in both.
+    next: [u32; 2],
     distance: f64,
 }
 
@@ -87,11 +86,11 @@ struct SignaturePairs {
     file: u32,
     distance: f64,
     groups: Groups,
-    /// The groups whose own pairs are still to be given, by their entries; the next is the last.
-    left: Vec<Tid>,
+    /// The groups whose own pairs are still to be given.
+    left: InEntryOrder,
     files: TempSpace,
-    /// Pairs of groups: the entries, the rows, and behind them the mismatches. They are looked for
-    /// when they are needed.
+    /// Pairs of groups: the entries, the packed sides, and behind them the mismatches. They are
+    /// looked for when they are needed.
     edges: Option<Sorted<TempSpace, 4>>,
     hashes: usize,
     /// What is given at the moment.
@@ -108,23 +107,22 @@ impl SignaturePairs {
         // SAFETY: the caller's promise.
         unsafe {
             note_read(relations.index());
-            let (groups, hashes) = with_words!(words_of(relations.index()), N => {
+            let files = TempSpace::in_context(kept);
+            let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());
                 // Refuses what is no distance.
                 mismatches(&index, distance);
                 let mut rows = SignatureRows::new(relations, &index);
                 let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
-                (Groups::find(&index, &mut rows), hashes)
+                (Groups::find(&index, &mut rows, files), hashes)
             });
-            let mut left: Vec<Tid> = groups.all().map(|(first, _)| first).collect();
-            left.reverse();
             SignaturePairs {
                 index: (*relations.index()).rd_id,
                 file: compat::file_number(relations.index()),
                 distance,
+                left: groups.all(),
                 groups,
-                left,
-                files: TempSpace::in_context(kept),
+                files,
                 edges: None,
                 hashes,
                 product: None,
@@ -136,8 +134,10 @@ impl SignaturePairs {
     /// Looks for the pairs of groups.
     fn find_edges(&mut self) -> Sorted<TempSpace, 4> {
         let relations = LockedIndex::reopen(self.index);
-        let (files, groups) = (&mut self.files, &self.groups);
-        let mut found = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let (files, groups) = (&mut self.files, &mut self.groups);
+        // Sorted by one end, then by the other, to meet the groups, which are in that order.
+        let mut by_second = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let mut firsts = groups.all();
         // SAFETY: the relations are open to the end of the function.
         unsafe {
             check_file(&relations, self.file);
@@ -146,21 +146,30 @@ impl SignaturePairs {
                 let mismatches = mismatches(&index, self.distance);
                 let mut rows = SignatureRows::new(&relations, &index);
                 edges(&index, groups, mismatches, &mut rows, |edge| {
-                    let ([a, b], [row, other]) = (edge.entries, edge.rows);
-                    let key = [a, b, row, other].map(Tid::packed);
-                    found.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
+                    let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
+                    let key = [b, a, firsts.of(a, row).packed(), other.packed()];
+                    by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
                 });
             });
+        }
+        drop(firsts);
+        let mut sorted = by_second.sorted(files, None);
+        drop(by_second);
+        let mut found = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let mut seconds = groups.all();
+        while let Some(edge) = sorted.next(files) {
+            let [b, a, left, other] = edge.key;
+            let right = seconds.of(b, Tid::from_packed(other)).packed();
+            found.push(files, [a, b, left, right], Tid::from_packed(edge.tid));
         }
         found.sorted(files, None)
     }
 
     /// The next lists to be paired; `None`: there are no more.
     fn next_product(&mut self) -> Option<Product> {
-        if let Some(first) = self.left.pop() {
+        if let Some((_, group)) = self.left.next() {
             return Some(Product {
-                entries: [first; 2],
-                rows: [first; 2],
+                sides: [group; 2],
                 next: [0, 1],
                 distance: 0.0,
             });
@@ -172,10 +181,9 @@ impl SignaturePairs {
         let edge = edges.next(&mut self.files);
         self.edges = Some(edges);
         let edge = edge?;
-        let [a, b, row, other] = edge.key.map(Tid::from_packed);
+        let [_, _, left, right] = edge.key;
         Some(Product {
-            entries: [a, b],
-            rows: [row, other],
+            sides: [left, right].map(Side::from_packed),
             next: [0, 0],
             distance: signature::distance(edge.tid as usize, self.hashes),
         })
@@ -188,14 +196,11 @@ impl SignaturePairs {
                 self.product = Some(self.next_product()?);
                 continue;
             };
-            let is_one = product.entries[0] == product.entries[1];
-            let [left, right] = [0, 1].map(|side| {
-                self.groups
-                    .members(product.entries[side], &product.rows[side])
-            });
+            let [left, right] = product.sides;
+            let is_one = left == right;
             let [i, j] = product.next;
-            match (left.get(i), right.get(j)) {
-                (Some(&a), Some(&b)) => {
+            match (self.groups.row(left, i), self.groups.row(right, j)) {
+                (Some(a), Some(b)) => {
                     product.next[1] += 1;
                     return Some(([a.min(b), a.max(b)], product.distance));
                 }

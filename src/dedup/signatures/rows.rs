@@ -1,6 +1,4 @@
 //! Rows with their signatures and scopes.
-use std::collections::HashMap;
-
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -25,7 +23,7 @@ pub struct FoundRow {
 impl FoundRow {
     /// In how many positions two signatures differ; `None` if they are of different scopes, or were
     /// made in different ways.
-    pub fn mismatches(&self, other: &FoundRow) -> Option<usize> {
+    fn mismatches(&self, other: &FoundRow) -> Option<usize> {
         let of = |row: &FoundRow| (row.scope, row.made, row.values.len());
         (of(self) == of(other)).then(|| {
             self.values.len() - neardup_sketch::minhash::matches(&self.values, &other.values)
@@ -40,8 +38,9 @@ pub struct SignatureRows {
     index: pg_sys::Relation,
     layout: Layout,
     scope: Option<ScopeColumns>,
-    /// Scopes by their hash.
-    known: HashMap<u64, Vec<Values>>,
+    /// The scopes with one hash, that of the row found last: what is compared stands together.
+    hash: u64,
+    known: Vec<Values>,
     /// Where their values live, and those of the row at hand.
     contexts: [pg_sys::MemoryContext; 2],
 }
@@ -58,7 +57,8 @@ impl SignatureRows {
                 index: relations.index(),
                 layout: index.layout,
                 scope: ScopeColumns::of(relations.index(), &index.layout),
-                known: HashMap::new(),
+                hash: 0,
+                known: Vec::new(),
                 contexts: [
                     compat::small_context(c"neardup scopes"),
                     compat::small_context(c"neardup row"),
@@ -68,11 +68,32 @@ impl SignatureRows {
     }
 
     /// The row of an entry: its address as the snapshot sees it, and what it holds. `None` if the
-    /// snapshot sees none, or if it is in no scope.
+    /// snapshot sees none, or if it is in no scope. It compares with rows that were found before as
+    /// long as only rows of scopes with the same hash come in between.
     ///
     /// # Safety
     /// As for [`SignatureRows::new`].
     pub unsafe fn find(&mut self, entry: Tid) -> Option<(Tid, FoundRow)> {
+        // SAFETY: the caller's promise.
+        unsafe { self.find_within(entry, None) }
+    }
+
+    /// The row of an entry and its mismatches with one found before; `None` if the snapshot sees
+    /// none, or if nothing can be said of the two.
+    ///
+    /// # Safety
+    /// As for [`SignatureRows::new`].
+    pub unsafe fn compare(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize)> {
+        // SAFETY: the caller's promise.
+        let (row, found) = unsafe { self.find_within(entry, Some(other.scope.0)) }?;
+        Some((row, found.mismatches(other)?))
+    }
+
+    /// As [`SignatureRows::find`], of scopes with one hash only, if one is passed.
+    ///
+    /// # Safety
+    /// As for [`SignatureRows::new`].
+    unsafe fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow)> {
         let row = self.rows.find(entry)?;
         let column = self.layout.scope_columns;
         // SAFETY: the caller's promise; values live as long as the context.
@@ -94,11 +115,17 @@ impl SignatureRows {
                 });
                 Some(signature)
             });
+            let found = found.filter(|found| only.is_none_or(|only| only == found.scope.0));
             let found = found.map(|mut found| {
                 if let Some(scope) = &self.scope
                     && let Some(values) = scope.values(slot)
                 {
-                    let known = self.known.entry(found.scope.0).or_default();
+                    if self.hash != found.scope.0 {
+                        self.hash = found.scope.0;
+                        self.known.clear();
+                        pg_sys::MemoryContextReset(kept);
+                    }
+                    let known = &mut self.known;
                     let number = known.iter().position(|other| scope.equal(other, &values));
                     found.scope.1 = number.unwrap_or_else(|| {
                         pg_sys::MemoryContextSwitchTo(kept);

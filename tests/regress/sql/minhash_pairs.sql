@@ -105,7 +105,7 @@ SELECT * FROM neardup_pairs('docs_sig', -0.5);
 SELECT * FROM neardup_clusters('docs_sig', 'NaN'::float8);
 SELECT * FROM neardup_distance_histogram('docs_sig');
 SET maintenance_work_mem = '1MB';
-SELECT count(*) FROM neardup_pairs('crowd_sig', 0.2);
+SELECT count(*) FROM (SELECT neardup_pairs('crowd_sig', 0.2) LIMIT 100000) p;
 SELECT count(*) FROM neardup_clusters('crowd_sig', 0.2);
 RESET maintenance_work_mem;
 CREATE TABLE prints (id int, fp fingerprint);

@@ -178,6 +178,40 @@ proptest! {
     }
 }
 
+/// Dense nodes that represent others are many, and go to a file.
+#[test]
+fn many_dense_nodes_need_little_memory() {
+    let mut rng = StdRng::seed_from_u64(11);
+    let nodes: Vec<(Key<1>, u32)> = (0..4_000)
+        .flat_map(|i| {
+            let key: u64 = rng.random();
+            [([key], i % 2), ([key ^ 5], i % 3 / 2)]
+        })
+        .collect();
+    let count = nodes.len() as u32;
+    // The second of each two in front, or behind.
+    let ranks: Vec<u32> = (0..count).map(|i| i * 4_999 % count).collect();
+    let expected = expected(&nodes, &ranks, false);
+    for memory in [0, 10_000, 1 << 20] {
+        let store = MemStore::new();
+        let mut files = &store;
+        let mut of = Paged::new(&mut files, nodes.len(), memory, |_| UNRANKED);
+        let mut star = Star::<&MemStore, 2>::new(memory);
+        for (node, (key, scope)) in (0..).zip(&nodes) {
+            let rank = ranks[node as usize];
+            of.set(&mut files, node, rank);
+            star.dense(&mut files, (node, rank), key, *scope);
+        }
+        let nearness = Nearness {
+            radius: RADIUS,
+            scope_words: 0,
+        };
+        star.finish(&mut files, &mut of, nearness);
+        let found: Vec<u32> = (0..count).map(|node| of.get(&mut files, node)).collect();
+        assert_eq!(found, expected, "{memory} bytes");
+    }
+}
+
 /// However many fingerprints are near each other, a thinned search gives a multiple of them, and not
 /// all their pairs.
 #[test]

@@ -1,0 +1,294 @@
+//! Rows with equal signatures.
+//!
+//! All lists are sorted, or read by page, in temporary files if they are long.
+use std::hash::{BuildHasher, RandomState};
+
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::pairs::InOrder;
+use neardup_blocktree::sort::{Entry, Rows, Sorted};
+
+use super::rows::SignatureRows;
+use crate::am::state::Index;
+use crate::dedup::clusters::{share, too_many};
+use crate::storage::temp::TempSpace;
+
+/// The bit of a packed [`Side`] that tells a group from a row, whose address has 48 bits.
+const IS_GROUP: u64 = 1 << 63;
+
+/// A row, or all those that it stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The row as the snapshot sees it.
+    Row(Tid),
+    /// The place of a group's first row in [`Groups::rows`], and how many there are.
+    Group(u32, u32),
+}
+
+impl Side {
+    /// How many rows there are.
+    pub fn len(self) -> u32 {
+        match self {
+            Side::Row(_) => 1,
+            Side::Group(_, count) => count,
+        }
+    }
+
+    pub fn packed(self) -> u64 {
+        match self {
+            Side::Row(row) => row.packed(),
+            Side::Group(start, count) => IS_GROUP | u64::from(start) << 32 | u64::from(count),
+        }
+    }
+
+    /// Reads what [`Side::packed`] gave.
+    pub fn from_packed(packed: u64) -> Self {
+        match packed & IS_GROUP {
+            0 => Side::Row(Tid::from_packed(packed)),
+            _ => Side::Group(((packed & !IS_GROUP) >> 32) as u32, packed as u32),
+        }
+    }
+}
+
+/// Rows with equal signatures, of which one stands for all: the one whose entry in the index has
+/// the lowest address.
+pub struct Groups {
+    files: TempSpace,
+    /// The entry of each group's first row, then the packed [`Side`].
+    groups: Rows<TempSpace, 2>,
+    /// The rows, group by group, as the snapshot sees them: the block, then the line.
+    rows: Paged<TempSpace>,
+    /// One bit for each entry for which another stands, or whose row nobody sees.
+    followers: Bits,
+}
+
+impl Groups {
+    /// Finds all of an index's. The files live as the space says.
+    ///
+    /// # Safety
+    /// The relations that the rows are of are open, and the index is theirs.
+    pub unsafe fn find<const N: usize>(
+        index: &Index<N>,
+        rows: &mut SignatureRows,
+        mut files: TempSpace,
+    ) -> Self {
+        let mut alike = Alike::new();
+        let tree = index.tree();
+        let mut walk = InOrder::new(index.design.clone());
+        // Equal signatures have equal keys. The first entry with a key, as long as it is the only.
+        let mut run: Option<(Key<N>, Option<Tid>)> = None;
+        let mut entries = Vec::new();
+        loop {
+            entries.clear();
+            let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+            for &(key, tid) in &entries {
+                match &mut run {
+                    Some((known, alone)) if *known == key => {
+                        for entry in alone.take().into_iter().chain([tid]) {
+                            // SAFETY: the caller's promise.
+                            unsafe { alike.add(&mut files, rows, entry) };
+                        }
+                    }
+                    _ => run = Some((key, Some(tid))),
+                }
+            }
+            if !more {
+                return alike.grouped(files);
+            }
+        }
+    }
+
+    /// Whether a row is to be searched for.
+    pub fn is_wanted(&mut self, entry: Tid) -> bool {
+        !self.followers.is_set(entry)
+    }
+
+    /// The row with a number, from 0 on.
+    pub fn row(&mut self, side: Side, number: u32) -> Option<Tid> {
+        match side {
+            Side::Row(row) => (number == 0).then_some(row),
+            Side::Group(start, count) => (number < count).then(|| self.member(start + number)),
+        }
+    }
+
+    fn member(&mut self, place: u32) -> Tid {
+        let [block, line] = [0, 1].map(|half| self.rows.get(&mut self.files, 2 * place + half));
+        Tid {
+            block,
+            offset: line as u16,
+        }
+    }
+
+    /// All groups, in the order of their first rows' entries.
+    pub fn all(&mut self) -> InEntryOrder {
+        let mut sorted = self.groups.sorted(&mut self.files, None);
+        InEntryOrder {
+            next: sorted.next(&mut self.files),
+            sorted,
+            files: self.files,
+        }
+    }
+}
+
+/// Groups in the order of their first rows' entries.
+pub struct InEntryOrder {
+    sorted: Sorted<TempSpace, 2>,
+    next: Option<Entry<2>>,
+    files: TempSpace,
+}
+
+impl InEntryOrder {
+    /// The entry of the next group's first row.
+    pub fn peek(&self) -> Option<u64> {
+        self.next.map(|group| group.key[0])
+    }
+
+    /// The next group: the entry of its first row, and its rows.
+    pub fn next(&mut self) -> Option<(u64, Side)> {
+        let group = self.next?;
+        self.next = self.sorted.next(&mut self.files);
+        Some((group.key[0], Side::from_packed(group.key[1])))
+    }
+
+    /// The rows that the one of an entry stands for, or that row. Entries come in their order.
+    pub fn of(&mut self, entry: u64, row: Tid) -> Side {
+        while self.peek().is_some_and(|first| first < entry) {
+            self.next();
+        }
+        match self.next {
+            Some(group) if group.key[0] == entry => Side::from_packed(group.key[1]),
+            _ => Side::Row(row),
+        }
+    }
+}
+
+/// Rows whose signatures may be equal.
+struct Alike {
+    /// A hash of 128 bits of what makes rows equal, and the entry; behind them the row, or
+    /// [`Tid::MIN`] for none. The hash is made with keys that nobody knows, so that two signatures
+    /// with the same need not be expected.
+    found: Rows<TempSpace, 3>,
+    hashes: [RandomState; 2],
+    /// The highest block and line of all entries.
+    highest: Tid,
+}
+
+impl Alike {
+    fn new() -> Self {
+        Alike {
+            found: Rows::new(share()),
+            hashes: [RandomState::new(), RandomState::new()],
+            highest: Tid::MIN,
+        }
+    }
+
+    /// # Safety
+    /// As for [`Groups::find`].
+    unsafe fn add(&mut self, files: &mut TempSpace, rows: &mut SignatureRows, entry: Tid) {
+        pgrx::check_for_interrupts!();
+        self.highest.block = self.highest.block.max(entry.block);
+        self.highest.offset = self.highest.offset.max(entry.offset);
+        // SAFETY: the caller's promise.
+        let (hash, row) = match unsafe { rows.find(entry) } {
+            Some((row, found)) => ([0, 1].map(|i| self.hashes[i].hash_one(&found)), row),
+            None => ([0; 2], Tid::MIN),
+        };
+        self.found
+            .push(files, [hash[0], hash[1], entry.packed()], row);
+    }
+
+    fn grouped(mut self, mut files: TempSpace) -> Groups {
+        let places = u32::try_from(2 * self.found.len()).unwrap_or_else(|_| too_many());
+        let mut rows = Paged::new(&mut files, places as usize, share(), |_| 0);
+        let mut groups = Rows::new(share());
+        let mut followers = Bits::new(files, self.highest);
+        let mut finish = |files: &mut TempSpace, first: u64, start: u32, end: u32| {
+            if end - start > 1 {
+                groups.push(
+                    files,
+                    [first, Side::Group(start, end - start).packed()],
+                    Tid::MIN,
+                );
+            }
+        };
+        // The group under way: its hash, its first row's entry, and where its rows begin.
+        let mut last: Option<([u64; 2], u64, u32)> = None;
+        let mut place = 0;
+        let mut sorted = self.found.sorted(&mut files, None);
+        drop(self);
+        while let Some(found) = sorted.next(&mut files) {
+            let [high, low, entry] = found.key;
+            let row = Tid::from_packed(found.tid);
+            if row == Tid::MIN {
+                followers.set(Tid::from_packed(entry));
+                continue;
+            }
+            match last {
+                Some((hash, _, _)) if hash == [high, low] => {
+                    followers.set(Tid::from_packed(entry));
+                }
+                _ => {
+                    if let Some((_, first, start)) = last.replace(([high, low], entry, place)) {
+                        finish(&mut files, first, start, place);
+                    }
+                }
+            }
+            rows.set(&mut files, 2 * place, row.block);
+            rows.set(&mut files, 2 * place + 1, u32::from(row.offset));
+            place += 1;
+        }
+        if let Some((_, first, start)) = last {
+            finish(&mut files, first, start, place);
+        }
+        Groups {
+            files,
+            groups,
+            rows,
+            followers,
+        }
+    }
+}
+
+/// A bit for each address up to a highest one, by blocks.
+struct Bits {
+    files: TempSpace,
+    words: Paged<TempSpace>,
+    highest: Tid,
+}
+
+impl Bits {
+    /// None is set.
+    fn new(mut files: TempSpace, highest: Tid) -> Self {
+        let words = (u64::from(highest.block) + 1) * Self::words_of_block(highest);
+        let words = u32::try_from(words).unwrap_or_else(|_| too_many());
+        Bits {
+            words: Paged::new(&mut files, words as usize, share(), |_| 0),
+            files,
+            highest,
+        }
+    }
+
+    fn words_of_block(highest: Tid) -> u64 {
+        u64::from(highest.offset / 32) + 1
+    }
+
+    /// The word of an address and its bit there; `None` if it is beyond the highest.
+    fn place(&self, at: Tid) -> Option<(u32, u32)> {
+        let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
+        let first = u64::from(at.block) * Self::words_of_block(self.highest);
+        let word = first + u64::from(at.offset / 32);
+        is_known.then_some((word as u32, 1 << (at.offset % 32)))
+    }
+
+    fn set(&mut self, at: Tid) {
+        if let Some((word, bit)) = self.place(at) {
+            let bits = self.words.get(&mut self.files, word);
+            self.words.set(&mut self.files, word, bits | bit);
+        }
+    }
+
+    fn is_set(&mut self, at: Tid) -> bool {
+        let place = self.place(at);
+        place.is_some_and(|(word, bit)| self.words.get(&mut self.files, word) & bit != 0)
+    }
+}
