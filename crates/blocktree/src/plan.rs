@@ -79,8 +79,10 @@ pub struct Plan<const N: usize> {
 }
 
 impl<const N: usize> Plan<N> {
-    /// The cheapest plan for a radius in an index of `rows` rows.
+    /// The cheapest plan for a radius in an index of `rows` rows. A radius beyond the width of the
+    /// fingerprints counts as that width, which holds everything.
     pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
+        let radius = radius.min(design.bits());
         let leaves = (rows / leaf::usual_count(N)).max(1.0);
         let whole = Plan {
             radius,
