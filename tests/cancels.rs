@@ -38,8 +38,8 @@ fn database() -> anyhow::Result<(Database, Client)> {
     Ok((database, client))
 }
 
-/// Checks that a statement was ended with error 57014. Returns whether it was: on a fast machine it may
-/// have been over before.
+/// Checks that a statement was ended with error 57014. Returns whether it was: on a fast machine it
+/// may have been over before.
 fn was_ended(result: &Result<(), postgres::Error>, about: &str) -> anyhow::Result<bool> {
     let code = code(result);
     ensure!(

@@ -1,4 +1,5 @@
-//! `neardup_clusters` of many rows, in little memory: the same answer as in much, and no more taken.
+//! `neardup_clusters` of many rows, in little memory: the same answer as in much, and no more
+//! taken.
 use crate::support::Outcome;
 use crate::support::table::value;
 use anyhow::{Context, Result, ensure};
@@ -27,8 +28,8 @@ fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     Ok((row.get(0), row.get(1)))
 }
 
-/// Bytes of its own that the backend has taken at most. Pages of shared memory that it has used count
-/// in what the system says, and are taken off: they only become more.
+/// Bytes of its own that the backend has taken at most. Pages of shared memory that it has used
+/// count in what the system says, and are taken off: they only become more.
 fn most_memory(client: &mut Client) -> Result<u64> {
     let pid: i32 = value(client, "SELECT pg_backend_pid()")?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -106,8 +107,8 @@ fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     Ok(())
 }
 
-/// 67,500 rows with signatures of 64 values: three of each of 20,000, every other of which differs from
-/// the one before in few positions; 1,500 of two that are near each other; 6,000 of one that
+/// 67,500 rows with signatures of 64 values: three of each of 20,000, every other of which differs
+/// from the one before in few positions; 1,500 of two that are near each other; 6,000 of one that
 /// have been deleted.
 const SIGNATURES: &str = "CREATE TABLE signed (id int, site int, sig minhash_signature); \
     INSERT INTO signed SELECT i, i / 3 % 4 / 2, minhash(array(SELECT n::text || 'x' || i / 6 \

@@ -6,8 +6,8 @@ use postgres::Client;
 
 type Outcome = anyhow::Result<()>;
 
-/// The functions of the extension that take a value of any length, by the start of their signature, with
-/// a call. In it `t` is a text, `f` its words as an array, `v` a tsvector of some of them.
+/// The functions of the extension that take a value of any length, by the start of their signature,
+/// with a call. In it `t` is a text, `f` its words as an array, `v` a tsvector of some of them.
 const CASES: &[(&str, &str)] = &[
     ("simhash(text,", "simhash(t)"),
     ("simhash(text,", "simhash(t, 'char', 100)"),
@@ -181,7 +181,8 @@ fn limit(other: &mut Client, backend: i32, room: Option<u64>) -> Outcome {
         Some(room) => (kilobytes(backend, "status", "VmSize:")? * 1024 + room).to_string(),
         None => "unlimited".to_owned(),
     };
-    // The soft limit alone, so that it can be taken away again; and no rows, which nobody would read.
+    // The soft limit alone, so that it can be taken away again; and no rows, which nobody would
+    // read.
     let program = format!("prlimit --pid {backend} --as={limit}: >&2");
     other.batch_execute(&format!("COPY (SELECT WHERE false) TO PROGRAM '{program}'"))?;
     Ok(())
@@ -191,8 +192,8 @@ fn limit(other: &mut Client, backend: i32, room: Option<u64>) -> Outcome {
 #[cfg(target_os = "linux")]
 const ROOM: [u64; 4] = [1 << 16, 1 << 20, 3 << 20, 8 << 20];
 
-/// Each function with each kind of text, in a session that may not have much more memory than it has:
-/// the statement succeeds or ends with error 53200, and the session and the others go on.
+/// Each function with each kind of text, in a session that may not have much more memory than it
+/// has: the statement succeeds or ends with error 53200, and the session and the others go on.
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_is_an_error() -> Outcome {
@@ -320,7 +321,8 @@ fn states_of_aggregates_stand_once() -> Outcome {
             usage.strip_suffix("kB")?.parse::<i64>().ok()
         });
         let peak = peak.context("no hash aggregate")?;
-        // The state in a chunk of the server, whose sizes are powers of two, and the entry of the group.
+        // The state in a chunk of the server, whose sizes are powers of two, and the entry of the
+        // group.
         let chunk = i64::from((bytes as u32).next_power_of_two());
         let most = groups * (chunk + 300) / 1024 + 200;
         assert!(peak < most, "{aggregate}: {peak} kB, not {most}");

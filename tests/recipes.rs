@@ -274,8 +274,8 @@ fn merging() -> Outcome {
         let database = Database::create()?;
         let (mut client, mut watcher) = (database.connect()?, database.connect()?);
         create(&mut client)?;
-        // One end of each chain is in the main table; the next, which would be kept, is near it, and
-        // what that stands for is not.
+        // One end of each chain is in the main table; the next, which would be kept, is near it,
+        // and what that stands for is not.
         client.batch_execute(
             "CREATE TABLE staging (LIKE docs); \
              WITH moved AS (DELETE FROM docs WHERE id NOT IN (3, 12) RETURNING *) \

@@ -20,8 +20,8 @@ mod search;
 const DESCENT: f64 = 40.0;
 /// Cost of measuring the distances of a leaf, in `cpu_operator_cost`.
 const LEAF: f64 = 20.0;
-// Measured on 200,000 rows in order, which the server reads and sorts at a cost of 25,000 in 0.24 s:
-// 0.49 to 0.53 s by the index, 1.3 to 1.7 s by the index alone.
+// Measured on 200,000 rows in order, which the server reads and sorts at a cost of 25,000 in 0.24
+// s: 0.49 to 0.53 s by the index, 1.3 to 1.7 s by the index alone.
 /// Cost of keeping, sorting and returning a row, in `cpu_operator_cost`.
 const IN_ORDER: f64 = 80.0;
 /// Cost of making sure that a row returned in order is still in the index, where the table is not

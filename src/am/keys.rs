@@ -1,8 +1,9 @@
 //! From the columns of an index to the keys of its tree.
 //!
-//! The last column is the fingerprint, a ball around one, or a signature ([`super::bands`]). Columns before it are a scope: their
-//! values are hashed into the first word of the key, so that rows of one tenant, site or language
-//! stand together. Two scopes may share a hash; rows found through one are checked again.
+//! The last column is the fingerprint, a ball around one, or a signature ([`super::bands`]).
+//! Columns before it are a scope: their values are hashed into the first word of the key, so that
+//! rows of one tenant, site or language stand together. Two scopes may share a hash; rows found
+//! through one are checked again.
 use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 

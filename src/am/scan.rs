@@ -56,8 +56,8 @@ impl State {
     }
 }
 
-/// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it can;
-/// of a scope only a hash is kept, of a ball only the centre, and of a signature only hashes.
+/// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it
+/// can; of a scope only a hash is kept, of a ball only the centre, and of a signature only hashes.
 ///
 /// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
 /// a partial index implies) is planned as an index-only scan whatever this returns: every kind of

@@ -127,8 +127,8 @@ pub unsafe fn of_fingerprints(
                 &index, relations, radius, thinning, &mut files, share(),
             );
             if thinning == Thinning::Forest && graph.is_broken {
-                // What connects two fingerprints has rows that nobody sees any more, or is of another
-                // scope with the same hash: all pairs are needed.
+                // What connects two fingerprints has rows that nobody sees any more, or is of
+                // another scope with the same hash: all pairs are needed.
                 let all = Thinning::Degree(u32::MAX);
                 graph = find::<N, { N + 1 }>(&index, relations, radius, all, &mut files, share());
             }

@@ -31,7 +31,8 @@ pub struct Graph<const M: usize> {
     /// Nodes near so many others that not all of those pairs are known: the node, then its
     /// fingerprint; behind it the scope's number.
     pub dense: Rows<TempSpace, M>,
-    /// Whether pairs have been left out that fingerprints without a row connect, which are no nodes.
+    /// Whether pairs have been left out that fingerprints without a row connect, which are no
+    /// nodes.
     pub is_broken: bool,
 }
 

@@ -51,8 +51,8 @@ pub fn distance_argument(distance: i32) -> u32 {
     })
 }
 
-/// A distance of fingerprints that a caller passes as a floating-point number, as drivers may do; an
-/// error if it is not a number of bits.
+/// A distance of fingerprints that a caller passes as a floating-point number, as drivers may do;
+/// an error if it is not a number of bits.
 pub fn whole_distance(distance: f64) -> u32 {
     if !(distance >= 0.0 && distance.fract() == 0.0) {
         UserError::invalid_parameter("the distance of fingerprints is a number of bits")

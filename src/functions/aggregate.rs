@@ -23,8 +23,8 @@ impl Words for &mut GroupWords {
     }
 }
 
-/// Takes in a row. One without a feature or without a weight is passed over, as by every aggregate of
-/// the server's own.
+/// Takes in a row. One without a feature or without a weight is passed over, as by every aggregate
+/// of the server's own.
 fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,

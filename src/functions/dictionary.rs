@@ -1,12 +1,12 @@
 //! jieba's dictionary: when it is loaded, and the words that users add.
 //!
 //! Each process has its own. A backend loads it when it first needs it; the server itself does so
-//! before it starts backends if the library is in `shared_preload_libraries`, and they share what it
-//! has then.
+//! before it starts backends if the library is in `shared_preload_libraries`, and they share what
+//! it has then.
 //!
-//! Fingerprints depend on the words, and functions that compute them are immutable to the planner. So
-//! cached plans, in which results may stand as constants, go when the words change; and a database can
-//! keep the hash of the words that its fingerprints were made with, to be warned.
+//! Fingerprints depend on the words, and functions that compute them are immutable to the planner.
+//! So cached plans, in which results may stand as constants, go when the words change; and a
+//! database can keep the hash of the words that its fingerprints were made with, to be warned.
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,8 +23,8 @@ use crate::pg::varlena;
 
 /// The setting `neardup.jieba_user_words`.
 ///
-/// It can be set for the server as a whole only, so that all sessions find the same words, and changes
-/// at a reload, between statements.
+/// It can be set for the server as a whole only, so that all sessions find the same words, and
+/// changes at a reload, between statements.
 struct UserWordsSetting;
 
 impl TextSetting for UserWordsSetting {
@@ -59,8 +59,8 @@ impl TextSetting for UserWordsSetting {
     }
 }
 
-/// The setting `neardup.jieba_words_hash`: the words that the fingerprints of a database were made with,
-/// as [`hash_of_words`] gives them; empty to compare nothing.
+/// The setting `neardup.jieba_words_hash`: the words that the fingerprints of a database were made
+/// with, as [`hash_of_words`] gives them; empty to compare nothing.
 struct WordsHashSetting;
 
 impl TextSetting for WordsHashSetting {
@@ -141,8 +141,8 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
 /// The versions of both settings, added up, that the dictionary was loaded with and compared.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the setting known to the server and, if the library is being preloaded, loads the dictionary.
-/// Called once, when the library is loaded.
+/// Makes the setting known to the server and, if the library is being preloaded, loads the
+/// dictionary. Called once, when the library is loaded.
 pub fn register() {
     setting::define::<UserWordsSetting>();
     setting::define::<WordsHashSetting>();

@@ -1,5 +1,5 @@
-//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance tells the
-//! Jaccard similarity.
+//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance tells
+//! the Jaccard similarity.
 use neardup_sketch::hash::feature_hash;
 use neardup_sketch::onebit::OneBitMinima;
 use neardup_sketch::{TextOptions, minhash64_text, minhash128_text};

@@ -1,7 +1,7 @@
 //! The allocator of the library, and errors instead of aborts when memory runs out.
 //!
-//! Rust ends the process when an allocation fails that cannot report it, and the server then restarts
-//! all sessions. So there are two lines of defence:
+//! Rust ends the process when an allocation fails that cannot report it, and the server then
+//! restarts all sessions. So there are two lines of defence:
 //!
 //! - Memory that grows with the input is asked for by code that can report a failure
 //!   (`neardup_sketch::memory`); it raises error 53200.
@@ -100,8 +100,8 @@ impl WithReserve {
     }
 }
 
-// SAFETY: blocks come from the system's allocator or from units of the reserve that were free; where a
-// block came from is told by its address. Nothing here unwinds.
+// SAFETY: blocks come from the system's allocator or from units of the reserve that were free;
+// where a block came from is told by its address. Nothing here unwinds.
 unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

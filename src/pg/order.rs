@@ -18,8 +18,9 @@ const ROWS: &core::ffi::CStr = c"neardup rows to order";
 pub struct OrderBy(Vec<u8>);
 
 impl OrderBy {
-    /// Checks that a text is a list as after ORDER BY and nothing else: no further clause, no second
-    /// statement. What its expressions mean is for the query to find out, with the caller's rights.
+    /// Checks that a text is a list as after ORDER BY and nothing else: no further clause, no
+    /// second statement. What its expressions mean is for the query to find out, with the caller's
+    /// rights.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let wrong = |detail: String| -> ! {
             UserError::invalid_parameter(format!("{name} is no list of expressions to order by"))
@@ -49,8 +50,8 @@ impl OrderBy {
         }
     }
 
-    /// Gives rows of a table, which `next` names by their addresses, `count` of them, in this order,
-    /// those that are equal by address. The query runs as the caller's own, with the active
+    /// Gives rows of a table, which `next` names by their addresses, `count` of them, in this
+    /// order, those that are equal by address. The query runs as the caller's own, with the active
     /// snapshot, and with its `work_mem`.
     ///
     /// # Safety

@@ -48,8 +48,8 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A text in the server's encoding and the current memory context. Characters that the encoding does
-/// not have are written as `\uXXXX` or `\UXXXXXXXX`.
+/// A text in the server's encoding and the current memory context. Characters that the encoding
+/// does not have are written as `\uXXXX` or `\UXXXXXXXX`.
 pub fn datum(text: &str) -> Datum {
     varlena::build(&[&converted(text, |unknown, out| escape(unknown, "\\", out))])
 }

@@ -164,7 +164,8 @@ fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
         return known;
     }
     let catalog = Rc::new(Catalog::find(schema)?);
-    // A change that arrives during the look-up has set STALE again, so that the next call repeats it.
+    // A change that arrives during the look-up has set STALE again, so that the next call repeats
+    // it.
     KNOWN.set(Some((schema, catalog.clone())));
     Some(catalog)
 }

@@ -212,7 +212,8 @@ impl Conditions {
         }
     }
 
-    /// A comparison with an estimate of signatures or a distance of fingerprints, in terms of balls.
+    /// A comparison with an estimate of signatures or a distance of fingerprints, in terms of
+    /// balls.
     ///
     /// # Safety
     /// As for `rewritten`.

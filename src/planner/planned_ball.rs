@@ -1,4 +1,5 @@
-//! Balls of signatures as the planner sees them: their bound is often known where the centre is not.
+//! Balls of signatures as the planner sees them: their bound is often known where the centre is
+//! not.
 use pgrx::pg_sys::{self, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};

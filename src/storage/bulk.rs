@@ -50,8 +50,8 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
         let needs_wal = unsafe { compat::relation_needs_wal(relation) };
         // The init fork of an unlogged index is logged: it must be there after a crash.
         let logged = needs_wal || fork == pg_sys::ForkNumber::INIT_FORKNUM;
-        // An unlogged index is not reset by a clean shutdown, so that its pages must be on disk then.
-        // SAFETY: the relation is open.
+        // An unlogged index is not reset by a clean shutdown, so that its pages must be on disk
+        // then. SAFETY: the relation is open.
         let unlogged = unsafe { (*(*relation).rd_rel).relpersistence } as u8
             == pg_sys::RELPERSISTENCE_UNLOGGED;
         let skip_sync = logged || !unlogged;

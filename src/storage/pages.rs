@@ -54,8 +54,8 @@ impl IndexPages {
         let (logged, file) = unsafe {
             (
                 compat::relation_needs_wal(relation),
-                // Numbers of temporary files are drawn apart from those of others, and a buffer's tag
-                // does not tell both kinds apart.
+                // Numbers of temporary files are drawn apart from those of others, and a buffer's
+                // tag does not tell both kinds apart.
                 ((*(*relation).rd_rel).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP)
                     .then(|| compat::file_number(relation)),
             )

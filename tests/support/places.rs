@@ -124,7 +124,8 @@ pub const GUARDED: Place = Place {
     apart: Some(10),
     ..DOCS
 };
-/// Triggers that mark near-duplicates with the key of an original, and renew the marks when it goes.
+/// Triggers that mark near-duplicates with the key of an original, and renew the marks when it
+/// goes.
 pub const MARKED: Place = Place {
     table: "marked",
     create: "CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \

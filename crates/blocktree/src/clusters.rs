@@ -26,10 +26,10 @@ pub fn split(joined: u64) -> (u32, u32) {
 /// which others of the kind it is near. `M` is one more than the words of the fingerprint.
 pub type DenseNodes<F, const M: usize> = Rows<F, M>;
 
-/// Groups around representatives. The first node that belongs to nobody represents all those near it
-/// that belong to nobody yet, and so on; so every member is near its representative, and no chain of
-/// neighbours draws in what is far from it. (The greedy choice of canopies: McCallum, Nigam, Ungar,
-/// KDD 2000, with one radius for both.)
+/// Groups around representatives. The first node that belongs to nobody represents all those near
+/// it that belong to nobody yet, and so on; so every member is near its representative, and no
+/// chain of neighbours draws in what is far from it. (The greedy choice of canopies: McCallum,
+/// Nigam, Ungar, KDD 2000, with one radius for both.)
 ///
 /// Turned round, a node's representative is the lowest of those near it that represent; a node for
 /// which there is none represents itself. So nodes are taken from the lowest on, and each looks at

@@ -165,9 +165,9 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             });
     }
 
-    /// Moves a page into an unused one. What was there is to be cut off. That may not come to pass, if
-    /// the vacuum is cancelled; so the first page of a level, which is the root or was it once and
-    /// may be remembered, is freed where it was: who goes there sees that it has moved.
+    /// Moves a page into an unused one. What was there is to be cut off. That may not come to pass,
+    /// if the vacuum is cancelled; so the first page of a level, which is the root or was it once
+    /// and may be remembered, is freed where it was: who goes there sees that it has moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
         let mut copy: Box<Page> = Box::new([0; page::PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));

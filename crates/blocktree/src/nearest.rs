@@ -18,8 +18,8 @@ use std::rc::Rc;
 /// A ring's plan costs at most so many times that of the ring before, or covers one bit more.
 const GROWTH: f64 = 4.0;
 
-/// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want no
-/// more, and each row that is kept for a while costs as much as filtering a hundred.
+/// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want
+/// no more, and each row that is kept for a while costs as much as filtering a hundred.
 const FIRST_KEPT: usize = 64;
 
 /// How many times more are kept each time that a table is read again for those further out, as far

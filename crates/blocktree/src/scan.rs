@@ -34,9 +34,9 @@ impl<const N: usize> Match<N> {
     }
 }
 
-/// Probes whose leaves are looked up together, before the first is read, so that the machine fetches
-/// all of them from memory at the same time. Four is what an index has by default; more would push
-/// each other out of a cache of 32 kB.
+/// Probes whose leaves are looked up together, before the first is read, so that the machine
+/// fetches all of them from memory at the same time. Four is what an index has by default; more
+/// would push each other out of a cache of 32 kB.
 const TOGETHER: usize = 4;
 
 /// A search by distance under way. It stands on no page between its steps.
@@ -227,8 +227,9 @@ impl<const N: usize> Scan<N> {
         };
         let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
         let block = leaf.block();
-        // A table read whole goes on to the right. Measured: a fifth to a quarter less time with keys
-        // of one or two words; leaves of longer ones come no faster than they do by themselves.
+        // A table read whole goes on to the right. Measured: a fifth to a quarter less time with
+        // keys of one or two words; leaves of longer ones come no faster than they do by
+        // themselves.
         if N <= 2
             && self.plan.probes[self.probe].bits == 0
             && let Some(right) = page::right(&leaf)

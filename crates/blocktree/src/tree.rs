@@ -13,9 +13,9 @@ use std::cell::Cell;
 /// The most levels a sound tree can have, by far; beyond it links go in circles.
 const MAX_LEVEL: u16 = 16;
 
-/// Steps to the right from where a link or a guess led, before the way from the root is taken. Values
-/// that are spread unevenly lie further off than the guess has it; so does a page that was used
-/// again at the left end of its level.
+/// Steps to the right from where a link or a guess led, before the way from the root is taken.
+/// Values that are spread unevenly lie further off than the guess has it; so does a page that was
+/// used again at the left end of its level.
 const MOST_STEPS: u32 = 4;
 
 /// A tree over the pages of a store.
@@ -71,8 +71,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(leaf)
     }
 
-    /// The same for several keys, with one look at the root for all of them. What was not remembered,
-    /// `hear` is told.
+    /// The same for several keys, with one look at the root for all of them. What was not
+    /// remembered, `hear` is told.
     #[inline]
     pub(crate) fn leaves_of<const M: usize>(
         &self,

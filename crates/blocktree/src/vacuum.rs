@@ -26,9 +26,10 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Takes away the entries of all dead rows, in all tables up to `null_table`.
     ///
     /// It walks the leaves along their right links: others move entries to the right only, so that
-    /// none escapes it. Each leaf is held alone, also when nothing is to be taken away: an index-only
-    /// scan that stands on a leaf relies on all its rows staying what they are, including those
-    /// that a split has moved on since. `is_dead` answers the same when it is asked again.
+    /// none escapes it. Each leaf is held alone, also when nothing is to be taken away: an
+    /// index-only scan that stands on a leaf relies on all its rows staying what they are,
+    /// including those that a split has moved on since. `is_dead` answers the same when it is asked
+    /// again.
     ///
     /// Neighbours that together are no fuller than the pages of a new tree, of this `fill`, are
     /// merged. So a vacuumed tree has less than twice as many leaves as a new one, but for those

@@ -1,8 +1,9 @@
 //! The sums of floating-point weights behind the bits of a simhash, exact.
 //!
-//! There is one set of integer sums for each binary exponent that occurs, so nothing is ever rounded:
-//! neither the order of the features matters, nor which of them were summed apart and merged. Where the
-//! sums stand is the caller's choice ([`Words`]): in an aggregate, the server's memory.
+//! There is one set of integer sums for each binary exponent that occurs, so nothing is ever
+//! rounded: neither the order of the features matters, nor which of them were summed apart and
+//! merged. Where the sums stand is the caller's choice ([`Words`]): in an aggregate, the server's
+//! memory.
 
 use crate::hash::FeatureHash;
 use crate::memory::Grow;
@@ -34,8 +35,8 @@ impl Words for Vec<u64> {
 
 /// The sums of a simhash of `64 * W` bits.
 ///
-/// The words are blocks in the order of their exponents; a block has the exponent, the weight of all
-/// its features, and for each bit the weight of those whose hash has it set, all in units of
+/// The words are blocks in the order of their exponents; a block has the exponent, the weight of
+/// all its features, and for each bit the weight of those whose hash has it set, all in units of
 /// 2^(exponent - 1074).
 #[derive(Clone, Debug, Default)]
 pub struct ExactSums<const W: usize, S = Vec<u64>>(S);

@@ -233,11 +233,11 @@ fn expected_features(text: &str, options: &TextOptions) -> usize {
         }
 }
 
-/// Hands over the 64-bit hash ([`feature_hash`]) of every distinct feature of `text`, with the number
-/// of its occurrences, each feature once, in no particular order.
+/// Hands over the 64-bit hash ([`feature_hash`]) of every distinct feature of `text`, with the
+/// number of its occurrences, each feature once, in no particular order.
 ///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it. Time
-/// and memory are those of [`crate::simhash64_text`].
+/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
+/// Time and memory are those of [`crate::simhash64_text`].
 pub fn each_feature64(
     text: &str,
     options: &TextOptions,
@@ -250,8 +250,8 @@ pub fn each_feature64(
     <[u64; 1]>::each(text, options, each, check);
 }
 
-/// [`each_feature64`] with hashes of 128 bits ([`crate::hash::feature_hash128`]), which no two features
-/// share by chance.
+/// [`each_feature64`] with hashes of 128 bits ([`crate::hash::feature_hash128`]), which no two
+/// features share by chance.
 pub fn each_feature128(
     text: &str,
     options: &TextOptions,

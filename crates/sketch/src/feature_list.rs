@@ -1,7 +1,8 @@
 //! The features of a text, to be shown.
 //!
 //! Tokens stand once, one after the other, as in the text; a feature is a stretch of them, so a
-//! distinct one takes 24 bytes whatever its length, and a text of its own only when it is asked for.
+//! distinct one takes 24 bytes whatever its length, and a text of its own only when it is asked
+//! for.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -15,10 +15,10 @@
 //!
 //! # Stability
 //!
-//! Fingerprints are stored, so equal input must give an equal fingerprint in every version, on every
-//! platform and for every choice of CPU instructions. Everything that a fingerprint depends on is
-//! therefore integer arithmetic, tables of this crate, or a dependency pinned to one exact version;
-//! nothing depends on the locale or on the tables of the Rust standard library.
+//! Fingerprints are stored, so equal input must give an equal fingerprint in every version, on
+//! every platform and for every choice of CPU instructions. Everything that a fingerprint depends
+//! on is therefore integer arithmetic, tables of this crate, or a dependency pinned to one exact
+//! version; nothing depends on the locale or on the tables of the Rust standard library.
 //! `tests/golden.rs` holds the values.
 #![deny(unsafe_code)]
 

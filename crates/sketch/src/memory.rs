@@ -6,9 +6,9 @@
 //!
 //! What is left are allocations of bounded size: buffers of some kilobytes, and those inside the
 //! crates for normalisation, HTML and Chinese words. A process that must survive them as well has
-//! an allocator with a reserve; [`may_fail`] tells it which requests need not be met from there, and
-//! [`report_shortage`] lets the next growth fail, before the reserve is used up. Large buffers inside
-//! other crates are asked for by [`ensure_available`] beforehand.
+//! an allocator with a reserve; [`may_fail`] tells it which requests need not be met from there,
+//! and [`report_shortage`] lets the next growth fail, before the reserve is used up. Large buffers
+//! inside other crates are asked for by [`ensure_available`] beforehand.
 
 use std::collections::{BinaryHeap, HashMap, HashSet, TryReserveError};
 use std::hash::{BuildHasher, Hash};

@@ -3,19 +3,20 @@
 //! MinHash (Broder, "On the resemblance and containment of documents", SEQUENCES 1997) gives each
 //! document a number of least values, of which two documents share each with the probability J, the
 //! Jaccard similarity of their sets of features. Of each we keep one bit (Li, Konig, "b-Bit minwise
-//! hashing", WWW 2010): it agrees if the value does, and by chance in half of the other cases. So of B
-//! bits, `B * (1 - J) / 2` are expected to differ, and from a distance d follows `J = 1 - 2 * d / B`.
+//! hashing", WWW 2010): it agrees if the value does, and by chance in half of the other cases. So
+//! of B bits, `B * (1 - J) / 2` are expected to differ, and from a distance d follows
+//! `J = 1 - 2 * d / B`.
 //!
-//! Near duplicates come much nearer than by a simhash, whose distance grows as the root of 1 - J: at
-//! J = 0.9, 3.2 bits of 64 instead of 6.6; unrelated documents are half of all bits apart in both.
-//! docs/quality.md has the measurements.
+//! Near duplicates come much nearer than by a simhash, whose distance grows as the root of 1 - J:
+//! at J = 0.9, 3.2 bits of 64 instead of 6.6; unrelated documents are half of all bits apart in
+//! both. docs/quality.md has the measurements.
 //!
 //! The minima are those of fast similarity sketching (Dahlgaard, Knudsen, Thorup, "Fast similarity
-//! sketching", FOCS 2017): each feature goes into one of B bins, of which each keeps the least; bins that
-//! stay empty, in short documents, are filled by further rounds with other hash values, and in the end
-//! one after the other. It takes one step for a feature instead of B, each bin agrees with exactly the
-//! probability J, and in documents of few features the number of agreeing bins varies less than that of
-//! independent ones.
+//! sketching", FOCS 2017): each feature goes into one of B bins, of which each keeps the least;
+//! bins that stay empty, in short documents, are filled by further rounds with other hash values,
+//! and in the end one after the other. It takes one step for a feature instead of B, each bin
+//! agrees with exactly the probability J, and in documents of few features the number of agreeing
+//! bins varies less than that of independent ones.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -50,9 +51,9 @@ const fn value(hash: u64, round: u64) -> u64 {
 
 /// The least values of a set of features, in the making: of `64 * W` bins.
 ///
-/// A bin holds the least of the values that fell into it in the first round in which any did. In the
-/// rounds below `64 * W`, a value falls into the bin that its leading bits name; in a later round, all
-/// values fall into the bin of that round.
+/// A bin holds the least of the values that fell into it in the first round in which any did. In
+/// the rounds below `64 * W`, a value falls into the bin that its leading bits name; in a later
+/// round, all values fall into the bin of that round.
 pub struct OneBitMinima<const W: usize> {
     least: [[u64; 64]; W],
     /// All hashes, as long as a bin is empty; some more than once.
@@ -119,8 +120,8 @@ impl<const W: usize> OneBitMinima<W> {
         self.kept.dedup();
     }
 
-    /// The bits, those of the first 64 bins first, and in a word the first bin's the lowest; `None` if
-    /// nothing was added. Calls `check` every now and then if there is much to do.
+    /// The bits, those of the first 64 bins first, and in a word the first bin's the lowest; `None`
+    /// if nothing was added. Calls `check` every now and then if there is much to do.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Option<[u64; W]> {
         if !self.full {
             if self.kept.is_empty() {
@@ -149,7 +150,8 @@ impl<const W: usize> OneBitMinima<W> {
         let mut least = [[EMPTY; 64]; W];
         let least = least.as_flattened_mut();
         for hashes in self.kept.chunks(CHECK_EVERY) {
-            // All of them into all bins: to ask each time whether a bin is still empty takes longer.
+            // All of them into all bins: to ask each time whether a bin is still empty takes
+            // longer.
             for &hash in hashes {
                 let value = value(hash, round);
                 let bin = named.unwrap_or(value >> (64 - Self::LOG2));
@@ -198,10 +200,10 @@ thread_local! {
 
 /// 64-bit fingerprint of the set of features of a text; `None` if it has no feature.
 ///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it. The
-/// weight in `options` means nothing here. Time and memory are those of [`crate::simhash64_text`], but
-/// features need no counting: only where almost all of a long text's features are equal, or were made
-/// to avoid a bin, are they kept, 8 bytes for each distinct one.
+/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
+/// The weight in `options` means nothing here. Time and memory are those of
+/// [`crate::simhash64_text`], but features need no counting: only where almost all of a long text's
+/// features are equal, or were made to avoid a bin, are they kept, 8 bytes for each distinct one.
 pub fn minhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let Scratch {

@@ -1,14 +1,14 @@
 //! The longest sentences of a text, as a key for equality.
 //!
-//! A text and a copy that differs in what frames it (a title, a date, links, a short paragraph more or
-//! less) share their longest sentences, so a hash of these finds such copies by an ordinary index, and
-//! nothing else: one word changed in one of the sentences gives another hash.
+//! A text and a copy that differs in what frames it (a title, a date, links, a short paragraph more
+//! or less) share their longest sentences, so a hash of these finds such copies by an ordinary
+//! index, and nothing else: one word changed in one of the sentences gives another hash.
 //!
-//! Sentences are those of [UAX 29], of the text in NFKC; its terminators are those of all scripts, so
-//! that `。`, `！` and `？` end a sentence as well as a full stop before a capital. Besides, a line ends a
-//! sentence, and so do 32 characters in a row that are neither letters nor digits. A sentence is
-//! compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do not count; its
-//! length is their number of characters.
+//! Sentences are those of [UAX 29], of the text in NFKC; its terminators are those of all scripts,
+//! so that `。`, `！` and `？` end a sentence as well as a full stop before a capital. Besides, a line
+//! ends a sentence, and so do 32 characters in a row that are neither letters nor digits. A
+//! sentence is compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do
+//! not count; its length is their number of characters.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
 
@@ -26,24 +26,24 @@ use crate::normalize::{ensure_reordering, normalized, piece_len};
 /// Most sentences that are hashed.
 pub const MAX_SENTENCES: usize = 1000;
 
-/// Characters in a row, other than letters and digits, that end a sentence. Where a sentence may end,
-/// each of them is a start to look for what follows, so this bounds the work for a character.
+/// Characters in a row, other than letters and digits, that end a sentence. Where a sentence may
+/// end, each of them is a start to look for what follows, so this bounds the work for a character.
 const MAX_GAP: usize = 16;
 
-/// Bytes in which the ends of sentences are looked for at once. A sentence without an end in that many
-/// is cut.
+/// Bytes in which the ends of sentences are looked for at once. A sentence without an end in that
+/// many is cut.
 const WINDOW: usize = 1 << 16;
 
 /// A sentence: its number of characters, and its words. Longer ones are greater; of equal length,
 /// those that come first in the order of their bytes.
 type Sentence = (usize, Reverse<String>);
 
-/// Hash of the `number` longest sentences of a text, different ones, whatever their order; of all if
-/// there are fewer. `None` if the text has no word.
+/// Hash of the `number` longest sentences of a text, different ones, whatever their order; of all
+/// if there are fewer. `None` if the text has no word.
 ///
-/// It is XXH3 (64 bits) of the sentences, the longest first, each with a line break behind it, their
-/// words parted by spaces. `check` is called every few 10 kB. Time is linear in the length of the text,
-/// and memory is that of the sentences that are hashed.
+/// It is XXH3 (64 bits) of the sentences, the longest first, each with a line break behind it,
+/// their words parted by spaces. `check` is called every few 10 kB. Time is linear in the length of
+/// the text, and memory is that of the sentences that are hashed.
 pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()) -> Option<u64> {
     let mut longest: BTreeSet<Sentence> = BTreeSet::new();
     each_sentence(text, check, |sentence| {
@@ -158,8 +158,8 @@ fn words(sentence: &str) -> String {
     words
 }
 
-/// At least as many as the characters of the words of a sentence, and soon known: case folding makes
-/// at most three characters of one.
+/// At least as many as the characters of the words of a sentence, and soon known: case folding
+/// makes at most three characters of one.
 fn most_characters(sentence: &str) -> usize {
     let characters = |c| match Class::of(c) {
         Class::AsciiBreak | Class::Separator => 0,

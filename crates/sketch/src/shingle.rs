@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::memory::GrowVec;
 
 /// What stands between the words of a feature. No word contains it (see [`crate::tokens`]), so
-/// different shingles are different features, and users can write the features of a text themselves:
-/// those of `the quick brown` are `the quick` and `quick brown`.
+/// different shingles are different features, and users can write the features of a text
+/// themselves: those of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
 
 /// What stands between the lines of a feature.
@@ -180,9 +180,9 @@ impl Shingles {
         self.flush_batch(sink);
     }
 
-    /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if one
-    /// is open, ends; `open` tells whether one is open at the start of the block. Returns whether one
-    /// is at its end.
+    /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if
+    /// one is open, ends; `open` tells whether one is open at the start of the block. Returns
+    /// whether one is at its end.
     #[inline(always)]
     pub fn push_block(
         &mut self,
@@ -221,8 +221,8 @@ impl Shingles {
         false
     }
 
-    /// Appends `block[start..end]`. Most words are short, and copying a fixed number of bytes is much
-    /// faster than calling for an exact one.
+    /// Appends `block[start..end]`. Most words are short, and copying a fixed number of bytes is
+    /// much faster than calling for an exact one.
     #[inline(always)]
     fn copy_short(&mut self, block: &PaddedBlock, start: usize, end: usize) {
         let len = end - start;
@@ -273,9 +273,9 @@ impl Shingles {
         self.open -= from;
     }
 
-    /// Hands on all complete shingles, those of a length class together: the hash function takes other
-    /// ways for other lengths, and with lengths in the order of the text the processor would guess
-    /// wrong at every other word.
+    /// Hands on all complete shingles, those of a length class together: the hash function takes
+    /// other ways for other lengths, and with lengths in the order of the text the processor would
+    /// guess wrong at every other word.
     fn hand_on(&mut self, sink: &mut impl FeatureSink) {
         let count = self.starts.len() + 1 - self.width;
         let shingle = |at: usize| {
@@ -299,8 +299,8 @@ impl Shingles {
         }
     }
 
-    /// Ends the text. One with fewer tokens than a shingle is a single feature. Memory for unusually
-    /// long tokens is given back.
+    /// Ends the text. One with fewer tokens than a shingle is a single feature. Memory for
+    /// unusually long tokens is given back.
     pub fn finish(&mut self, sink: &mut impl FeatureSink) {
         self.flush(sink);
         if !self.any && self.len > 0 {

@@ -14,15 +14,15 @@ use crate::sums::{BitSums, GroupedSums};
 /// `options` say. The hash of a feature is [`crate::hash::feature_hash`], its weight one of
 /// [`crate::weight`].
 ///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it. So it
-/// does when memory cannot be had ([`crate::memory`]).
+/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it. So
+/// it does when memory cannot be had ([`crate::memory`]).
 ///
 /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB for
 /// the counts of up to a million distinct features; beyond that many, 8 bytes for each token (for
-/// Chinese words that is 2.7 times the text, for English ones 1.4 times, for characters 8 times); and
-/// room for the two longest tokens (normalised, at worst six times as long) twice. Marks
-/// without a letter between them are looked through in one go: if there are hundreds of megabytes of
-/// them, seconds pass without a call of `check`.
+/// Chinese words that is 2.7 times the text, for English ones 1.4 times, for characters 8 times);
+/// and room for the two longest tokens (normalised, at worst six times as long) twice. Marks
+/// without a letter between them are looked through in one go: if there are hundreds of megabytes
+/// of them, seconds pass without a call of `check`.
 pub fn simhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
     simhash_text(text, options, check).map(|[word]| word)
 }
@@ -30,8 +30,8 @@ pub fn simhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()
 /// 128-bit simhash of a text; `None` if it has no feature.
 ///
 /// As [`simhash64_text`], with the same features and weights; the hash of a feature is
-/// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16 bytes
-/// for each token beyond a million distinct features.
+/// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
+/// bytes for each token beyond a million distinct features.
 pub fn simhash128_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u128> {
     simhash_text(text, options, check).map(join)
 }

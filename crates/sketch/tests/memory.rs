@@ -1,8 +1,8 @@
-//! What happens when there is no more memory: every function of a text unwinds, whatever the allocation
-//! that fails, and needs no more from an allocator's reserve than the extension's has.
+//! What happens when there is no more memory: every function of a text unwinds, whatever the
+//! allocation that fails, and needs no more from an allocator's reserve than the extension's has.
 //!
-//! The allocator of this program has a limit. Beyond it a request that may fail does, and any other one
-//! is met and counted: that is what the reserve has to give.
+//! The allocator of this program has a limit. Beyond it a request that may fail does, and any other
+//! one is met and counted: that is what the reserve has to give.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -25,8 +25,8 @@ use rows::{FoundRow, SignatureRows};
 /// Bits below a row's address in a word that holds a number of mismatches, too.
 const BELOW: u32 = 16;
 
-/// A distance of signatures that a caller passes, as mismatches of those in an index; an error if it
-/// is below zero.
+/// A distance of signatures that a caller passes, as mismatches of those in an index; an error if
+/// it is below zero.
 ///
 /// # Safety
 /// The index is one on signatures.

@@ -20,8 +20,8 @@ pub enum Action {
     Log(CString),
 }
 
-/// How near two rows are if they are near-duplicates, as it was written. What it means depends on the
-/// column.
+/// How near two rows are if they are near-duplicates, as it was written. What it means depends on
+/// the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Near {
     /// As `~=` has it.

@@ -37,8 +37,8 @@ impl Kind {
         }
     }
 
-    /// A value as rows in flight are compared by it, and a number that values which can be near each
-    /// other have in common.
+    /// A value as rows in flight are compared by it, and a number that values which can be near
+    /// each other have in common.
     ///
     /// # Safety
     /// The datum is of the column's type.
@@ -57,8 +57,8 @@ impl Kind {
         }
     }
 
-    /// The greatest distance of near-duplicates by another trigger's arguments, if they make sense for
-    /// these values.
+    /// The greatest distance of near-duplicates by another trigger's arguments, if they make sense
+    /// for these values.
     pub fn radius(self, near: &Near) -> Option<u32> {
         match self {
             Kind::Fingerprints { .. } => near.bits().ok().map(i32::unsigned_abs),

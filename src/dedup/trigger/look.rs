@@ -45,8 +45,8 @@ enum Sight {
     /// No other row; with near rows that are the new one itself by a unique key.
     Nothing(Vec<SeenRow>),
     Found(Found),
-    /// A near row that this transaction writes or deletes and has not ended yet; with the token of a
-    /// speculative insertion, or 0.
+    /// A near row that this transaction writes or deletes and has not ended yet; with the token of
+    /// a speculative insertion, or 0.
     Undecided(pg_sys::TransactionId, u32),
 }
 
@@ -131,8 +131,8 @@ unsafe fn settled_look(relation: pg_sys::Relation, columns: &Columns, query: &Qu
     }
 }
 
-/// One look. `gone` gets the addresses of versions that nobody will see any more who comes later, but
-/// that have not gone so long ago that all who are there now came later.
+/// One look. `gone` gets the addresses of versions that nobody will see any more who comes later,
+/// but that have not gone so long ago that all who are there now came later.
 unsafe fn look(
     relation: pg_sys::Relation,
     columns: &Columns,
@@ -227,7 +227,8 @@ unsafe fn look(
     }
 }
 
-/// The scan keys: equality for each scope column, a ball, and the order by distance if there is one.
+/// The scan keys: equality for each scope column, a ball, and the order by distance if there is
+/// one.
 unsafe fn conditions(
     columns: &Columns,
     query: &Query,
@@ -336,8 +337,8 @@ impl Itself<'_> {
     }
 }
 
-/// Whether a row that is committed is not in the transaction's snapshot, if it has one for all of its
-/// statements.
+/// Whether a row that is committed is not in the transaction's snapshot, if it has one for all of
+/// its statements.
 unsafe fn is_unseen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlot) -> bool {
     // SAFETY: the slot holds a row of the relation.
     unsafe {

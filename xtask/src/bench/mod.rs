@@ -43,8 +43,8 @@ pub struct Options {
     /// Only a load of which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
     load: bool,
-    /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes some
-    /// 2 minutes for each million rows
+    /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes
+    /// some 2 minutes for each million rows
     #[arg(long, conflicts_with_all = ["full", "text"])]
     wide: bool,
     /// A Python interpreter that has faiss-cpu, to compare with
@@ -60,7 +60,8 @@ pub struct Options {
     /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json, or bench/text.json, load.json or minhash.json in the target folder]
+    /// Where to write the results as JSON [default: bench/ROWS.json, or bench/text.json, load.json
+    /// or minhash.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -275,8 +276,8 @@ fn print_conditions(
     }
 }
 
-/// Settings of the server. By default all that is measured fits into its memory; no checkpoint and no
-/// background work comes in between; a query uses one process and no compiled expressions.
+/// Settings of the server. By default all that is measured fits into its memory; no checkpoint and
+/// no background work comes in between; a query uses one process and no compiled expressions.
 fn settings(rows: u64, buffers: Option<&str>) -> Vec<(&'static str, String)> {
     // Table and indexes of one side, and the table below a quarter of it: above that a sequential
     // scan reads through a small ring of buffers.

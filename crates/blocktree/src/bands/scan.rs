@@ -220,8 +220,8 @@ impl<const N: usize> BandScan<N> {
         *key > last
     }
 
-    /// Takes in what lies on a leaf from a position on. What lies before it has been seen, on a leaf
-    /// that has been merged into this one since.
+    /// Takes in what lies on a leaf from a position on. What lies before it has been seen, on a
+    /// leaf that has been merged into this one since.
     fn collect(&mut self, leaf: &Page, from: &Position<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;

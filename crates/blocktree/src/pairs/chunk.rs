@@ -124,8 +124,8 @@ impl<const N: usize> Chunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies what a leaf holds from a position on, of one scope if one is given, without looking at
-    /// it: the leaf is locked. [`Chunk::accept`] does the rest.
+    /// Copies what a leaf holds from a position on, of one scope if one is given, without looking
+    /// at it: the leaf is locked. [`Chunk::accept`] does the rest.
     pub fn copy(&mut self, leaf: &Page, from: &Position<N>, scope: Option<u64>) {
         debug_assert!(self.incoming.is_empty());
         // A leaf that has been merged into this one was passed before.

@@ -212,8 +212,8 @@ fn many_dense_nodes_need_little_memory() {
     }
 }
 
-/// However many fingerprints are near each other, a thinned search gives a multiple of them, and not
-/// all their pairs.
+/// However many fingerprints are near each other, a thinned search gives a multiple of them, and
+/// not all their pairs.
 #[test]
 fn a_ball_brings_no_quadratic_pairs() {
     let mut keys = BTreeSet::new();

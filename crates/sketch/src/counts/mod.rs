@@ -143,15 +143,14 @@ impl<const W: usize> FeatureCounts<W> {
             .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Hands over every distinct feature with its count, many at a time and in no particular order, and
-    /// forgets them.
-    /// `check` is called between pieces of the work.
+    /// Hands over every distinct feature with its count, many at a time and in no particular order,
+    /// and forgets them. `check` is called between pieces of the work.
     pub fn drain(&mut self, mut each: impl FnMut(&[Counted<W>]), check: &mut dyn FnMut()) {
         each(self.table.counted());
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
-            // Room for all at once if they are distinct, as most are when there are so many; but not
-            // for what may be one feature many millions of times.
+            // Room for all at once if they are distinct, as most are when there are so many; but
+            // not for what may be one feature many millions of times.
             let most = partition.counted.len() + CHUNK * partition.single.len();
             self.table.reset(
                 most.next_power_of_two()

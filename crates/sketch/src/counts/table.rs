@@ -95,11 +95,11 @@ impl<const W: usize> Table<W> {
         &self.counted[..self.len]
     }
 
-    /// Spreads a hash over slots and partitions, which are numbered by its highest bits: multiplication
-    /// by odd numbers drawn at random (Dietzfelbinger and others, "A reliable randomized algorithm for
-    /// the closest-pair problem", Journal of Algorithms 25, 1997). At random, because anyone can make
-    /// features whose hashes agree in many bits and so would pile up in one stretch of the table;
-    /// counts, and so fingerprints, do not depend on the numbers.
+    /// Spreads a hash over slots and partitions, which are numbered by its highest bits:
+    /// multiplication by odd numbers drawn at random (Dietzfelbinger and others, "A reliable
+    /// randomized algorithm for the closest-pair problem", Journal of Algorithms 25, 1997). At
+    /// random, because anyone can make features whose hashes agree in many bits and so would pile
+    /// up in one stretch of the table; counts, and so fingerprints, do not depend on the numbers.
     #[inline(always)]
     pub fn mix(&self, hash: [u64; W]) -> u64 {
         mix(hash, self.key)
@@ -108,15 +108,16 @@ impl<const W: usize> Table<W> {
     /// Counts features; there is room.
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        // In variables of their own, which the compiler knows that writing to the others leaves alone.
+        // In variables of their own, which the compiler knows that writing to the others leaves
+        // alone.
         let (key, shift, mut len) = (self.key, self.shift, self.len);
         let used = self.used_slots();
         let slots = &mut self.slots[..used];
         let counted = &mut self.counted[..];
         for (hash, count) in features {
             let mut at = (mix(hash, key) >> shift) as usize;
-            // Written in any case: then a new feature and a known one take the same way. Which of them
-            // comes next is hard to predict, for a processor too.
+            // Written in any case: then a new feature and a known one take the same way. Which of
+            // them comes next is hard to predict, for a processor too.
             counted[len] = Counted { hash, count: 0 };
             loop {
                 let slot = &mut slots[at];

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::{Functions, Scheme, SeedOutOfRange};
 
-/// The hash functions used last, up to [`KeptFunctions::MOST`] of them: drawing them takes longer than
-/// the signature of a short text, and a statement asks for the same few again and again.
+/// The hash functions used last, up to [`KeptFunctions::MOST`] of them: drawing them takes longer
+/// than the signature of a short text, and a statement asks for the same few again and again.
 #[derive(Debug, Default)]
 pub struct KeptFunctions {
     /// The latest first.

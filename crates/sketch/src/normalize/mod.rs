@@ -1,11 +1,11 @@
 //! Characters before they are cut into tokens.
 //!
-//! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13, R5):
-//! compatibility characters become what they stand for, upper case becomes lower case by full case
-//! folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and characters without a
-//! look of their own go (soft hyphens, joiners, variation selectors). NFKD comes first because the
-//! standard's own mapping looks at single characters and so would tell apart some texts that differ
-//! only in the order of marks.
+//! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13,
+//! R5): compatibility characters become what they stand for, upper case becomes lower case by full
+//! case folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and characters
+//! without a look of their own go (soft hyphens, joiners, variation selectors). NFKD comes first
+//! because the standard's own mapping looks at single characters and so would tell apart some texts
+//! that differ only in the order of marks.
 //!
 //! The result is stable: normalising it again changes nothing, and neither does normalising the
 //! text to NFC, NFD, NFKC or NFKD beforehand.
@@ -31,8 +31,8 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
-/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one. Calls
-/// `check` between them.
+/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one.
+/// Calls `check` between them.
 pub(crate) fn each_piece(
     text: &str,
     buffer: &mut String,
@@ -77,8 +77,8 @@ pub(crate) fn each_piece_to_fold(
     buffer.shrink_to(MAX_PIECE);
 }
 
-/// Appends the normal form of `text`, as [`push_normalized`] does but for ASCII letters, which it leaves
-/// as they are, by short ways where there are any.
+/// Appends the normal form of `text`, as [`push_normalized`] does but for ASCII letters, which it
+/// leaves as they are, by short ways where there are any.
 fn push_pieces(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
@@ -101,8 +101,8 @@ fn push_pieces(mut text: &str, out: &mut String) {
 }
 
 /// Appends the normal form of the characters at the start of `text` that have one by themselves and
-/// that no mark follows; not of ASCII after others. Returns their length, and what follows if it has
-/// none.
+/// that no mark follows; not of ASCII after others. Returns their length, and what follows if it
+/// has none.
 fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -167,8 +167,8 @@ pub(crate) fn ensure_reordering(text: &str) {
     /// Bytes of text that take no more than an allocator's reserve has.
     const SHORT: usize = 1 << 15;
     /// Bytes for each byte of text: at worst each is a mark of its own, which waits in a list of 8
-    /// bytes an element, is sorted with half as much beside it, and waits in another list of 4; lists
-    /// double.
+    /// bytes an element, is sorted with half as much beside it, and waits in another list of 4;
+    /// lists double.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());

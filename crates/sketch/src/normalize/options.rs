@@ -42,9 +42,9 @@ pub(crate) fn prepared<'a>(
 }
 
 /// Whether a character is a mark that [`Accents::Remove`] removes: all that Unicode calls combining
-/// diacritical marks, the points and accents of Hebrew, and the vowel signs of Arabic with hamza and
-/// madda above and below. Not the vowel signs of India and South-East Asia, which are no additions to
-/// a word but letters of it, and not the voicing marks of Japanese.
+/// diacritical marks, the points and accents of Hebrew, and the vowel signs of Arabic with hamza
+/// and madda above and below. Not the vowel signs of India and South-East Asia, which are no
+/// additions to a word but letters of it, and not the voicing marks of Japanese.
 const fn is_accent(c: char) -> bool {
     matches!(
         c,
@@ -70,7 +70,8 @@ const fn is_accent(c: char) -> bool {
     )
 }
 
-/// The zeros of all decimal digits (general category Nd) of Unicode 17.0; nine more digits follow each.
+/// The zeros of all decimal digits (general category Nd) of Unicode 17.0; nine more digits follow
+/// each.
 #[rustfmt::skip]
 const ZEROS: [u32; 77] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,

@@ -1,8 +1,9 @@
 //! Features of consecutive characters.
 //!
-//! The characters are those of the text's normal form; white space, however much, counts as one space
-//! between others and as nothing at the ends (Leskovec, Rajaraman, Ullman, "Mining of Massive
-//! Datasets", section 3.2.2). A feature is the characters one after the other, nothing between them.
+//! The characters are those of the text's normal form; white space, however much, counts as one
+//! space between others and as nothing at the ends (Leskovec, Rajaraman, Ullman, "Mining of Massive
+//! Datasets", section 3.2.2). A feature is the characters one after the other, nothing between
+//! them.
 
 use super::spaces::is_space;
 use crate::hash::windows::PAD;
@@ -143,7 +144,8 @@ impl Window {
         self.push_bytes(rest);
     }
 
-    /// A block in which, as in most, no white space follows white space, at once; others byte by byte.
+    /// A block in which, as in most, no white space follows white space, at once; others byte by
+    /// byte.
     #[inline(always)]
     fn push_block(&mut self, block: &[u8; BLOCK]) {
         let spaces = block.map(|byte| u8::from(is_ascii_space(byte)));
@@ -207,8 +209,9 @@ impl Window {
         self.chars
     }
 
-    /// Hands on all features of so many characters, but for those that end with a space: the text may
-    /// end there. Keeps the characters that the next ones begin with. Returns whether there were any.
+    /// Hands on all features of so many characters, but for those that end with a space: the text
+    /// may end there. Keeps the characters that the next ones begin with. Returns whether there
+    /// were any.
     fn hand_on(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
         let ready = self.chars - usize::from(self.chars > 0 && self.after_space);
         let Some(more) = ready.checked_sub(width) else {

@@ -4,8 +4,8 @@
 //! ASCII letters do, Han and Hiragana, and punctuation between them take short ways, and only what
 //! is left is normalised and segmented in general.
 //!
-//! A long word without a place to cut the text is handed on in parts: two letters in a row are never
-//! parted (WB5), and what follows the second depends on nothing before it.
+//! A long word without a place to cut the text is handed on in parts: two letters in a row are
+//! never parted (WB5), and what follows the second depends on nothing before it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -268,8 +268,8 @@ fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
     len
 }
 
-/// Whether the joining mark `mid` joins what ends with `before` and what begins with `after`; `None`
-/// if that is not as simple as here.
+/// Whether the joining mark `mid` joins what ends with `before` and what begins with `after`;
+/// `None` if that is not as simple as here.
 fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let before = before.last().copied().unwrap_or(b' ');
     let Some(after) = after else {
@@ -319,8 +319,8 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// The last place in normalised text that is within a word for certain: between two letters. 0 if there
-/// is none.
+/// The last place in normalised text that is within a word for certain: between two letters. 0 if
+/// there is none.
 fn last_join(text: &str) -> usize {
     let is_letter =
         |c: char| c.is_ascii_alphabetic() || !c.is_ascii() && Class::of(c) == Class::Letter;

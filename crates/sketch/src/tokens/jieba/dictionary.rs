@@ -7,7 +7,8 @@ use jieba_rs::{Jieba, TokenizeMode};
 use super::user_words::UserWords;
 use crate::memory::ensure_available;
 
-/// Memory that loading takes at most, in bytes, beyond what user words take: measured, and rounded up.
+/// Memory that loading takes at most, in bytes, beyond what user words take: measured, and rounded
+/// up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
 /// Words of the dictionary with capitals, which a text in its normal form does not have, with their
@@ -68,8 +69,8 @@ impl Dictionary {
             .is_some_and(|current| current.user_words == *user_words)
     }
 
-    /// Makes the dictionary with these words that of this process, and returns it. Takes some tenths
-    /// of a second and [`LOAD_BYTES`], unless it is that already.
+    /// Makes the dictionary with these words that of this process, and returns it. Takes some
+    /// tenths of a second and [`LOAD_BYTES`], unless it is that already.
     pub fn with_words(user_words: &UserWords) -> Arc<Self> {
         let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &*current

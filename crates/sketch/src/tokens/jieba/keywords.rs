@@ -1,8 +1,8 @@
 //! The words that tell most about a text: those of the largest TF-IDF.
 //!
 //! As jieba's `extract_tags`: words of at least two characters that are no stop words, weighted by
-//! their frequency in the text times their inverse document frequency ([`super::idf`]). All of it is
-//! integer arithmetic. Of words of equal weight, those of the smaller hash come first.
+//! their frequency in the text times their inverse document frequency ([`super::idf`]). All of it
+//! is integer arithmetic. Of words of equal weight, those of the smaller hash come first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -52,7 +52,8 @@ fn is_keyword(word: &str) -> bool {
     word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// What a word of this [`feature_hash`] weighs as a keyword, given what its number of occurrences does.
+/// What a word of this [`feature_hash`] weighs as a keyword, given what its number of occurrences
+/// does.
 pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
     ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
 }

@@ -9,9 +9,10 @@
 //!
 //! The text is taken in its normal form. Its segments by UAX 29 that consist of characters which
 //! jieba knows (Han, ASCII letters and digits, `+ # & . _ % -`) form stretches; one with a Han
-//! character is cut by jieba, and what it yields without Han, letter or digit is dropped. Everything
-//! else is words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is cut as by
-//! jieba itself, while its tokens for other scripts, which are single characters, are not used.
+//! character is cut by jieba, and what it yields without Han, letter or digit is dropped.
+//! Everything else is words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is
+//! cut as by jieba itself, while its tokens for other scripts, which are single characters, are not
+//! used.
 //!
 //! A text without places to cut it ends a word after 64 kB.
 
@@ -33,8 +34,8 @@ use crate::memory::GrowString;
 use crate::normalize::class::Class;
 use crate::normalize::each_piece;
 
-/// ln(documents / documents with the word), as jieba knows it, for a word in its normal form. A word
-/// that it does not know has the median of those that it does.
+/// ln(documents / documents with the word), as jieba knows it, for a word in its normal form. A
+/// word that it does not know has the median of those that it does.
 #[must_use]
 pub fn inverse_document_frequency(word: &str) -> f64 {
     let idf = idf::idf(crate::hash::feature_hash(word.as_bytes()));
@@ -44,8 +45,8 @@ pub fn inverse_document_frequency(word: &str) -> f64 {
 /// Bytes after which a part of the text ends if it could not be cut before.
 const MAX_PART: usize = 1 << 16;
 
-/// Whether jieba takes the character for Chinese: CJK Unified Ideographs in the blocks that jieba-rs
-/// looks at.
+/// Whether jieba takes the character for Chinese: CJK Unified Ideographs in the blocks that
+/// jieba-rs looks at.
 fn is_han(c: char) -> bool {
     matches!(c,
         '\u{4E00}'..='\u{9FFF}'

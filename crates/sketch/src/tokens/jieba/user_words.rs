@@ -66,9 +66,9 @@ impl UserWords {
         Ok(Self { words })
     }
 
-    /// Hash of the words and the frequencies given for them: XXH3 (64 bits) of a line for each word, in
-    /// the order of their bytes, with the frequency behind it after a space. Users store it, so it never
-    /// changes for the same list.
+    /// Hash of the words and the frequencies given for them: XXH3 (64 bits) of a line for each
+    /// word, in the order of their bytes, with the frequency behind it after a space. Users store
+    /// it, so it never changes for the same list.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut hash = Xxh3::new();
