@@ -73,7 +73,7 @@ const CASES: &[(&str, &str)] = &[
     ("minhash(tsvector,", "minhash(v, 1024)"),
     (
         "simhash_agg(text,",
-        "(SELECT simhash_agg(w, length(w)::real / 7) FROM unnest(f) w)",
+        "(SELECT simhash_agg(w, (length(w) / 7.0)::real) FROM unnest(f) w)",
     ),
     (
         "simhash_agg_add(",
@@ -81,7 +81,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "simhash128_agg(text,",
-        "(SELECT simhash128_agg(w, length(w)::real / 7) FROM unnest(f) w)",
+        "(SELECT simhash128_agg(w, (length(w) / 7.0)::real) FROM unnest(f) w)",
     ),
     (
         "simhash128_agg_add(",
