@@ -225,8 +225,8 @@ fn out_of_memory_is_an_error() -> Outcome {
             for room in ROOM {
                 limit(&mut other, backend, Some(room))?;
                 let result = client.batch_execute(&statement);
-                limit(&mut other, backend, None)?;
                 let about = || format!("{statement} with {room} bytes");
+                limit(&mut other, backend, None).with_context(about)?;
                 let Err(error) = result else {
                     // More room would not change it.
                     break;

@@ -3,7 +3,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 
 use super::call::Call;
-use super::compat;
+use super::{compat, memory};
 
 /// An error on its way to the user.
 pub struct UserError {
@@ -60,6 +60,7 @@ impl UserError {
 
     /// 53200: the machine, or a limit set for the server, has no more memory.
     pub fn out_of_memory() -> Self {
+        memory::release_held_back();
         UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
             .detail("A neardup function or index scan could not get the memory that it needs.")
     }

@@ -11,10 +11,13 @@
 //!   while the error unwinds.
 //!
 //! An allocator must not unwind itself, which is why the error waits.
+//!
+//! The server allocates as well while an error is on its way to the client, and ends all sessions
+//! if it cannot. So some memory is held back for it, and freed when such an error is made.
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::alloc::System;
 
 use neardup_sketch::memory;
@@ -172,9 +175,36 @@ pub fn check() {
     }
 }
 
+/// Memory held back for the server's handling of an error; null while there is none.
+static HELD_BACK: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// Less than what the system's allocator would map by itself, so that freed, it serves small
+/// requests. The server's memory contexts ask for blocks of 8 kB.
+const HELD_BACK_LAYOUT: Layout = match Layout::from_size_align(112 << 10, 16) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a valid layout"),
+};
+
+#[cold]
+fn hold_back() {
+    // SAFETY: the layout has a size. Null if there is no memory: then none is held back.
+    HELD_BACK.store(unsafe { System.alloc(HELD_BACK_LAYOUT) }, Ordering::Relaxed);
+}
+
+/// Frees what is held back, for the server to handle an error with.
+pub fn release_held_back() {
+    let memory = HELD_BACK.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    if !memory.is_null() {
+        // SAFETY: allocated by `hold_back`, and freed once.
+        unsafe { System.dealloc(memory, HELD_BACK_LAYOUT) };
+    }
+}
+
 /// Runs an SQL function, which ends with error 53200 if the reserve was used.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
+    if HELD_BACK.load(Ordering::Relaxed).is_null() {
+        hold_back();
+    }
     // Whatever was before ended in its own error.
     memory::take_shortage();
     let result = function();
