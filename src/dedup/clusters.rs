@@ -99,7 +99,7 @@ impl Wanted {
     }
 }
 
-/// What adds a row to the result.
+/// Callback that adds a row to the result.
 pub type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
 /// Gives all clusters of fingerprints, of two rows or more.

@@ -4,7 +4,7 @@
 //! room through [`Grow`] first, which asks the allocator and unwinds if it says no, so that the
 //! caller loses the text at hand and nothing else. [`on_failure`] tells how to unwind.
 //!
-//! What is left are allocations of bounded size: buffers of some kilobytes, and those inside the
+//! The rest are allocations of bounded size: buffers of some kilobytes, and those inside the
 //! crates for normalisation, HTML and Chinese words. A process that must survive them as well has
 //! an allocator with a reserve; [`may_fail`] tells it which requests need not be met from there,
 //! and [`report_shortage`] lets the next growth fail, before the reserve is used up. Large buffers

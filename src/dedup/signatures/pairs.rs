@@ -93,9 +93,9 @@ struct SignaturePairs {
     /// looked for when they are needed.
     edges: Option<Sorted<TempSpace, 4>>,
     hashes: usize,
-    /// What is given at the moment.
+    /// The product whose pairs are being returned.
     product: Option<Product>,
-    /// What the row given last points to.
+    /// Addresses in the row that was returned last.
     pointers: [pg_sys::ItemPointerData; 2],
 }
 
