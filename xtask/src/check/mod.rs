@@ -11,6 +11,7 @@ mod known;
 mod masked;
 mod modules;
 mod openers;
+mod script;
 mod sources;
 mod unsafe_code;
 
@@ -77,6 +78,7 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     violations.extend(unsafe_code::check_total(sources));
     violations.extend(imports::check(sources));
     violations.extend(examples::check(sources));
+    violations.extend(script::check(workspace(), sources));
     violations.sort();
     violations
 }
