@@ -5,7 +5,7 @@ use super::{build, cost, insert, options, scan, vacuum, validate};
 use crate::pg::call::{Call, export};
 
 export! {
-    guarded "neardup_handler" => handler;
+    guarded "_neardup_handler" => handler;
 }
 
 fn handler(_call: &mut Call) -> pg_sys::Datum {
