@@ -13,14 +13,17 @@
 //! An allocator must not unwind itself, which is why the error waits.
 //!
 //! The server allocates as well while an error is on its way to the client, and ends all sessions
-//! if it cannot. So some memory is held back for it, and freed when such an error is made.
+//! if it cannot. So some memory is held back for it, and freed when such an error is made, by
+//! neardup or by the server itself.
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::alloc::System;
 
 use neardup_sketch::memory;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
 
@@ -175,36 +178,78 @@ pub fn check() {
     }
 }
 
-/// Memory held back for the server's handling of an error; null while there is none.
-static HELD_BACK: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Less than what the system's allocator would map by itself, so that freed, it serves small
-/// requests. The server's memory contexts ask for blocks of 8 kB.
-const HELD_BACK_LAYOUT: Layout = match Layout::from_size_align(112 << 10, 16) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a valid layout"),
-};
+/// Address space held back for the server's handling of an error; null while there is none.
+static HELD_BACK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+/// A memory context of the server asks for blocks of up to 1 MB before it gives up. Pages that
+/// nothing is written to take no memory.
+const HELD_BACK_BYTES: usize = 2 << 20;
 
 #[cold]
 fn hold_back() {
-    // SAFETY: the layout has a size. Null if there is no memory: then none is held back.
-    HELD_BACK.store(unsafe { System.alloc(HELD_BACK_LAYOUT) }, Ordering::Relaxed);
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: a new mapping, at an address of the system's choice, touches no other memory.
+    let space = unsafe { libc::mmap(core::ptr::null_mut(), HELD_BACK_BYTES, access, kind, -1, 0) };
+    if space == libc::MAP_FAILED {
+        UserError::out_of_memory().raise();
+    }
+    HELD_BACK.store(space, Ordering::Relaxed);
 }
 
-/// Frees what is held back, for the server to handle an error with.
+/// Gives the address space back, for the server to handle an error with.
 pub fn release_held_back() {
-    let memory = HELD_BACK.swap(core::ptr::null_mut(), Ordering::Relaxed);
-    if !memory.is_null() {
-        // SAFETY: allocated by `hold_back`, and freed once.
-        unsafe { System.dealloc(memory, HELD_BACK_LAYOUT) };
+    let space = HELD_BACK.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    if !space.is_null() {
+        // SAFETY: mapped by `hold_back` with this size, unmapped once, and never handed out.
+        unsafe { libc::munmap(space, HELD_BACK_BYTES) };
     }
 }
 
-/// Runs an SQL function, which ends with error 53200 if the reserve was used.
+/// Gives the address space back if the error that the server is making is 53200.
+///
+/// An allocation of the server's own may be the one that fails. pgrx then copies the error into the
+/// memory context of the caller, and if there is no memory for the copy either, jumps back to where
+/// it makes that copy, until the server's stack of errors is full: a PANIC. Callbacks of the error
+/// context run before that.
+unsafe extern "C-unwind" fn before_an_error(_: *mut c_void) {
+    // SAFETY: the server calls this while it makes a message, which is what `geterrcode` needs.
+    if unsafe { pg_sys::geterrcode() } == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
+        release_held_back();
+    }
+}
+
+/// Takes the callback off the server's list when a function ends, by an error as well.
+struct Callback {
+    previous: *mut pg_sys::ErrorContextCallback,
+}
+
+impl Drop for Callback {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: backends have one thread.
+        unsafe { pg_sys::error_context_stack = self.previous };
+    }
+}
+
+/// Runs a function that the server calls. It ends with error 53200 if the reserve was used, and
+/// memory is held back for the server's handling of errors meanwhile.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
     if HELD_BACK.load(Ordering::Relaxed).is_null() {
         hold_back();
     }
+    // SAFETY: backends have one thread.
+    let previous = unsafe { pg_sys::error_context_stack };
+    let mut entry = pg_sys::ErrorContextCallback {
+        previous,
+        callback: Some(before_an_error),
+        arg: core::ptr::null_mut(),
+    };
+    let _callback = Callback { previous };
+    // SAFETY: as above; the entry outlives its place in the list, which `_callback` ends.
+    unsafe { pg_sys::error_context_stack = &raw mut entry };
     // Whatever was before ended in its own error.
     memory::take_shortage();
     let result = function();
