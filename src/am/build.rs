@@ -6,10 +6,10 @@ use neardup_blocktree::sort::Rows;
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
+use super::index::name;
 use super::keys::{Layout, require_hashes, tid_of, with_words};
 use super::options::BuildOptions;
-use super::state::name;
-use super::validate::require_sound_classes;
+use super::validate::require_valid_classes;
 use crate::storage::bulk::BulkWriter;
 
 /// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
@@ -68,7 +68,7 @@ unsafe fn usable_layout(index: pg_sys::Relation) -> Layout {
     // SAFETY: the server passes an open index.
     unsafe {
         let layout = Layout::of(index);
-        require_sound_classes(index);
+        require_valid_classes(index);
         require_hashes(index, &layout);
         layout
     }

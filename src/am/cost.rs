@@ -5,9 +5,9 @@ use neardup_blocktree::nearest::whole_reads;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
+use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
 use super::search::work_memory;
-use super::state::{Index, plan_of, rows_of, words_of};
 use super::validate;
 use crate::types::signature::near_duplicate;
 use search::{Order, Radius, Scope, Search};

@@ -2,7 +2,7 @@
 use pgrx::pg_sys;
 
 use super::{build, cost, insert, options, scan, vacuum, validate};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 
 export! {
     guarded "neardup_handler" => handler;
@@ -38,14 +38,14 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.aminsert = Some(insert::insert);
     am.ambulkdelete = Some(vacuum::bulk_delete);
     am.amvacuumcleanup = Some(vacuum::cleanup);
-    am.amcanreturn = Some(scan::can_return);
+    am.amcanreturn = Some(scan::canreturn);
     am.amcostestimate = Some(cost::estimate);
     am.amoptions = Some(options::parse);
     am.ambuildphasename = Some(build::phase_name);
     am.amvalidate = Some(validate::validate);
-    am.ambeginscan = Some(scan::begin);
-    am.amrescan = Some(scan::restart);
-    am.amgettuple = Some(scan::next_row);
-    am.amgetbitmap = Some(scan::all_rows);
-    am.amendscan = Some(scan::end);
+    am.ambeginscan = Some(scan::beginscan);
+    am.amrescan = Some(scan::rescan);
+    am.amgettuple = Some(scan::gettuple);
+    am.amgetbitmap = Some(scan::getbitmap);
+    am.amendscan = Some(scan::endscan);
 }

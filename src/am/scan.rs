@@ -66,7 +66,7 @@ impl State {
 /// Not during recovery: a standby's replay does not wait for scans that stay on a leaf. There
 /// `amcostestimate` turns index-only scans that need no column into plain ones.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32) -> bool {
+pub unsafe extern "C-unwind" fn canreturn(index: pg_sys::Relation, column: i32) -> bool {
     // SAFETY: the server passes an open index.
     unsafe {
         let layout = Layout::of(index);
@@ -79,7 +79,7 @@ pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32)
 
 /// `ambeginscan`.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn begin(
+pub unsafe extern "C-unwind" fn beginscan(
     relation: pg_sys::Relation,
     keys: i32,
     order_bys: i32,
@@ -107,14 +107,14 @@ pub unsafe extern "C-unwind" fn begin(
 
 /// `amrescan`.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn restart(
+pub unsafe extern "C-unwind" fn rescan(
     scan: pg_sys::IndexScanDesc,
     keys: pg_sys::ScanKey,
     _key_count: i32,
     order_bys: pg_sys::ScanKey,
     _order_by_count: i32,
 ) {
-    // SAFETY: the server passes a scan that `begin` made, with as many keys as it was begun with,
+    // SAFETY: the server passes a scan that `beginscan` made, with as many keys as it was begun with,
     // or null for those of last time.
     unsafe {
         let scan = &mut *scan;
@@ -126,8 +126,8 @@ pub unsafe extern "C-unwind" fn restart(
         // The executor takes the visibility map's word for rows of an index-only scan. The map is
         // right about an entry only as long as VACUUM cannot have removed it: while its leaf is
         // pinned.
-        state.search.pages().stay_on_leaves(scan.xs_want_itup);
-        state.recheck = state.search.restart(keys, order_bys, scan.xs_want_itup);
+        state.search.pages().keep_leaf_pinned(scan.xs_want_itup);
+        state.recheck = state.search.rescan(keys, order_bys, scan.xs_want_itup);
         compat::count_index_scan(scan);
     }
 }
@@ -152,11 +152,11 @@ unsafe fn copy_keys<'a>(
 
 /// `amgettuple`: the next row.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn next_row(
+pub unsafe extern "C-unwind" fn gettuple(
     scan: pg_sys::IndexScanDesc,
     _direction: pg_sys::ScanDirection::Type,
 ) -> bool {
-    // SAFETY: the server passes a scan that `begin` made.
+    // SAFETY: the server passes a scan that `beginscan` made.
     unsafe {
         let scan = &mut *scan;
         let state = &mut *scan.opaque.cast::<State>();
@@ -179,11 +179,11 @@ pub unsafe extern "C-unwind" fn next_row(
 
 /// `amgetbitmap`: all rows.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn all_rows(
+pub unsafe extern "C-unwind" fn getbitmap(
     scan: pg_sys::IndexScanDesc,
     bitmap: *mut pg_sys::TIDBitmap,
 ) -> i64 {
-    // SAFETY: the server passes a scan that `begin` made, and a bitmap.
+    // SAFETY: the server passes a scan that `beginscan` made, and a bitmap.
     unsafe {
         let state = &mut *(*scan).opaque.cast::<State>();
         // Rows that are to be rechecked are always looked up in the table.
@@ -208,12 +208,12 @@ pub unsafe extern "C-unwind" fn all_rows(
 
 /// `amendscan`.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the server passes a scan that `begin` made, and calls for it no more.
+pub unsafe extern "C-unwind" fn endscan(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the server passes a scan that `beginscan` made, and calls for it no more.
     unsafe {
         let state = (*scan).opaque.cast::<State>();
         (*scan).opaque = core::ptr::null_mut();
-        (*state).search.pages().stay_on_leaves(false);
+        (*state).search.pages().keep_leaf_pinned(false);
         pg_sys::MemoryContextDelete((*state).context);
     }
 }

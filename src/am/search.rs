@@ -7,9 +7,9 @@ use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::bands;
-use super::conditions::{Condition, Conditions, Presence, all_hold};
+use super::index::{Index, plan_of, words_of};
 use super::keys::with_words;
-use super::state::{Index, plan_of, words_of};
+use super::scan_keys::{BallQual, Presence, ScanQuals, all_hold};
 use crate::storage::pages::IndexPages;
 
 /// How rows are found.
@@ -29,7 +29,7 @@ enum Source<const N: usize> {
 
 /// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
 /// it may return from being replaced by others that its snapshot could see; so it holds no pin
-/// either, unless the rows themselves will not be looked at ([`IndexPages::stay_on_leaves`]).
+/// either, unless the rows themselves will not be looked at ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
     /// Begins anew and says whether rows are to be rechecked. With `index_only` each step must
     /// leave the leaf of the rows that it gives last ([`PageStore::leave`]), after it has found
@@ -39,7 +39,7 @@ pub trait Search {
     ///
     /// # Safety
     /// The keys are for operators of the operator classes of the index.
-    unsafe fn restart(
+    unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
         order_bys: &[pg_sys::ScanKeyData],
@@ -64,8 +64,8 @@ struct IndexSearch<const N: usize> {
     /// A scope and, about, the rows that it had when it was looked at first.
     rows_of_scope: Option<(u64, f64)>,
     source: Source<N>,
-    /// Conditions that the source does not see to.
-    also: Vec<Condition<N>>,
+    /// ScanQuals that the source does not see to.
+    other_quals: Vec<BallQual<N>>,
     scope: Option<u64>,
     presence: Presence,
     matches: Vec<Match<N>>,
@@ -76,7 +76,7 @@ struct IndexSearch<const N: usize> {
 }
 
 impl<const N: usize> Search for IndexSearch<N> {
-    unsafe fn restart(
+    unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
         order_bys: &[pg_sys::ScanKeyData],
@@ -85,7 +85,7 @@ impl<const N: usize> Search for IndexSearch<N> {
         self.index_only = index_only;
         let layout = self.index.layout;
         // SAFETY: the caller's promise.
-        let conditions = unsafe { Conditions::of(self.index.relation(), &layout, keys) };
+        let conditions = unsafe { ScanQuals::of(self.index.relation(), &layout, keys) };
         let order: Vec<Key<N>> = (order_bys.iter())
             // The distance to NULL is NULL for all rows: it orders nothing.
             .filter(|key| key.sk_flags as u32 & pg_sys::SK_ISNULL == 0)
@@ -101,7 +101,7 @@ impl<const N: usize> Search for IndexSearch<N> {
                 self.source = Source::Nothing;
                 false
             }
-            Some(Conditions {
+            Some(ScanQuals {
                 near,
                 presence,
                 scope,
@@ -120,10 +120,10 @@ impl<const N: usize> Search for IndexSearch<N> {
         rows.clear();
         let more = self.find(&mut rows);
         let skipped = self.index.layout.scope_words();
-        let also = &self.also;
+        let other_quals = &self.other_quals;
         rows.extend(
             (self.matches.iter())
-                .filter(|found| all_hold(also, &found.fingerprint, skipped))
+                .filter(|found| all_hold(other_quals, &found.fingerprint, skipped))
                 .map(|found| found.row()),
         );
         tids.extend(rows.iter().map(|row| row.tid));
@@ -151,13 +151,13 @@ impl<const N: usize> IndexSearch<N> {
         let tree = index.tree();
         let among = self.rows_searched();
         let plan = |radius| plan_of(&index.meta, &index.design, radius, among);
-        let (also, skipped) = (&self.also, index.layout.scope_words());
+        let (other_quals, skipped) = (&self.other_quals, index.layout.scope_words());
         // Rows that were found a while ago on many leaves are looked up again one by one where it
         // matters that they are still there: what VACUUM has taken away nobody can see.
         let still_there = |row: &Row<N>| match row.fingerprint {
             Some(fingerprint) if self.index_only => {
                 let key = index.design.tables()[0].permute(&fingerprint);
-                index.sound(tree.holds(&Position {
+                index.or_corrupt(tree.holds(&Position {
                     table: 0,
                     key,
                     tid: row.tid,
@@ -168,14 +168,14 @@ impl<const N: usize> IndexSearch<N> {
         let mut next = None;
         let more = match &mut self.source {
             Source::Nothing => false,
-            Source::All(scan) => index.sound(scan.step(&tree, rows)),
-            Source::Near(scan) => index.sound(scan.step(&tree, &mut self.matches)),
+            Source::All(scan) => index.or_corrupt(scan.step(&tree, rows)),
+            Source::Near(scan) => index.or_corrupt(scan.step(&tree, &mut self.matches)),
             Source::Ordered {
                 nearest,
                 then_nulls,
             } => {
-                let admits = |found: &Match<N>| all_hold(also, &found.fingerprint, skipped);
-                match index.sound(nearest.next(&tree, plan, admits)) {
+                let admits = |found: &Match<N>| all_hold(other_quals, &found.fingerprint, skipped);
+                match index.or_corrupt(nearest.next(&tree, plan, admits)) {
                     Some(found) if still_there(&found.row()) => rows.push(found.row()),
                     Some(_) => (),
                     None if *then_nulls => {
@@ -190,7 +190,7 @@ impl<const N: usize> IndexSearch<N> {
             }
         };
         let root = tree.root();
-        self.index.remember(root);
+        self.index.remember_root(root);
         if let Some(next) = next {
             self.source = next;
         }
@@ -199,10 +199,10 @@ impl<const N: usize> IndexSearch<N> {
 
     /// Begins anew with these conditions, in the order of the distance to the first of some keys,
     /// then to the next.
-    fn begin(&mut self, mut near: Vec<Condition<N>>, order: &[Key<N>]) {
+    fn begin(&mut self, mut near: Vec<BallQual<N>>, order: &[Key<N>]) {
         let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
         let narrowest = narrowest.map(|i| near.swap_remove(i));
-        self.also = near;
+        self.other_quals = near;
         let design = || self.index.design.clone();
         match (narrowest, order) {
             // To them all distances are NULL, so that any order is right.
@@ -259,7 +259,7 @@ impl<const N: usize> IndexSearch<N> {
         let (from, to) = (Position::before_key(0, first), Position::after_key(0, last));
         let leaves = self
             .index
-            .sound(self.index.tree().leaves_between(&from, &to));
+            .or_corrupt(self.index.tree().leaves_between(&from, &to));
         let rows = (leaves * leaf::usual_count(N)).min(self.rows);
         self.rows_of_scope = Some((scope, rows));
     }
@@ -288,7 +288,7 @@ impl<const N: usize> IndexSearch<N> {
         scan
     }
 
-    fn search(&mut self, near: Condition<N>) {
+    fn search(&mut self, near: BallQual<N>) {
         self.measure_scope();
         let (query, rows, all) = (
             self.query(near.center),
@@ -332,7 +332,7 @@ pub fn work_memory() -> usize {
     unsafe { pg_sys::work_mem as usize * 1024 }
 }
 
-/// A search in an open index, which is to be begun by [`Search::restart`].
+/// A search in an open index, which is to be begun by [`Search::rescan`].
 ///
 /// # Safety
 /// The relation is an index of this access method and stays open as long as the result lives.
@@ -341,7 +341,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
     let words = unsafe { words_of(relation) };
     with_words!(words, N => {
         // SAFETY: the caller's promise.
-        let index = unsafe { Index::<N>::visit(relation) };
+        let index = unsafe { Index::<N>::open_cached(relation) };
         if index.layout.signatures {
             return bands::search::open(index);
         }
@@ -351,7 +351,7 @@ pub unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
             rows,
             rows_of_scope: None,
             source: Source::Nothing,
-            also: Vec::new(),
+            other_quals: Vec::new(),
             scope: None,
             presence: Presence::Any,
             matches: Vec::new(),

@@ -5,10 +5,10 @@ use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::histogram::{Counts, Lowest, mix, no_column};
+use super::histogram::{BottomKSample, Counts, mix, no_column};
 use crate::am::keys::{tid_of, with_words};
+use crate::pg::acl;
 use crate::pg::compat;
-use crate::pg::rights;
 use crate::planner::catalog::catalog;
 
 /// Rows that are compared at once.
@@ -28,9 +28,9 @@ impl Column {
     pub fn open(function: pg_sys::Oid, oid: pg_sys::Oid, name: Option<pg_sys::Datum>) -> Self {
         // SAFETY: a table, as the caller has looked up; a name is a C string of fixed size.
         unsafe {
-            rights::check_some(oid);
+            acl::check_some(oid);
             let table = pg_sys::table_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            rights::check_reachable(table);
+            acl::check_reachable(table);
             let named = name.map(|name| CStr::from_ptr(name.cast_mut_ptr()));
             let count = (*(*table).rd_att).natts as usize;
             let found: Vec<(i16, usize)> = (0..count)
@@ -54,7 +54,7 @@ impl Column {
                     "the table has several columns of fingerprints".to_owned(),
                 ),
             };
-            rights::check_columns(table, &[number]);
+            acl::check_columns(table, &[number]);
             Column {
                 table,
                 number,
@@ -69,13 +69,13 @@ impl Column {
     }
 
     fn sample_of<const N: usize>(&self, most: u32, rows: usize) -> Counts {
-        let mut lowest = Lowest::new(rows);
+        let mut chosen_rows = BottomKSample::new(rows);
         let mut all = 0u64;
         self.for_each::<N>(|key, tid| {
             all += 1;
-            lowest.offer(mix(tid.packed()), (key, tid));
+            chosen_rows.offer(mix(tid.packed()), (key, tid));
         });
-        let sample: Vec<(Key<N>, Tid)> = lowest.into_vec();
+        let sample: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
         let mut counts = Counts::new(most);
         // Each pair has two ends.
         counts.weight = all as f64 / sample.len().max(1) as f64 / 2.0;

@@ -11,14 +11,14 @@ use super::pairs::{PairSet, distance_argument};
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
 use crate::am::bands;
+use crate::am::index::{Index, name, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, name, words_of};
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
-use crate::pg::order::tid_array;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::order_by::tid_array;
 use crate::pg::relation::LockedIndex;
-use crate::pg::set::Set;
-use crate::storage::rows::{IndexedRows, note_read};
+use crate::pg::srf::SetReturning;
+use crate::storage::heap_fetch::{HeapFetch, note_read};
 
 export! {
     guarded "neardup_distance_histogram" => histogram;
@@ -81,14 +81,14 @@ pub fn mix(x: u64) -> u64 {
 }
 
 /// The lowest of things that were mixed: a random choice of them, the same every time.
-pub struct Lowest<T> {
+pub struct BottomKSample<T> {
     heap: BinaryHeap<(u64, T)>,
     most: usize,
 }
 
-impl<T: Ord> Lowest<T> {
+impl<T: Ord> BottomKSample<T> {
     pub fn new(most: usize) -> Self {
-        Lowest {
+        BottomKSample {
             heap: BinaryHeap::new(),
             most,
         }
@@ -122,14 +122,14 @@ impl<T: Ord> Lowest<T> {
 pub struct Counts {
     /// How many pairs stand for one that is counted.
     pub weight: f64,
-    rings: Vec<(u64, Lowest<(Tid, Tid)>)>,
+    rings: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
 }
 
 impl Counts {
     pub fn new(most: u32) -> Self {
         Counts {
             weight: 1.0,
-            rings: (0..=most).map(|_| (0, Lowest::new(SHOWN))).collect(),
+            rings: (0..=most).map(|_| (0, BottomKSample::new(SHOWN))).collect(),
         }
     }
 
@@ -180,7 +180,7 @@ struct Rings {
     lines: std::vec::IntoIter<Line>,
 }
 
-impl Set for Rings {
+impl SetReturning for Rings {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         let Some(line) = self.lines.next() else {
             return false;
@@ -246,14 +246,14 @@ unsafe fn sample_of<const N: usize>(
     // SAFETY: the caller's promise.
     let mut seen = unsafe { Seen::new(relations, index) };
     let tree = index.tree();
-    let mut lowest = Lowest::new(rows);
+    let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
     let mut walk = InOrder::new(index.design.clone());
-    while index.sound(walk.step(&tree, &mut |key, tid| {
+    while index.or_corrupt(walk.step(&tree, &mut |key, tid| {
         all += 1;
-        lowest.offer(mix(tid.packed()), (key, tid));
+        chosen_rows.offer(mix(tid.packed()), (key, tid));
     })) {}
-    let chosen: Vec<(Key<N>, Tid)> = lowest.into_vec();
+    let chosen: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
     let asked = chosen.len();
     // SAFETY: the caller's promise.
     let sample: Vec<(Key<N>, Tid, SeenRow)> = (chosen.into_iter())
@@ -273,7 +273,7 @@ unsafe fn sample_of<const N: usize>(
     loop {
         keys.clear();
         tids.clear();
-        let more = index.sound(walk.step(&tree, &mut |key, tid| {
+        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
             keys.push(key);
             tids.push(tid);
         }));
@@ -313,7 +313,7 @@ struct SeenRow {
 
 /// Looks up rows with their scopes.
 struct Seen {
-    rows: IndexedRows,
+    rows: HeapFetch,
     scope: Option<ScopeColumns>,
     /// Where the values of rows that are kept live, and those of others.
     contexts: [pg_sys::MemoryContext; 2],
@@ -329,7 +329,7 @@ impl Seen {
         // SAFETY: the caller's promise.
         unsafe {
             Seen {
-                rows: IndexedRows::new(relations.table()),
+                rows: HeapFetch::new(relations.table()),
                 scope: ScopeColumns::of(relations.index(), &index.layout),
                 contexts: [c"neardup scopes", c"neardup scopes of a leaf"]
                     .map(|name| crate::pg::compat::small_context(name)),

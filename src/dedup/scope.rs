@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 
 use crate::am::keys::Layout;
 use crate::am::validate;
-use crate::pg::owner::AsOwner;
+use crate::pg::security_context::AsOwner;
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h).

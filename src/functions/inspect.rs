@@ -6,13 +6,13 @@ use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::am::bands;
+use crate::am::index::{Index, name, words_of};
 use crate::am::keys::{tid_of, with_words};
-use crate::am::state::{Index, name, words_of};
-use crate::pg::call::{Call, export};
+use crate::pg::acl;
 use crate::pg::errors::UserError;
-use crate::pg::owner::AsOwner;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
-use crate::pg::rights;
+use crate::pg::security_context::AsOwner;
 
 export! {
     guarded "neardup_index_check" => index_check;
@@ -29,7 +29,7 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     // the end of this function.
     unsafe {
         let index = pg_sys::Oid::from(call.arg(0).value() as u32);
-        rights::check_owner(index);
+        acl::check_owner(index);
         let relations = LockedIndex::open(index, lock);
         let stats = with_words!(words_of(relations.index()), N => {
             check_index::<N>(&relations, with_heap)
@@ -62,7 +62,7 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
     let null_table = index.design.null_table();
     let mut sorted = false;
-    let stats = index.sound(index.tree().check(&index.design, |table, tid, key| {
+    let stats = index.or_corrupt(index.tree().check(&index.design, |table, tid, key| {
         if !with_heap {
             return;
         }

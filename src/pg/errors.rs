@@ -2,7 +2,7 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 
-use super::call::Call;
+use super::fmgr::Call;
 use super::{compat, memory};
 
 /// An error on its way to the user.
@@ -88,7 +88,7 @@ impl UserError {
         }
     }
 
-    /// Ends the current statement with this error. The caller runs below a guard (`pg::call`).
+    /// Ends the current statement with this error. The caller runs below a guard (`pg::fmgr`).
     #[track_caller]
     pub fn raise(self) -> ! {
         let mut report = ErrorReport::new(self.code, self.message, "neardup");

@@ -1,16 +1,16 @@
 //! What stands between the extension's own code and the server's C interface.
+pub mod acl;
 pub mod aggregate;
-pub mod call;
 pub mod compat;
 pub mod errors;
+pub mod fmgr;
+pub mod guc_text;
 pub mod memory;
-pub mod order;
-pub mod owner;
+pub mod order_by;
 pub mod panics;
 pub mod relation;
-pub mod rights;
-pub mod set;
-pub mod setting;
+pub mod security_context;
+pub mod srf;
 pub mod text;
 pub mod tsvector;
 pub mod varlena;

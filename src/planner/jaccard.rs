@@ -19,7 +19,7 @@ use super::catalog::{Signatures, catalog};
 use super::jaccard_within::within;
 use super::nodes;
 use super::rewrite::{Comparison, UNHANDLED};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::types::signature::Bound;
 
 /// `left <%> right` or `minhash_similarity(left, right)`, found below a comparison.

@@ -5,7 +5,7 @@ use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
 use super::catalog::{Signatures, catalog};
 use super::rewrite::{UNHANDLED, answer};
 use super::{jaccard_estimate, nodes};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::settings;
 use crate::types::signature::Bound;
 

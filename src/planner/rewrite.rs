@@ -22,7 +22,7 @@ use super::catalog::{Catalog, Kind, catalog};
 use super::nodes;
 use super::radius::{self, Rounding, integer_comparison};
 use super::within::{at_distance, within};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 
 /// A comparison of a distance with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]

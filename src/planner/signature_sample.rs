@@ -10,7 +10,7 @@ use core::cell::Cell;
 use pgrx::pg_sys::{Datum, VacAttrStats};
 use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
 use crate::types::signature::Signature;
 

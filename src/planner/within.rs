@@ -10,7 +10,7 @@ use super::catalog::{Catalog, Kind, catalog};
 use super::estimate::Distances;
 use super::rewrite::{UNHANDLED, answer};
 use super::{nodes, selectivity};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 
 /// `left` and `right` differ in at most `radius` bits, in the form that serves the most indexes.
 ///

@@ -8,7 +8,7 @@ use neardup_blocktree::page::{PAGE_SIZE, Page};
 use neardup_blocktree::store::{Held, PageStore, Patch};
 use pgrx::pg_sys;
 
-use super::{recent, wal};
+use super::{buffer_hints, wal};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -103,7 +103,7 @@ impl IndexPages {
 
     /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
     /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
-    pub fn stay_on_leaves(&self, staying: bool) {
+    pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.move_on(0);
     }
@@ -179,15 +179,15 @@ impl IndexPages {
         let Some(file) = self.file.filter(|_| self.strategy.is_null()) else {
             return self.pin(block);
         };
-        if let Some(buffer) = recent::buffer_of(file, block)
-            && !recent::is_time_to_look()
+        if let Some(buffer) = buffer_hints::buffer_of(file, block)
+            && !buffer_hints::bypass()
             // SAFETY: the relation is open.
             && unsafe { compat::read_recent_buffer(self.relation, block, buffer) }
         {
             return buffer;
         }
         let buffer = self.pin(block);
-        recent::remember(file, block, buffer);
+        buffer_hints::store(file, block, buffer);
         buffer
     }
 }
@@ -357,7 +357,7 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn soon(&self, block: Block) {
-        if let Some(buffer) = (self.file).and_then(|file| recent::buffer_of(file, block)) {
+        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, MOST_OF_A_LEAF);
         }
@@ -365,7 +365,7 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn soon_written(&self, block: Block) {
-        if let Some(buffer) = (self.file).and_then(|file| recent::buffer_of(file, block)) {
+        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, 0);
         }

@@ -8,7 +8,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::Rows;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
-use super::{expect_length, kind, with_signature};
+use super::{expect_length, scheme_hash, with_signature};
 use crate::am::build::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
 use crate::am::keys::{Layout, tid_of};
 use crate::am::options::BuildOptions;
@@ -150,7 +150,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
         }
         with_signature(*values.add(layout.scope_columns), |signature| {
             expect_length(index, bands, signature);
-            let (kind, sketch) = (kind(signature), bands.sketch(signature.values));
+            let (kind, sketch) = (scheme_hash(signature), bands.sketch(signature.values));
             for (band, rows) in rows.iter_mut().enumerate() {
                 let key = bands.key(band, signature.values, kind, scope, &sketch);
                 rows.push(writer, key, tid);

@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 
 use super::pairs::work_memory;
 use crate::am::bands;
-use crate::am::state::{Index, name};
+use crate::am::index::{Index, name};
 use crate::pg::errors::UserError;
 use crate::storage::temp::TempSpace;
 use crate::types::signature::Bound;
@@ -84,7 +84,7 @@ unsafe fn edges<const N: usize>(
     let mut candidates = Rows::<TempSpace, 2>::new(work_memory() / 2);
     let mut search = BandPairs::<N>::new(bands, mismatches, work_memory() / 2);
     let tree = index.tree();
-    while index.sound(search.step(
+    while index.or_corrupt(search.step(
         &tree,
         &mut |tid| groups.is_wanted(tid),
         &mut |[a, b], least| {

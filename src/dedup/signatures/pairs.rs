@@ -7,15 +7,15 @@ use super::groups::{Groups, InEntryOrder, Side};
 use super::rows::SignatureRows;
 use super::{edges, mismatches};
 use crate::am::bands;
+use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, words_of};
 use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance, work_memory};
 use crate::dedup::source::{Distances, find_index};
-use crate::pg::call::{Call, export};
 use crate::pg::compat;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
-use crate::pg::set::Set;
-use crate::storage::rows::note_read;
+use crate::pg::srf::SetReturning;
+use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 
@@ -54,7 +54,7 @@ enum AnyPairs {
     Signatures(Box<SignaturePairs>),
 }
 
-impl Set for AnyPairs {
+impl SetReturning for AnyPairs {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         match self {
             AnyPairs::Signatures(pairs) => pairs.next(columns),
@@ -213,7 +213,7 @@ impl SignaturePairs {
     }
 }
 
-impl Set for SignaturePairs {
+impl SetReturning for SignaturePairs {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         let Some((rows, distance)) = self.next_pair() else {
             return false;

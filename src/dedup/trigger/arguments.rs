@@ -148,7 +148,7 @@ impl Arguments {
     }
 
     /// What an argument means, now that it is known what it is about; or an error.
-    pub fn sensible<T>(&self, meaning: Result<T, String>) -> T {
+    pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }
 

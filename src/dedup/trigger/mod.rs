@@ -3,39 +3,39 @@
 //! Transactions may insert near-duplicates of each other at the same time. So a row is published
 //! among those in flight ([`flight`]) from before the look for a near-duplicate until it stands in
 //! the index. The look sees what other transactions have not committed yet, and waits for them.
-mod act;
+mod action;
 mod arguments;
 mod columns;
 mod compute;
 mod flight;
 mod generated;
-mod kind;
-mod look;
+mod lookup;
 mod marks;
+mod metric;
 mod names;
 mod originals;
 mod requirements;
 mod row_lock;
 mod same_row;
-mod statements;
+mod spi_plans;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::call::{Call, export};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
-use act::{Fate, Ready};
+use crate::pg::fmgr::{Call, export};
+use action::{Outcome, PreparedAction};
 use arguments::Arguments;
 use columns::{Columns, Types};
 use compute::Fingerprints;
 use flight::Flight;
-use look::Itself;
+use lookup::OwnRow;
 use marks::Recheck;
 use same_row::SameRow;
 
 /// What one trigger knows while one statement lasts.
 struct State {
-    action: Ready,
+    action: PreparedAction,
     columns: Columns,
     fingerprints: Fingerprints,
     unique: same_row::Lazy,
@@ -200,7 +200,12 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
                 &columns,
             );
             let state = State {
-                action: Ready::new(&arguments, data.tg_relation, &columns, (*function).fn_mcxt),
+                action: PreparedAction::new(
+                    &arguments,
+                    data.tg_relation,
+                    &columns,
+                    (*function).fn_mcxt,
+                ),
                 columns,
                 fingerprints,
                 unique: same_row::Lazy::new((*function).fn_mcxt),
@@ -225,7 +230,7 @@ impl State {
         mut row: NewRow,
         old: Option<&NewRow>,
     ) -> pg_sys::HeapTuple {
-        self.flight.begin_row();
+        self.flight.withdraw_previous();
         let columns = &self.columns;
         let marks = self.action.marks();
         // SAFETY: the caller's promise.
@@ -248,7 +253,7 @@ impl State {
                     || marks.is_some_and(|marks| {
                         let key = columns.key.expect("a column is found for this action");
                         marks.settle(relation, old, &mut row, |value| {
-                            act::may_know(marks, relation, key, value)
+                            action::may_know(marks, relation, key, value)
                         })
                     });
                 if !look {
@@ -258,12 +263,12 @@ impl State {
             row.clear(columns.mark);
             loop {
                 let found = {
-                    let query = look::Query {
+                    let query = lookup::Query {
                         fingerprint,
                         scope: &scope,
-                        itself: match old {
-                            Some(old) => Itself::Version((*old.tuple).t_self),
-                            None => Itself::Key(SameRow::new(
+                        own_row: match old {
+                            Some(old) => OwnRow::Version((*old.tuple).t_self),
+                            None => OwnRow::Key(SameRow::new(
                                 relation,
                                 &row,
                                 &self.unique,
@@ -271,17 +276,17 @@ impl State {
                             )),
                         },
                     };
-                    look::nearest(relation, columns, &query, &self.flight)
+                    lookup::find_existing(relation, columns, &query, &self.flight)
                 };
                 let Some(found) = found else {
                     return row.tuple;
                 };
                 // Whatever happens now, the row does not count as an original.
                 self.flight.withdraw();
-                match act::fate(&self.action, relation, columns, &found, &mut row) {
-                    Fate::Write => return row.tuple,
-                    Fate::Drop => return core::ptr::null_mut(),
-                    Fate::LookAgain => {
+                match action::run(&self.action, relation, columns, &found, &mut row) {
+                    Outcome::Write => return row.tuple,
+                    Outcome::Drop => return core::ptr::null_mut(),
+                    Outcome::Retry => {
                         pgrx::check_for_interrupts!();
                     }
                 }
@@ -303,7 +308,7 @@ impl State {
         // SAFETY: the caller's promise.
         unsafe {
             old.get(columns.fingerprint)
-                .is_some_and(|old| columns.kind.distance(old, fingerprint) == Some(0))
+                .is_some_and(|old| columns.metric.distance(old, fingerprint) == Some(0))
                 && (columns.scope.iter().zip(scope)).all(|(column, &value)| {
                     old.get(column.column)
                         .is_some_and(|old| column.equal(old, value))

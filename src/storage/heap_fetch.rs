@@ -15,13 +15,13 @@ unsafe extern "C-unwind" {
 }
 
 /// Rows of a table that are looked up by the addresses in its indexes.
-pub struct IndexedRows {
+pub struct HeapFetch {
     snapshot: pg_sys::Snapshot,
     fetch: *mut pg_sys::IndexFetchTableData,
     slot: *mut pg_sys::TupleTableSlot,
 }
 
-impl IndexedRows {
+impl HeapFetch {
     /// Rows as the active snapshot sees them.
     ///
     /// # Safety
@@ -29,7 +29,7 @@ impl IndexedRows {
     pub unsafe fn new(table: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            IndexedRows {
+            HeapFetch {
                 snapshot: pg_sys::GetActiveSnapshot(),
                 fetch: pg_sys::table_index_fetch_begin(table),
                 slot: pg_sys::table_slot_create(table, core::ptr::null_mut()),
@@ -63,7 +63,7 @@ impl IndexedRows {
     }
 }
 
-impl Drop for IndexedRows {
+impl Drop for HeapFetch {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: both were made by us; on an error the server releases what they hold.
