@@ -1,7 +1,7 @@
 //! What the server asks first: what the access method can do, and where its functions are.
 use pgrx::pg_sys;
 
-use super::{build, cost, insert, options, scan, vacuum, validate};
+use super::{build, cost, insert, options, progress, scan, strategies, vacuum, validate};
 use crate::pg::fmgr::{Call, export};
 
 export! {
@@ -20,7 +20,7 @@ fn handler(_call: &mut Call) -> pg_sys::Datum {
 
 fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    am.amstrategies = validate::STRATEGIES;
+    am.amstrategies = strategies::STRATEGIES;
     am.amsupport = 0;
     am.amcanorderbyop = true;
     am.amcanmulticol = true;
@@ -41,7 +41,7 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.amcanreturn = Some(scan::canreturn);
     am.amcostestimate = Some(cost::estimate);
     am.amoptions = Some(options::parse);
-    am.ambuildphasename = Some(build::phase_name);
+    am.ambuildphasename = Some(progress::phase_name);
     am.amvalidate = Some(validate::validate);
     am.ambeginscan = Some(scan::beginscan);
     am.amrescan = Some(scan::rescan);

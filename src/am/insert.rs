@@ -4,7 +4,8 @@ use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
 use super::index::{Index, words_of};
-use super::keys::{Layout, tid_of, with_words};
+use super::keys::{Layout, with_words};
+use crate::pg::tid::tid_of;
 use crate::registry;
 use crate::storage::heap_fetch;
 
@@ -28,10 +29,10 @@ pub unsafe extern "C-unwind" fn insert(
             let index = Index::<N>::open_cached(relation);
             let layout = index.layout;
             if layout.signatures {
-                bands::insert(index, values, isnull, tid_of(heap_tid));
+                bands::insert(index, values, isnull, tid_of(*heap_tid));
             } else {
                 let (key, has_fingerprint) = layout.key(relation, values, isnull);
-                insert_key(index, &key, has_fingerprint, tid_of(heap_tid));
+                insert_key(index, &key, has_fingerprint, tid_of(*heap_tid));
             }
             if registry::awaits((*relation).rd_id) {
                 in_flight::<N>(&layout, heap, heap_tid, (*relation).rd_id, values, isnull);

@@ -3,9 +3,12 @@
 use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
-use super::keys::Layout;
-use super::search::{self, Search};
+use super::index::{Index, words_of};
+use super::keys::{Layout, with_words};
+use super::search::Search;
+use super::{bands, fingerprint_search};
 use crate::pg::compat;
+use crate::pg::tid::item_pointer;
 
 /// What a scan's descriptor points to.
 struct State {
@@ -88,7 +91,7 @@ pub unsafe extern "C-unwind" fn beginscan(
     // dropped with the memory context, that is also when an error ends the scan.
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(relation, keys, order_bys);
-        let search = search::open(relation);
+        let search = open(relation);
         // A context of its own: constraints begin and end a scan for each row of a statement.
         let context = compat::small_context(c"neardup scan");
         let state = State {
@@ -102,6 +105,23 @@ pub unsafe extern "C-unwind" fn beginscan(
         (*scan).opaque = state.cast();
         (*scan).xs_itupdesc = (*relation).rd_att;
         scan
+    }
+}
+
+/// A search in an open index, which is to be begun by [`Search::rescan`].
+///
+/// # Safety
+/// The relation is an index of this access method and stays open as long as the result lives.
+unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_words!(words_of(relation), N => {
+            let index = Index::<N>::open_cached(relation);
+            match index.layout.signatures {
+                true => bands::search::open(index),
+                false => fingerprint_search::open(index),
+            }
+        })
     }
 }
 
@@ -168,7 +188,7 @@ pub unsafe extern "C-unwind" fn gettuple(
             state.give_tuple(scan);
         }
         state.given += 1;
-        pgrx::itemptr::item_pointer_set_all(&mut scan.xs_heaptid, tid.block, tid.offset);
+        scan.xs_heaptid = item_pointer(tid);
         // The index has measured the distance itself. Under a snapshot without MVCC the row may
         // have been replaced since.
         scan.xs_recheck = state.recheck || !compat::is_mvcc_snapshot(scan.xs_snapshot);
@@ -192,11 +212,11 @@ pub unsafe extern "C-unwind" fn getbitmap(
         let mut count = 0;
         while state.fill() {
             pointers.clear();
-            pointers.extend(state.tids[state.given..].iter().map(|tid| {
-                let mut pointer = pg_sys::ItemPointerData::default();
-                pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
-                pointer
-            }));
+            pointers.extend(
+                state.tids[state.given..]
+                    .iter()
+                    .map(|&tid| item_pointer(tid)),
+            );
             state.given = state.tids.len();
             let (start, length) = (pointers.as_mut_ptr(), pointers.len());
             pg_sys::tbm_add_tuples(bitmap, start, length as i32, recheck);

@@ -3,7 +3,7 @@ use neardup_blocktree::key::{Key, distance};
 use pgrx::pg_sys;
 
 use super::keys::{self, Layout};
-use super::validate;
+use super::strategies;
 
 /// A condition on the fingerprint: a ball, of which an equality is the smallest.
 #[derive(Clone, Copy)]
@@ -174,7 +174,7 @@ unsafe fn near_condition<const N: usize>(
     // SAFETY: the caller's promise; the operators of strategy 1, and all those of classes for
     // balls, have a ball on their right side.
     let radius = unsafe {
-        if layout.balls || key.sk_strategy == validate::WITHIN {
+        if layout.balls || key.sk_strategy == strategies::WITHIN {
             layout.ball(&mut center, key.sk_argument)?
         } else {
             // Shorter integers that a bigint is to be equal to.
@@ -186,7 +186,7 @@ unsafe fn near_condition<const N: usize>(
             };
             layout.put_fingerprint(&mut center, value);
             match key.sk_strategy {
-                validate::NEAR => validate::near_radius(layout.fingerprint_words),
+                strategies::NEAR => strategies::near_radius(layout.fingerprint_words),
                 _ => 0,
             }
         }

@@ -8,6 +8,7 @@ use super::index::{Index, words_of};
 use super::keys::with_words;
 use super::options::BuildOptions;
 use crate::pg::compat;
+use crate::pg::tid::item_pointer;
 use crate::storage::pages::IndexPages;
 
 /// It pays to cut off so many pages, if they are at least one of so many.
@@ -27,8 +28,7 @@ pub unsafe extern "C-unwind" fn bulk_delete(
         let relation = (*info).index;
         let pages = IndexPages::for_vacuum(relation, (*info).strategy);
         let is_dead = |tid: Tid| {
-            let mut pointer = pg_sys::ItemPointerData::default();
-            pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
+            let mut pointer = item_pointer(tid);
             callback.is_some_and(|callback| {
                 pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
                     callback(&raw mut pointer, callback_state)

@@ -5,29 +5,8 @@
 //! compared for equality.
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use super::strategies::{DISTANCE, EQUAL, NEAR, WITHIN};
 use crate::pg::errors::UserError;
-use crate::types::distance::Threshold;
-use crate::types::{Fingerprint64, Fingerprint128, Fingerprint256};
-
-/// The highest strategy number.
-pub const STRATEGIES: u16 = 4;
-/// `fp <@ ball`.
-pub const WITHIN: u16 = 1;
-/// `a ~= b`: within [`near_radius`] or, for balls, within each other's.
-pub const NEAR: u16 = 2;
-/// `a = b`.
-pub const EQUAL: u16 = 3;
-/// `ORDER BY a <#> b`: the distance as an integer.
-pub const DISTANCE: u16 = 4;
-
-/// The conventional threshold of `~=` for fingerprints of so many 64-bit words, in bits.
-pub const fn near_radius(words: usize) -> u32 {
-    match words {
-        1 => Fingerprint64::NEAR_DUPLICATE,
-        2 => Fingerprint128::NEAR_DUPLICATE,
-        _ => Fingerprint256::NEAR_DUPLICATE,
-    }
-}
 
 /// The operators of a family.
 unsafe fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {

@@ -5,10 +5,12 @@ use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::histogram::{BottomKSample, Counts, mix, no_column};
-use crate::am::keys::{tid_of, with_words};
+use super::distance_counts::{BottomKSample, Counts, mix};
+use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::compat;
+use crate::pg::errors::UserError;
+use crate::pg::tid::tid_of;
 use crate::planner::catalog::catalog;
 
 /// Rows that are compared at once.
@@ -127,7 +129,7 @@ impl Column {
                         key.copy_from_slice(words);
                     }
                 }
-                each(key, tid_of(&raw mut (*slot).tts_tid));
+                each(key, tid_of((*slot).tts_tid));
             }
             pg_sys::table_endscan(scan);
             pg_sys::ExecDropSingleTupleTableSlot(slot);
@@ -155,4 +157,11 @@ unsafe fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid)
     let catalog = catalog(function)?;
     let kind = catalog.by_fingerprint(column_type)?;
     Some(kind.traits.bits as usize / 64)
+}
+
+/// 42703 and the like: no column to take fingerprints from.
+fn no_column(code: PgSqlErrorCode, message: String) -> ! {
+    UserError::new(code, message)
+        .hint("Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint as column_name.")
+        .raise()
 }

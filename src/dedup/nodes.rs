@@ -9,10 +9,10 @@ use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
 use super::clusters::too_many;
-use super::pairs::work_memory;
 use super::scope::{ScopeColumns, Values};
 use crate::am::index::Index;
 use crate::pg::compat;
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
@@ -98,7 +98,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
     memory: usize,
 ) -> Graph<M> {
     let plan = PairPlan::new(&index.design, radius, index.rows());
-    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_memory(), thinning);
+    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_mem(), thinning);
     let tree = index.tree();
     let mut ends = Rows::<TempSpace, N>::new(memory);
     let mut count = 0u64;

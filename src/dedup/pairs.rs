@@ -11,6 +11,7 @@ use crate::am::keys::with_words;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::pg::srf::SetReturning;
 use crate::storage::heap_fetch::{HeapFetch, note_read};
@@ -63,12 +64,6 @@ pub fn whole_distance(distance: f64) -> u32 {
     distance as u32
 }
 
-/// `work_mem` in bytes.
-pub fn work_memory() -> usize {
-    // SAFETY: a variable of the server's.
-    unsafe { pg_sys::work_mem as usize * 1024 }
-}
-
 /// Two rows and their distance.
 #[derive(Clone, Copy)]
 struct Found {
@@ -99,7 +94,7 @@ impl PairSet {
             let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());
                 let plan = PairPlan::new(&index.design, distance, index.rows());
-                Box::new(Pairs::<N>::new(index.design.clone(), plan, work_memory(), false))
+                Box::new(Pairs::<N>::new(index.design.clone(), plan, work_mem(), false))
             });
             PairSet {
                 index: oid,

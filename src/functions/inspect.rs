@@ -7,12 +7,13 @@ use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::am::bands;
 use crate::am::index::{Index, name, words_of};
-use crate::am::keys::{tid_of, with_words};
+use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
 use crate::pg::security_context::AsOwner;
+use crate::pg::tid::tid_of;
 
 export! {
     guarded "neardup_index_check" => index_check;
@@ -188,7 +189,7 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
             opened.layout.key::<N>(index, values, isnull)
         };
         let key = has_fingerprint.then_some(key);
-        let tid = tid_of(tid).packed();
+        let tid = tid_of(*tid).packed();
         let what = match comparison.rows.binary_search_by_key(&tid, |row| row.tid) {
             Err(_) => "is missing in the index",
             Ok(i) if comparison.rows[i].key != key => "has another fingerprint in the index",

@@ -16,9 +16,10 @@
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};
+use super::comparison::Comparison;
 use super::jaccard_within::within;
 use super::nodes;
-use super::rewrite::{Comparison, UNHANDLED};
+use super::support::UNHANDLED;
 use crate::pg::fmgr::{Call, export};
 use crate::types::signature::Bound;
 

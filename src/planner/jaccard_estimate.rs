@@ -7,9 +7,8 @@
 use pgrx::pg_sys::{self, Datum, Node, Oid, PlannerInfo, VariableStatData};
 
 use super::catalog::{Signatures, catalog};
-use super::jaccard_within::kind_of;
 use super::nodes;
-use super::planned_ball::{BallRadius, PlannedBall, radius_of};
+use super::planned_ball::{BallRadius, PlannedBall, kind_of, radius_of};
 use super::signature_sample::KEPT;
 use super::statistics::{self, Column};
 use crate::pg::fmgr::{Call, export};

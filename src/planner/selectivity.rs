@@ -6,8 +6,8 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatDat
 use super::catalog::{Catalog, Kind, catalog};
 use super::estimate::{Distances, join, matched, restriction};
 use super::nodes;
-use super::rewrite::UNHANDLED;
 use super::statistics::{self, Column, Sought};
+use super::support::UNHANDLED;
 use crate::pg::fmgr::{Call, export};
 
 /// What is assumed where nothing is known: the server's own default for pattern matches.

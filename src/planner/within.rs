@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Catalog, Kind, catalog};
 use super::estimate::Distances;
-use super::rewrite::{UNHANDLED, answer};
+use super::support::{UNHANDLED, answer};
 use super::{nodes, selectivity};
 use crate::pg::fmgr::{Call, export};
 

@@ -7,7 +7,7 @@
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
-use crate::am::keys::tid_of;
+use crate::pg::tid::{item_pointer, tid_of};
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (storage/predicate.h).
@@ -40,8 +40,7 @@ impl HeapFetch {
     /// The address of the row that an entry leads to: that of the version which the snapshot sees,
     /// on which SQL can join. `None` if it sees none. The row stays at hand until the next call.
     pub fn find(&mut self, entry: Tid) -> Option<Tid> {
-        let mut pointer = pg_sys::ItemPointerData::default();
-        pgrx::itemptr::item_pointer_set_all(&mut pointer, entry.block, entry.offset);
+        let mut pointer = item_pointer(entry);
         let (mut again, mut all_dead) = (false, false);
         // SAFETY: the table is open; MVCC snapshots see at most one row of a chain.
         unsafe {
@@ -53,7 +52,7 @@ impl HeapFetch {
                 &raw mut again,
                 &raw mut all_dead,
             );
-            found.then(|| tid_of(&raw mut (*self.slot).tts_tid))
+            found.then(|| tid_of((*self.slot).tts_tid))
         }
     }
 

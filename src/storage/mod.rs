@@ -2,6 +2,7 @@
 mod buffer_hints;
 pub mod bulk;
 pub mod heap_fetch;
+mod page_guard;
 pub mod pages;
 pub mod temp;
 mod wal;

@@ -9,8 +9,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::index::{Index, name};
 use super::keys::Layout;
-use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::memory_context::OwnContext;
 use crate::types::signature::Signature;
 
 /// What signatures that can be compared have in common, as a number for [`Bands::hash`].
@@ -58,18 +58,13 @@ pub unsafe fn is_on_signatures(relation: pg_sys::Relation) -> bool {
 /// # Safety
 /// The datum is a signature.
 pub unsafe fn with_signature<T>(datum: pg_sys::Datum, each: impl FnOnce(&Signature) -> T) -> T {
-    // SAFETY: the caller's promise; the context is deleted when its memory is no longer used.
+    // SAFETY: the caller's promise; the context outlives the signature in it.
     unsafe {
         if pgrx::varlena::varatt_is_4b_u(datum.cast_mut_ptr()) {
             return each(&Signature::from_datum(datum));
         }
-        let context = compat::small_context(c"neardup signature");
-        let outer = pg_sys::MemoryContextSwitchTo(context);
-        let signature = Signature::from_datum(datum);
-        pg_sys::MemoryContextSwitchTo(outer);
-        let result = each(&signature);
-        pg_sys::MemoryContextDelete(context);
-        result
+        let context = OwnContext::new(c"neardup signature");
+        each(&context.run(|| Signature::from_datum(datum)))
     }
 }
 

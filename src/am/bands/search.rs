@@ -13,8 +13,9 @@ use pgrx::pg_sys;
 use super::scheme_hash;
 use crate::am::index::Index;
 use crate::am::scan_keys::{Presence, ScopeQuals};
-use crate::am::search::{Search, work_memory};
-use crate::am::validate;
+use crate::am::search::Search;
+use crate::am::strategies;
+use crate::pg::memory::work_mem;
 use crate::settings;
 use crate::storage::pages::IndexPages;
 use crate::types::signature::{Signature, SignatureBall, near_duplicate};
@@ -64,7 +65,7 @@ pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
 unsafe fn signature_qual<'a>(key: &pg_sys::ScanKeyData) -> Option<SignatureQual<'a>> {
     // SAFETY: the operator of strategy 1 has a ball on its right side, the others a signature.
     unsafe {
-        if key.sk_strategy == validate::WITHIN {
+        if key.sk_strategy == strategies::WITHIN {
             let ball = SignatureBall::from_datum(key.sk_argument);
             return Some(SignatureQual {
                 center: ball.center,
@@ -74,7 +75,7 @@ unsafe fn signature_qual<'a>(key: &pg_sys::ScanKeyData) -> Option<SignatureQual<
         }
         let center = Signature::from_datum(key.sk_argument);
         let mismatches = match key.sk_strategy {
-            validate::NEAR => near_duplicate(center.values.len()),
+            strategies::NEAR => near_duplicate(center.values.len()),
             _ => 0,
         };
         Some(SignatureQual {
@@ -150,7 +151,7 @@ impl<const N: usize> BandSearch<N> {
             // The usual case of a nested loop, which begins anew for each outer row.
             scan.restart(query);
         } else {
-            self.source = Source::Bands(BandScan::new(bands.clone(), query, work_memory()));
+            self.source = Source::Bands(BandScan::new(bands.clone(), query, work_mem()));
         }
         Some(())
     }

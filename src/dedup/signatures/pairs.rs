@@ -9,10 +9,11 @@ use super::{edges, mismatches};
 use crate::am::bands;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance, work_memory};
+use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance};
 use crate::dedup::source::{Distances, find_index};
 use crate::pg::compat;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::pg::srf::SetReturning;
 use crate::storage::heap_fetch::note_read;
@@ -136,7 +137,7 @@ impl SignaturePairs {
         let relations = LockedIndex::reopen(self.index);
         let (files, groups) = (&mut self.files, &mut self.groups);
         // Sorted by one end, then by the other, to meet the groups, which are in that order.
-        let mut by_second = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let mut by_second = Rows::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = groups.all();
         // SAFETY: the relations are open to the end of the function.
         unsafe {
@@ -155,7 +156,7 @@ impl SignaturePairs {
         drop(firsts);
         let mut sorted = by_second.sorted(files, None);
         drop(by_second);
-        let mut found = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let mut found = Rows::<TempSpace, 4>::new(work_mem() / 2);
         let mut seconds = groups.all();
         while let Some(edge) = sorted.next(files) {
             let [b, a, left, other] = edge.key;

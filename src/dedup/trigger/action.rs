@@ -7,8 +7,9 @@ use super::arguments::{Action, Arguments};
 use super::columns::{Columns, table};
 use super::lookup::{self, Found};
 use super::marks::{self, Marks};
+use super::new_row::NewRow;
 use super::row_lock::{Locked, Mode};
-use super::{NewRow, generated, names, spi_plans};
+use super::{generated, names, spi_plans};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 

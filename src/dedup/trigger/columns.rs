@@ -8,7 +8,7 @@ use super::metric::Metric;
 use super::names;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::{Layout, attribute, hash_of, with_words};
-use crate::am::validate;
+use crate::am::strategies;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -338,7 +338,7 @@ unsafe fn fits(
             return None;
         }
         let scope = (0..front.len())
-            .map(|i| EqualColumn::of(index, i, validate::EQUAL as i16))
+            .map(|i| EqualColumn::of(index, i, strategies::EQUAL as i16))
             .collect();
         Some((scope, metric(index, &layout, arguments)?))
     }

@@ -4,10 +4,10 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::arguments::{Arguments, OPTIONS};
 use super::columns::{Columns, Types};
 use super::generated::{self, GeneratedColumns};
+use super::new_row::NewRow;
 use super::spi_plans;
 use crate::pg::compat;
 use crate::pg::errors::UserError;

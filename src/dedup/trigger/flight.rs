@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 
 use super::arguments::Arguments;
 use super::columns::Columns;
-use super::lookup::Query;
 use crate::am::keys::Layout;
 use crate::registry::{self, Near, Owner, Row};
 
@@ -65,13 +64,18 @@ impl Flight {
     /// The row that is looked at, as others compare theirs with it.
     ///
     /// # Safety
-    /// The query's values are of the columns' types.
-    pub unsafe fn row(&self, columns: &Columns, query: &Query) -> Row {
+    /// The values are of the columns' types.
+    pub unsafe fn row(
+        &self,
+        columns: &Columns,
+        fingerprint: pg_sys::Datum,
+        scope: &[pg_sys::Datum],
+    ) -> Row {
         // SAFETY: the caller's promise; the database is set when the backend connects to it.
         unsafe {
-            let (kind, value) = columns.metric.in_flight(query.fingerprint);
+            let (kind, value) = columns.metric.in_flight(fingerprint);
             // In one order, whichever index's columns these are.
-            let mut scope: Vec<(i16, u64)> = (columns.scope.iter().zip(query.scope))
+            let mut scope: Vec<(i16, u64)> = (columns.scope.iter().zip(scope))
                 .map(|(column, &value)| (column.column, column.hash(value)))
                 .collect();
             scope.sort_unstable();

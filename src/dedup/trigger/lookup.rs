@@ -7,7 +7,7 @@ use super::columns::Columns;
 use super::flight::Flight;
 use super::row_lock::{Locked, Mode, SeenRow};
 use super::same_row::SameRow;
-use crate::am::validate;
+use crate::am::strategies;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -64,7 +64,7 @@ pub unsafe fn find_existing(
 ) -> Option<Found> {
     // SAFETY: the caller's promise.
     unsafe {
-        let row = flight.row(columns, query);
+        let row = flight.row(columns, query.fingerprint, query.scope);
         loop {
             let ahead = flight.publish(&row).err();
             match (settled_lookup(relation, columns, query), ahead) {
@@ -244,14 +244,14 @@ unsafe fn conditions(
         ..Default::default()
     };
     let mut keys: Vec<_> = (query.scope.iter().enumerate())
-        .map(|(i, &value)| key(i + 1, validate::EQUAL, value))
+        .map(|(i, &value)| key(i + 1, strategies::EQUAL, value))
         .collect();
     let last = query.scope.len() + 1;
     // SAFETY: the caller's promise.
     let ball = unsafe { columns.metric.ball(query.fingerprint) };
-    keys.push(key(last, validate::WITHIN, ball));
+    keys.push(key(last, strategies::WITHIN, ball));
     let order = match columns.metric.comes_in_order() {
-        true => vec![key(last, validate::DISTANCE, query.fingerprint)],
+        true => vec![key(last, strategies::DISTANCE, query.fingerprint)],
         false => Vec::new(),
     };
     (keys, order)

@@ -14,9 +14,9 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::columns::{NamedColumns, table};
 use super::names;
+use super::new_row::NewRow;
 use super::spi_plans::{self, Sees};
 use crate::pg::compat;
 use crate::pg::errors::UserError;

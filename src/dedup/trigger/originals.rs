@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::arguments::{Action, Arguments};
 use super::columns::{NamedColumns, table};
 use super::marks::{Marks, Recheck};
+use super::new_row::NewRow;
 use super::spi_plans;
+use super::usage::misused;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::Call;
@@ -73,11 +74,11 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a State {
         if (*function).fn_extra.is_null() {
             let arguments = Arguments::of(&*data.tg_trigger);
             if !matches!(arguments.action, Action::Mark(_)) {
-                super::misused("it is an AFTER trigger, which is for the action mark only");
+                misused("it is an AFTER trigger, which is for the action mark only");
             }
             let columns = NamedColumns::find(data.tg_relation, &arguments);
             let marks = Marks::of(data.tg_relation, &columns)
-                .unwrap_or_else(|| super::misused("an AFTER trigger needs a key and a mark"));
+                .unwrap_or_else(|| misused("an AFTER trigger needs a key and a mark"));
             let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
             (*function).fn_extra = context
                 .leak_and_drop_on_delete(State { marks, columns })
