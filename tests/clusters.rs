@@ -164,3 +164,45 @@ fn little_memory_is_enough_for_many_equal_signatures() -> Outcome {
     }
     Ok(())
 }
+
+/// 1,953 fingerprints in a ball, all pairs of which would take 60 MB, and 3,000 chains of three of
+/// which the one in the middle is deleted. VACUUM has removed nothing.
+const DELETED: &str = "CREATE TABLE dead (id int, site bigint, fp fingerprint); \
+    INSERT INTO dead SELECT 64 * a + b, 1, ((1::bigint << a) # (1::bigint << b))::fingerprint \
+        FROM generate_series(0, 62) a, generate_series(0, 62) b WHERE a > b; \
+    INSERT INTO dead SELECT 10000 + i, 1, \
+        (('x' || left(md5((i / 3)::text), 16))::bit(64)::bigint \
+            # ((8 << 3 * (i % 3)) - 8))::fingerprint \
+        FROM generate_series(0, 8999) i; \
+    INSERT INTO dead SELECT id + 20000, 1, fp FROM dead WHERE id % 7 = 0; \
+    CREATE INDEX dead_fp ON dead USING neardup (fp); \
+    CREATE INDEX dead_site ON dead USING neardup (site, fp); \
+    DELETE FROM dead WHERE id >= 10000 AND id % 3 = 2 OR id < 10000 AND id % 100 = 7";
+
+#[test]
+fn deleted_rows_connect_nothing_and_bring_no_quadratic_work() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(DELETED)?;
+    client.batch_execute(
+        "SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'; SET temp_file_limit = '20MB'",
+    )?;
+    let calls = [
+        "'dead_fp', 4, 'connected'",
+        "'dead_site', 4, 'connected', keep => 'id DESC'",
+        "'dead_fp', 4",
+    ];
+    let before: Vec<_> = (calls.iter())
+        .map(|call| digest(&mut client, call))
+        .collect::<Result<_>>()?;
+    ensure!(before.iter().all(|found| found.0 > 2_000), "{before:?}");
+    client.batch_execute("VACUUM dead")?;
+    for (call, before) in calls.iter().zip(before) {
+        let after = digest(&mut client, call)?;
+        ensure!(
+            after == before,
+            "{call}: {before:?}, and {after:?} after VACUUM"
+        );
+    }
+    Ok(())
+}

@@ -242,6 +242,46 @@ fn a_ball_brings_no_quadratic_pairs() {
     assert_eq!(pairs(Thinning::Forest), count - 1);
 }
 
+/// Entries that are left out connect nothing: a forest of the others alone.
+#[test]
+fn a_forest_leaves_out_entries() {
+    // Chains of three, and a ball of fingerprints each of which two rows have.
+    let mut keys = Vec::new();
+    for i in 1..400u64 {
+        let start = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        keys.extend([0, 0b11, 0b1111].map(|bits| [start ^ bits]));
+    }
+    keys.extend((0..40).flat_map(|a| (0..a).flat_map(move |b| [[1u64 << a | 1 << b]; 2])));
+    let model: Model<1> = (0..)
+        .zip(&keys)
+        .map(|(block, key)| (Tid { block, offset: 1 }, Some(*key)))
+        .collect();
+    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    // The middle of each chain, and one row of each fingerprint of the ball.
+    let is_out = |row: Tid| match row.block {
+        row if row < 3 * 399 => row % 3 == 1,
+        row => row % 2 == 0,
+    };
+    for memory in [0, 1 << 20] {
+        let plan = PairPlan::new(&index.design, RADIUS, 1e4);
+        let mut pairs = Pairs::thinned(index.design.clone(), plan, memory, Thinning::Forest);
+        let (tree, mut found) = (index.tree(), BTreeSet::new());
+        let mut resolve = |row| (!is_out(row)).then_some(row);
+        while (pairs.step(&tree, &mut resolve, &mut |pair| {
+            found.insert(pair.fingerprints.map(|key| key[0]));
+        }))
+        .unwrap()
+        {}
+        let ball = |pair: &&[u64; 2]| pair.iter().all(|key| key.count_ones() == 2);
+        assert_eq!(
+            found.iter().filter(ball).count(),
+            found.len(),
+            "chains are connected"
+        );
+        assert!(found.len() >= 40 * 39 / 2 - 1, "{} pairs", found.len());
+    }
+}
+
 /// More runs than are merged at once.
 #[test]
 fn many_runs_are_merged_in_several_steps() {
