@@ -1,5 +1,6 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
-use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED, join, split};
+use neardup_blocktree::centers::DenseCenters;
+use neardup_blocktree::clusters::{Centers, Connected, Nearness, Star, UNRANKED, join, split};
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::Thinning;
@@ -125,7 +126,8 @@ pub unsafe fn of_fingerprints(
             let graph = graph::<N, { N + 1 }>(&index, relations, radius, wanted.method, &mut files);
             let nearness = Nearness { radius, scope_words };
             let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
-            cluster(graph, relations, wanted, nearness, files, shown, give);
+            let mut centers = DenseCenters::new(share(), nearness);
+            cluster(graph, relations, wanted, &mut centers, files, shown, give);
         })
     }
 }
@@ -140,7 +142,7 @@ unsafe fn graph<const N: usize, const M: usize>(
     radius: u32,
     method: Method,
     files: &mut TempSpace,
-) -> Graph<M> {
+) -> Graph<M, M> {
     let mut unseen = UnseenEntries::new();
     let mut find = |thinning| {
         // SAFETY: the caller's promise.
@@ -174,11 +176,11 @@ pub fn share() -> usize {
 ///
 /// # Safety
 /// The relations are open.
-pub unsafe fn cluster<const N: usize, const M: usize>(
-    graph: Graph<M>,
+pub unsafe fn cluster<const N: usize, const M: usize, const D: usize>(
+    graph: Graph<M, D>,
     relations: &LockedIndex,
     wanted: &Wanted,
-    nearness: Nearness,
+    centers: &mut impl Centers<TempSpace, D>,
     mut files: TempSpace,
     shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
     give: Give,
@@ -206,7 +208,7 @@ pub unsafe fn cluster<const N: usize, const M: usize>(
     let mut near = Edges::default();
     match wanted.method {
         Method::Star => {
-            let mut star = Star::<TempSpace, M>::new(share());
+            let mut star = Star::<TempSpace, D>::new(share());
             ends.in_order(files, None, |files, end| {
                 near.add(end.key, |a, b| {
                     let [a, b] = [a, b].map(|node| (node, ranks.get(files, node)));
@@ -215,14 +217,11 @@ pub unsafe fn cluster<const N: usize, const M: usize>(
             });
             drop(ends);
             dense.as_added(files, |files, entry| {
-                let node = entry.key[0] as u32;
-                let rank = ranks.get(files, node);
-                let mut key = [0; N];
-                key.copy_from_slice(&entry.key[1..]);
-                star.dense(files, (node, rank), &key, entry.tid as u32);
+                let rank = ranks.get(files, entry.key[0] as u32);
+                star.dense(files, rank, entry);
             });
             drop(dense);
-            star.finish(files, &mut ranks, nearness);
+            star.finish(files, &mut ranks, centers);
         }
         Method::Connected => {
             let mut connected = Connected::new(files, nodes, share());

@@ -19,8 +19,9 @@ use crate::storage::rows::IndexedRows;
 use crate::storage::temp::TempSpace;
 
 /// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
-/// rows with equal signatures. `M` is one more than the words of what is known of a row.
-pub struct Graph<const M: usize> {
+/// rows with equal signatures. `M` is one more than the words of what is known of a row, `D` than
+/// those of what is known of a dense node.
+pub struct Graph<const M: usize, const D: usize> {
     /// How many nodes there are.
     pub nodes: u32,
     /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
@@ -29,9 +30,10 @@ pub struct Graph<const M: usize> {
     /// Pairs, two entries each: the pair's number, then the scope's number and the node. Of a pair
     /// that is in several scopes the two of each scope follow each other.
     pub ends: Rows<TempSpace, 2>,
-    /// Nodes near so many others that not all of those pairs are known: the node, then its
-    /// fingerprint; behind it the scope's number.
-    pub dense: Rows<TempSpace, M>,
+    /// Nodes near so many others that not all of those pairs are known. Of fingerprints: the node,
+    /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
+    /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
+    pub dense: Rows<TempSpace, D>,
     /// Whether pairs may have been left out that no others connect.
     pub gap: Gap,
 }
@@ -47,7 +49,7 @@ pub enum Gap {
     Scopes,
 }
 
-impl<const M: usize> Graph<M> {
+impl<const M: usize, const D: usize> Graph<M, D> {
     /// Nothing, with so many bytes for each list.
     pub fn new(memory: usize) -> Self {
         Graph {
@@ -108,7 +110,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
     thinning: Thinning,
     unseen: &mut UnseenEntries,
     files: &mut TempSpace,
-) -> Graph<M> {
+) -> Graph<M, M> {
     let memory = share();
     let mut left_out = unseen.set(files);
     let mut is_left_out = |files: &mut TempSpace, entry| {
@@ -212,7 +214,7 @@ impl<const N: usize> Ends<N> {
 
 /// The entries with one fingerprint, and the graph that they are added to.
 struct Group<const N: usize, const M: usize> {
-    graph: Graph<M>,
+    graph: Graph<M, M>,
     thinning: Thinning,
     key: Option<Key<N>>,
     /// The key in the first table, if the fingerprint is in a pair.

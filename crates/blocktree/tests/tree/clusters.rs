@@ -2,12 +2,13 @@
 //! to make them.
 use crate::mem_store::MemStore;
 use crate::model::{Index, Model};
+use neardup_blocktree::centers::DenseCenters;
 use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{PairPlan, Pairs, Thinning};
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::{Entry, Rows};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -55,6 +56,14 @@ fn expected(nodes: &[(Key<1>, u32)], ranks: &[u32], connected: bool) -> Vec<u32>
         }
     }
     of
+}
+
+/// A dense fingerprint of a scope.
+fn dense_entry(node: u32, key: &Key<1>, scope: u32) -> Entry<2> {
+    Entry {
+        key: [u64::from(node), key[0]],
+        tid: u64::from(scope),
+    }
 }
 
 /// Clusters made of the pairs of a thinned search.
@@ -117,14 +126,19 @@ fn clusters(
         Thinning::Degree(most) => {
             for (node, (key, scope)) in (0..).zip(nodes) {
                 if degrees.get(key).is_some_and(|&degree| degree > most) {
-                    star.dense(&mut files, (node, ranks[node as usize]), key, *scope);
+                    star.dense(
+                        &mut files,
+                        ranks[node as usize],
+                        dense_entry(node, key, *scope),
+                    );
                 }
             }
             let nearness = Nearness {
                 radius: RADIUS,
                 scope_words: 0,
             };
-            star.finish(&mut files, &mut of, nearness);
+            let mut centers = DenseCenters::new(memory[1], nearness);
+            star.finish(&mut files, &mut of, &mut centers);
         }
     }
     (0..count as u32)
@@ -200,13 +214,14 @@ fn many_dense_nodes_need_little_memory() {
         for (node, (key, scope)) in (0..).zip(&nodes) {
             let rank = ranks[node as usize];
             of.set(&mut files, node, rank);
-            star.dense(&mut files, (node, rank), key, *scope);
+            star.dense(&mut files, rank, dense_entry(node, key, *scope));
         }
         let nearness = Nearness {
             radius: RADIUS,
             scope_words: 0,
         };
-        star.finish(&mut files, &mut of, nearness);
+        let mut centers = DenseCenters::new(memory, nearness);
+        star.finish(&mut files, &mut of, &mut centers);
         let found: Vec<u32> = (0..count).map(|node| of.get(&mut files, node)).collect();
         assert_eq!(found, expected, "{memory} bytes");
     }
