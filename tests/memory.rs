@@ -3,6 +3,7 @@ use crate::support::table::value;
 use anyhow::{Context, ensure};
 use neardup_tests::{Database, connect, own_server};
 use postgres::Client;
+use std::fs;
 
 type Outcome = anyhow::Result<()>;
 
@@ -225,7 +226,14 @@ fn out_of_memory_is_an_error() -> Outcome {
             for room in ROOM {
                 limit(&mut other, backend, Some(room))?;
                 let result = client.batch_execute(&statement);
-                let about = || format!("{statement} with {room} bytes");
+                let about = || {
+                    let log = fs::read_to_string(server.log()).unwrap_or_default();
+                    let end = log.lines().rev().take(20).collect::<Vec<_>>();
+                    format!(
+                        "{statement} with {room} bytes; the log backwards:\n{}",
+                        end.join("\n")
+                    )
+                };
                 limit(&mut other, backend, None).with_context(about)?;
                 let Err(error) = result else {
                     // More room would not change it.

@@ -9,13 +9,13 @@ use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
 use super::clusters::{share, too_many};
-use super::pairs::work_memory;
 use super::scope::{ScopeColumns, Values};
 use super::tid_set::UnseenEntries;
-use crate::am::state::Index;
+use crate::am::index::Index;
 use crate::pg::compat;
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
-use crate::storage::rows::IndexedRows;
+use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
 /// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
@@ -117,7 +117,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
         (left_out.as_mut()).is_some_and(|entries| entries.contains(files, entry))
     };
     let plan = PairPlan::new(&index.design, radius, index.rows());
-    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_memory(), thinning);
+    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_mem(), thinning);
     let tree = index.tree();
     let mut ends = Rows::<TempSpace, N>::new(memory);
     let mut count = 0u64;
@@ -125,7 +125,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
     // its own for files.
     let mut own_files = *files;
     let mut seen = |entry| (!is_left_out(&mut own_files, entry)).then_some(entry);
-    while index.sound(pairs.step(&tree, &mut seen, &mut |pair| {
+    while index.or_corrupt(pairs.step(&tree, &mut seen, &mut |pair| {
         for fingerprint in pair.fingerprints {
             ends.push(files, fingerprint, Tid::from_packed(count));
         }
@@ -149,7 +149,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
     let mut entries = Vec::new();
     loop {
         entries.clear();
-        let more = index.sound(walk.step(&tree, &mut |key, tid| {
+        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
             if !is_left_out(files, tid) {
                 entries.push((key, tid));
             }
@@ -331,7 +331,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
 
 /// Looks up rows and their scopes, in the order of the index's first table.
 struct Lookup {
-    rows: IndexedRows,
+    rows: HeapFetch,
     scope: Option<ScopeColumns>,
     /// The scopes with one hash, which stand together.
     hash: u64,
@@ -347,7 +347,7 @@ impl Lookup {
         // SAFETY: the caller's promise.
         unsafe {
             Lookup {
-                rows: IndexedRows::new(relations.table()),
+                rows: HeapFetch::new(relations.table()),
                 scope: ScopeColumns::of(relations.index(), &index.layout),
                 hash: 0,
                 known: Vec::new(),

@@ -3,7 +3,7 @@ use neardup_sketch::containment;
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 

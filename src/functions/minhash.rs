@@ -10,8 +10,8 @@ use pgrx::pg_sys::Datum;
 
 use super::arrays::{self, TEXT, elements};
 use super::text_options;
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::tsvector::Lexemes;
 use crate::pg::{text, varlena};

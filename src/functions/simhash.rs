@@ -3,7 +3,7 @@ use neardup_sketch::{TextOptions, simhash64_text, simhash128_text};
 use pgrx::pg_sys::Datum;
 
 use crate::functions::text_options;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};

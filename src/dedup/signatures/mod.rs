@@ -13,10 +13,10 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::Rows;
 use pgrx::pg_sys;
 
-use super::pairs::work_memory;
 use crate::am::bands;
-use crate::am::state::{Index, name};
+use crate::am::index::{Index, name};
 use crate::pg::errors::UserError;
+use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
 use crate::types::signature::Bound;
 use groups::Groups;
@@ -93,28 +93,30 @@ unsafe fn edges<const N: usize>(
         return;
     };
     let mut files = TempSpace::new();
-    let mut candidates = Rows::<TempSpace, 2>::new(work_memory() / 2);
-    let memory = work_memory() / 2;
+    let mut candidates = Rows::<TempSpace, 2>::new(work_mem() / 2);
+    let memory = work_mem() / 2;
     let mut search = match crowd {
         Some(_) => BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED),
         None => BandPairs::<N>::new(bands, mismatches, memory),
     };
     let tree = index.tree();
-    while index.sound(search.step(
-        &tree,
-        &mut |tid| groups.is_wanted(tid),
-        &mut |candidate| match (candidate, &mut crowd) {
-            (Candidate::Pair([a, b], least), _) => {
-                let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
-                candidates.push(&mut files, key, Tid::MIN);
-            }
-            (Candidate::Crowded(bucket, row, [high, low]), Some(crowd)) => {
-                let key = [row.packed(), u64::from(bucket), high, low];
-                crowd.rows.push(&mut crowd.files, key, Tid::MIN);
-            }
-            (Candidate::Crowded(..), None) => (),
-        },
-    )) {}
+    while index.or_corrupt(
+        search.step(
+            &tree,
+            &mut |tid| groups.is_wanted(tid),
+            &mut |candidate| match (candidate, &mut crowd) {
+                (Candidate::Pair([a, b], least), _) => {
+                    let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
+                    candidates.push(&mut files, key, Tid::MIN);
+                }
+                (Candidate::Crowded(bucket, row, [high, low]), Some(crowd)) => {
+                    let key = [row.packed(), u64::from(bucket), high, low];
+                    crowd.rows.push(&mut crowd.files, key, Tid::MIN);
+                }
+                (Candidate::Crowded(..), None) => (),
+            },
+        ),
+    ) {}
     let by_bands = search.by_bands();
     if let Some(crowd) = crowd {
         crowd.buckets = search.buckets();
