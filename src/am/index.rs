@@ -165,6 +165,16 @@ pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
 
+/// Returns the name of an open relation in double quotes, as messages show it.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn shown_name(relation: pg_sys::Relation) -> String {
+    // SAFETY: the caller's promise; the name is a C string.
+    let name = unsafe { core::ffi::CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()) };
+    format!("\"{}\"", name.to_string_lossy())
+}
+
 /// The name of an open relation, quoted and with its schema where a statement needs that.
 ///
 /// # Safety
@@ -224,11 +234,11 @@ unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
         Err(MetaError::Corrupt(corruption)) => unsafe { raise_corruption(relation, &corruption) },
         Err(MetaError::Version(version)) => {
             // SAFETY: as above.
-            let name = unsafe { name(relation) };
+            let (name, shown) = unsafe { (name(relation), shown_name(relation)) };
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
-                    "index {name} has layout version {version}, \
+                    "index {shown} has layout version {version}, \
                      which this version of neardup does not know"
                 ),
             )
@@ -244,10 +254,10 @@ unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
 
 unsafe fn raise_corruption(relation: pg_sys::Relation, corruption: &Corruption) -> ! {
     // SAFETY: the caller's relation is open.
-    let name = unsafe { name(relation) };
+    let (name, shown) = unsafe { (name(relation), shown_name(relation)) };
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index {name} is damaged"),
+        format!("index {shown} is damaged"),
     )
     .detail(format!("In {corruption}."))
     .hint(format!(

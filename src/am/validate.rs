@@ -112,7 +112,7 @@ pub unsafe fn require_valid_classes(index: pg_sys::Relation) {
             if let Some((what, _)) = problems(opclass).first() {
                 UserError::new(
                     PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-                    format!("column {column} of the index has an unsound operator class"),
+                    format!("operator class of column {column} is incomplete"),
                 )
                 .detail(format!("neardup: {what}."))
                 .hint("SELECT amvalidate(oid) FROM pg_opclass checks operator classes. Name one that comes with neardup.")

@@ -10,7 +10,7 @@ use super::pairs::{PairSet, distance_argument};
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
 use crate::am::bands;
-use crate::am::index::{Index, name, words_of};
+use crate::am::index::{Index, shown_name, words_of};
 use crate::am::keys::with_words;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -116,10 +116,10 @@ unsafe fn refuse_signatures(index: pg_sys::Relation) {
     // SAFETY: the caller's promise.
     unsafe {
         if bands::is_on_signatures(index) {
-            let name = name(index);
+            let name = shown_name(index);
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("index {name} is not one on fingerprints"),
+                format!("index {name} is on signatures"),
             )
             .detail("Signatures have no distances in whole bits.")
             .hint("Count pairs: SELECT round(distance::numeric, 2), count(*) FROM neardup_pairs(..., 0.2) GROUP BY 1.")

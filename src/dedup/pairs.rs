@@ -6,7 +6,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::scope::ScopeColumns;
 use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
-use crate::am::index::{Index, name, words_of};
+use crate::am::index::{Index, shown_name, words_of};
 use crate::am::keys::with_words;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -142,7 +142,7 @@ pub unsafe fn check_file(relations: &LockedIndex, file: u32) {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(
                     "index {} was rebuilt while it was being read",
-                    name(relations.index())
+                    shown_name(relations.index())
                 ),
             )
             .hint("Run the query again.")

@@ -6,7 +6,7 @@ use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::am::bands;
-use crate::am::index::{Index, name, words_of};
+use crate::am::index::{Index, name, shown_name, words_of};
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::errors::UserError;
@@ -203,12 +203,13 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
 }
 
 fn damaged(relations: &LockedIndex, packed: u64, what: &str) -> ! {
+    let index = relations.index();
     // SAFETY: the relation is open.
-    let name = unsafe { name(relations.index()) };
+    let (name, shown) = unsafe { (name(index), shown_name(index)) };
     let Tid { block, offset } = Tid::from_packed(packed);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index {name} does not agree with its table"),
+        format!("index {shown} does not agree with its table"),
     )
     .detail(format!("The row ({block},{offset}) {what}."))
     .hint(format!(

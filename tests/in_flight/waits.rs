@@ -1,7 +1,7 @@
 //! Who waits for whom, between two or three sessions.
 use super::cases::{BITS, BY_EVENT, CASES};
 use super::nothing_in_flight;
-use super::sessions::{PLACES, SCHEMA, blocked, process, published, session, until};
+use super::sessions::{FIXTURES, SCHEMA, blocked, process, published, session, until};
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::table::value;
@@ -23,7 +23,7 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
     let backend = process(&mut waiting)?;
     for case in CASES {
         // The rows that wait are of site 2.
-        for place in PLACES.iter().filter(|_| !case.scoped) {
+        for place in FIXTURES.iter().filter(|_| !case.scoped) {
             let context = format!("{case:?}, {}", place.name);
             holder.batch_execute(&case.schema())?;
             holder.batch_execute(SCHEMA)?;
@@ -68,7 +68,7 @@ fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
     ];
     watcher.batch_execute(&BY_EVENT.schema())?;
     watcher.batch_execute(SCHEMA)?;
-    watcher.batch_execute(PLACES[0].make)?;
+    watcher.batch_execute(FIXTURES[0].make)?;
     watcher.batch_execute(&BY_EVENT.insert(1, &BY_EVENT.value(2, 0)))?;
     let backend = process(&mut updating)?;
     watcher.batch_execute("SELECT pg_advisory_lock(42)")?;

@@ -7,7 +7,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::key::{Key, Position, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::index::{Index, name};
+use super::index::{Index, shown_name};
 use super::keys::Layout;
 use crate::pg::errors::UserError;
 use crate::pg::memory_context::OwnContext;
@@ -26,7 +26,7 @@ pub unsafe fn expect_length(relation: pg_sys::Relation, bands: &Bands, signature
     let hashes = signature.values.len();
     if hashes != bands.hashes() {
         // SAFETY: the caller's promise.
-        let name = unsafe { name(relation) };
+        let name = unsafe { shown_name(relation) };
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
             format!("signature has another length than those of index {name}"),

@@ -14,7 +14,7 @@ use neardup_blocktree::sort::Rows;
 use pgrx::pg_sys;
 
 use crate::am::bands;
-use crate::am::index::{Index, name};
+use crate::am::index::{Index, shown_name};
 use crate::pg::errors::UserError;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
@@ -48,10 +48,13 @@ pub unsafe fn refuse_bits(relation: pg_sys::Relation) {
     // SAFETY: the caller's promise.
     unsafe {
         if bands::is_on_signatures(relation) {
-            UserError::invalid_parameter(format!("index {} is on signatures", name(relation)))
-                .detail("Their distance is a number from 0 to 1, and no integer.")
-                .hint("Write it with a point, such as 0.2, or as 0.0 or 1::float8.")
-                .raise();
+            UserError::invalid_parameter(format!(
+                "index {} is on signatures",
+                shown_name(relation)
+            ))
+            .detail("Their distance is a number from 0 to 1, and no integer.")
+            .hint("Write it with a point, such as 0.2, or as 0.0 or 1::float8.")
+            .raise();
         }
     }
 }
