@@ -5,8 +5,8 @@ use super::sources::Source;
 const RULE: &str = "columns";
 const WIDEST: usize = 100;
 
-/// Lines that are too wide. Not counted: a line that cannot be broken, and in documents the output of
-/// an example, which is as wide as the program prints it.
+/// Lines that are too wide. Not counted: a line that cannot be broken, and in documents the output
+/// of an example, which is as wide as the program prints it.
 pub fn check(source: &Source) -> Vec<Violation> {
     let mut fence: Option<&str> = None;
     let mut violations = Vec::new();
