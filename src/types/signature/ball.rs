@@ -223,14 +223,14 @@ fn bound_argument(call: &Call, n: usize) -> Bound {
     })
 }
 
-/// `neardup_ball(center, bound, kind)`.
+/// `_neardup_ball(center, bound, kind)`.
 fn construct_of_kind(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: declared so.
     let (center, bound) = unsafe { center_and_bound(call) };
     ball(center, bound_argument(call, 2), bound)
 }
 
-/// `neardup_approximate(ball)`.
+/// `_neardup_approximate(ball)`.
 fn approximate(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: declared to take a ball.
     let ball = unsafe { SignatureBall::from_datum(call.arg(0)) };
@@ -241,7 +241,7 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `neardup_within(a, b, bound, kind)`: what a comparison of a distance becomes if both signatures
+/// `_neardup_within(a, b, bound, kind)`: what a comparison of a distance becomes if both signatures
 /// come from tables. NULL for a kind of bound that there is not: it is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
     // SAFETY: declared to take two signatures, a float8 and an int4.
