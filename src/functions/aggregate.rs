@@ -1,8 +1,8 @@
 //! The aggregates `simhash_agg(text, real)` and `simhash128_agg(text, real)`: fingerprints of
 //! features that stand in rows.
-use neardup_sketch::exact::{ExactSums, Words};
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
+use neardup_sketch::simhash::exact::{ExactAccumulator, WordStore};
 use pgrx::pg_sys::Datum;
 
 use super::features::bad_weight;
@@ -11,7 +11,7 @@ use crate::pg::call::{Call, export};
 use crate::pg::{text, varlena};
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
-impl Words for &mut GroupWords {
+impl WordStore for &mut GroupWords {
     fn words(&self) -> &[u64] {
         self.as_slice()
     }
@@ -40,7 +40,7 @@ where
     // SAFETY: declared to take text.
     let feature = unsafe { text::utf8(call.arg(1)) };
     let weight = f32::from_bits(call.arg(2).value() as u32);
-    let mut sums = ExactSums::<W, _>::new(&mut *state);
+    let mut sums = ExactAccumulator::<W, _>::new(&mut *state);
     if let Err(error) = sums.add_feature(0, feature.as_bytes(), weight.into()) {
         bad_weight("The weight of a feature", error).raise();
     }
@@ -58,7 +58,7 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
     };
     // The other sums may lie in memory that does not live as long as the group.
     let ours = ours.unwrap_or_else(|| GroupWords::new(call));
-    ExactSums::<W, _>::new(&mut *ours).merge(theirs.as_slice());
+    ExactAccumulator::<W, _>::new(&mut *ours).merge(theirs.as_slice());
     ours.as_datum()
 }
 
@@ -87,8 +87,8 @@ fn load(call: &mut Call) -> Datum {
 
 /// The fingerprint; NULL if there was no feature of a weight above zero.
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
-    let words =
-        GroupWords::of_arg(call, 0).and_then(|state| ExactSums::<W, _>::new(state).simhash());
+    let words = GroupWords::of_arg(call, 0)
+        .and_then(|state| ExactAccumulator::<W, _>::new(state).simhash());
     call.return_value(words.map(|words| T::from(words).into_datum()))
 }
 

@@ -1,7 +1,7 @@
 //! `containment(a, b, options)`: how much of one text another holds.
-use neardup_sketch::containment;
 use pgrx::pg_sys::Datum;
 
+use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -14,7 +14,9 @@ fn of_texts(call: &mut Call) -> Datum {
         let [a, b] = [0, 1].map(|n| text::utf8(call.arg(n)));
         (a, b, text_options::unweighted(call, 2))
     };
-    let share = containment(&a, &b, &options, &mut check_interrupts);
+    let share = with_sketcher(options, |sketcher| {
+        sketcher.containment(&a, &b, &mut check_interrupts)
+    });
     match share {
         Some(share) => Datum::from(share.to_bits()),
         None => call.return_null(),

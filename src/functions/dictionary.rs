@@ -130,8 +130,8 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
         // In ASCII: there may be no database yet, and so no encoding.
         detail: match &error {
             UserWordError::TooLong => error.to_string(),
-            UserWordError::Entry { entry, what } => {
-                format!("\"{}\": {what}", shown(entry.as_bytes()))
+            UserWordError::Entry { entry, error } => {
+                format!("\"{}\": {error}", shown(entry.as_bytes()))
             }
         },
         hint: "Write words parted by commas, each with its frequency behind it or without.",

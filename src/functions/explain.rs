@@ -2,14 +2,12 @@
 use std::fmt::Write;
 
 use neardup_sketch::memory::{Grow, GrowString, GrowVec};
-use neardup_sketch::options::Choice;
+use neardup_sketch::options::NamedOption;
 use neardup_sketch::weight::FRACTION_BITS;
-use neardup_sketch::{
-    Comparison, Feature, FeatureList, Heaviest, TextOptions, hamming64, jaccard_similarity,
-    simhash64_text,
-};
+use neardup_sketch::{Feature, FeatureDiff, FeatureList, TextOptions, TopFeatures, hamming64};
 use pgrx::pg_sys::{self, Datum};
 
+use crate::functions::sketcher::with_sketcher;
 use crate::functions::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
@@ -60,7 +58,10 @@ fn jaccard(call: &mut Call) -> Datum {
         let [a, b] = [0, 1].map(|n| text::utf8(call.arg(n)));
         (a, b, text_options::unweighted(call, 2))
     };
-    match jaccard_similarity(&a, &b, &options, &mut check_interrupts) {
+    let similarity = with_sketcher(options, |sketcher| {
+        sketcher.jaccard_similarity(&a, &b, &mut check_interrupts)
+    });
+    match similarity {
         Some(similarity) => Datum::from(similarity.to_bits()),
         None => call.return_null(),
     }
@@ -80,8 +81,10 @@ fn explain(call: &mut Call) -> Datum {
             .hint("It is the largest number of features in each list; 0 leaves the lists empty.")
             .raise()
     };
-    let fingerprints = [&a, &b].map(|text| simhash64_text(text, &options, &mut check_interrupts));
-    let comparison = Comparison::new(&a, &b, &options, top, &mut check_interrupts);
+    let fingerprints = with_sketcher(options, |sketcher| {
+        [&a, &b].map(|text| sketcher.simhash64(text, &mut check_interrupts))
+    });
+    let comparison = FeatureDiff::new(&a, &b, &options, top, &mut check_interrupts);
     let json = report(&options, fingerprints, &comparison);
     // Whatever is not ASCII stands in quotes, where JSON wants two for one.
     let mut json = text::server_bytes(json, r"\\");
@@ -93,7 +96,7 @@ fn explain(call: &mut Call) -> Datum {
     .expect("jsonb_in does not return NULL")
 }
 
-fn report(options: &TextOptions, fingerprints: [Option<u64>; 2], found: &Comparison) -> String {
+fn report(options: &TextOptions, fingerprints: [Option<u64>; 2], found: &FeatureDiff) -> String {
     let mut json = String::new();
     let TextOptions {
         tokens,
@@ -158,7 +161,12 @@ fn push_number(json: &mut String, name: &str, value: Option<f64>) {
 }
 
 /// The number of features, and the heaviest of them.
-fn push_list<T>(json: &mut String, name: &str, list: &Heaviest<T>, one: impl Fn(&mut String, &T)) {
+fn push_list<T>(
+    json: &mut String,
+    name: &str,
+    list: &TopFeatures<T>,
+    one: impl Fn(&mut String, &T),
+) {
     let features = list.features;
     let _ = write!(
         json,

@@ -1,7 +1,7 @@
 //! `simhash(features, weights, scheme)`, the same of ready-made hashes, and `simhash128(features,
 //! weights)`.
-use neardup_sketch::options::Choice;
-use neardup_sketch::scheme::Scheme;
+use neardup_sketch::foreign_schemes::SimhashScheme;
+use neardup_sketch::options::NamedOption;
 use neardup_sketch::{FeatureError, simhash128_features};
 use pgrx::pg_sys::Datum;
 
@@ -67,13 +67,13 @@ fn feature<'a>(datum: Datum) -> std::borrow::Cow<'a, str> {
 }
 
 /// The scheme that the third argument names; `None` for NULL.
-fn scheme(call: &Call) -> Option<Scheme> {
+fn scheme(call: &Call) -> Option<SimhashScheme> {
     if call.is_null(2) {
         return None;
     }
     // SAFETY: declared to take text.
     let name = unsafe { varlena::bytes(call.arg(2)) };
-    Some(Scheme::named(name).unwrap_or_else(|error| text_options::refuse(&error, name)))
+    Some(SimhashScheme::from_name(name).unwrap_or_else(|error| text_options::refuse(&error, name)))
 }
 
 fn returned(call: &mut Call, found: Result<Option<impl Fingerprint>, FeatureError>) -> Datum {

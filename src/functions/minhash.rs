@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use neardup_sketch::minhash::supershingles::super_shingles;
-use neardup_sketch::minhash::{self, Functions, KeptFunctions, Scheme, minhash_text};
-use neardup_sketch::options::Choice;
+use neardup_sketch::minhash::{self, HashFamily, HashFamilyCache, Scheme, super_shingles};
+use neardup_sketch::options::NamedOption;
 use pgrx::pg_sys::Datum;
 
 use super::arrays::{self, TEXT, elements};
+use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
@@ -21,21 +21,21 @@ use crate::types::signature::{HASHES, Signature};
 const CHECK_EVERY: usize = 4096;
 
 thread_local! {
-    static KEPT: RefCell<KeptFunctions> = const { RefCell::new(KeptFunctions::new()) };
+    static KEPT: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
 /// The functions that the arguments `hashes`, `seed` and `scheme`, from a position on, ask for.
 ///
 /// # Safety
 /// The function is declared with `integer`, `bigint` and `text` there, and none of them is NULL.
-unsafe fn functions(call: &Call, first: usize) -> Rc<Functions> {
+unsafe fn functions(call: &Call, first: usize) -> Rc<HashFamily> {
     // SAFETY: as the caller promises.
     let scheme = scheme(unsafe { varlena::bytes(call.arg(first + 2)) });
     let hashes = hashes(call.arg(first).value() as i32);
     functions_of(scheme, hashes, call.arg(first + 1).value() as u64)
 }
 
-fn functions_of(scheme: Scheme, hashes: usize, seed: u64) -> Rc<Functions> {
+fn functions_of(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     let found = KEPT.with_borrow_mut(|kept| kept.get(scheme, hashes, seed));
     found.unwrap_or_else(|_| {
         UserError::invalid_parameter(format!("seed {} is out of range", seed as i64))
@@ -49,7 +49,7 @@ fn functions_of(scheme: Scheme, hashes: usize, seed: u64) -> Rc<Functions> {
 }
 
 fn scheme(name: &[u8]) -> Scheme {
-    Scheme::named(name).unwrap_or_else(|error| text_options::refuse(&error, name))
+    Scheme::from_name(name).unwrap_or_else(|error| text_options::refuse(&error, name))
 }
 
 fn hashes(hashes: i32) -> usize {
@@ -67,7 +67,7 @@ fn hashes(hashes: i32) -> usize {
         })
 }
 
-fn returned(call: &mut Call, functions: &Functions, values: Option<&[u32]>) -> Datum {
+fn returned(call: &mut Call, functions: &HashFamily, values: Option<&[u32]>) -> Datum {
     match values {
         Some(values) => Signature {
             scheme: functions.scheme(),
@@ -89,7 +89,9 @@ fn of_text(call: &mut Call) -> Datum {
             functions(call, 6),
         )
     };
-    let values = minhash_text(&text, &options, &functions, &mut check_interrupts);
+    let values = with_sketcher(options, |sketcher| {
+        sketcher.signature(&text, &functions, &mut check_interrupts)
+    });
     returned(call, &functions, values.as_deref())
 }
 
@@ -106,7 +108,7 @@ fn of_features(call: &mut Call) -> Datum {
 fn of_tsvector(call: &mut Call) -> Datum {
     // SAFETY: declared to take tsvector, and the parameters of signatures.
     let (functions, lexemes) = unsafe { (functions(call, 1), Lexemes::new(call.arg(0))) };
-    let mut making = minhash::Making::default();
+    let mut making = minhash::SignatureBuilder::default();
     making.reset(&functions);
     // A tsvector has at most a megabyte: no need to look for a request to cancel.
     for lexeme in lexemes.iter() {
@@ -115,10 +117,10 @@ fn of_tsvector(call: &mut Call) -> Datum {
     returned(call, &functions, making.finish(&functions))
 }
 
-unsafe fn of_array(call: &mut Call, functions: &Functions, array: Datum) -> Datum {
+unsafe fn of_array(call: &mut Call, functions: &HashFamily, array: Datum) -> Datum {
     // SAFETY: the caller passes a text[].
     let features = unsafe { elements(array, "features", &TEXT) };
-    let mut making = minhash::Making::default();
+    let mut making = minhash::SignatureBuilder::default();
     making.reset(functions);
     for (n, feature) in features.iter().enumerate() {
         if n % CHECK_EVERY == 0 {

@@ -1,6 +1,7 @@
 //! The SQL functions, a file for each family.
 mod aggregate;
 mod arrays;
+mod b_bit_minhash;
 mod containment;
 pub mod dictionary;
 mod explain;
@@ -10,9 +11,9 @@ mod in_flight;
 mod info;
 mod inspect;
 mod minhash;
-mod onebit;
 mod sentences;
 mod simhash;
+mod sketcher;
 mod text_options;
 mod tsvector;
 mod tune;

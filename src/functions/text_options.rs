@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{
-    Choice, MAX_KEYWORDS, MAX_SHINGLE, Normalize, TextOptions, Tokens, UnknownName, Weight,
+    MAX_KEYWORDS, MAX_SHINGLE, NamedOption, Normalize, TextOptions, Tokens, UnknownName, Weight,
 };
 
 use super::dictionary;
@@ -68,7 +68,7 @@ unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
 /// The tokens that are named, with the number of keywords that `jieba_tfidf:50` asks for; 0 if none is.
 fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     let Some(number) = name.strip_prefix(KEYWORDS) else {
-        let tokens = Tokens::named(name).unwrap_or_else(|error| refuse(&error, name));
+        let tokens = Tokens::from_name(name).unwrap_or_else(|error| refuse(&error, name));
         return (tokens, 0);
     };
     let number = str::from_utf8(number)
@@ -91,10 +91,10 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
 const KEYWORDS: &[u8] = b"jieba_tfidf:";
 
 /// The choice that the argument names.
-unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
+unsafe fn choice<T: NamedOption>(call: &Call, at: usize) -> T {
     // SAFETY: the caller promises a text.
     let name = unsafe { varlena::bytes(call.arg(at)) };
-    T::named(name).unwrap_or_else(|error| refuse(&error, name))
+    T::from_name(name).unwrap_or_else(|error| refuse(&error, name))
 }
 
 /// Raises the error about a name that stands for nothing.

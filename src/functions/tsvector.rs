@@ -1,7 +1,7 @@
 //! `simhash(tsvector)` and `simhash128(tsvector)`: what PostgreSQL's own text search makes of a
 //! document, by its stemmers, stop words and dictionaries, as features.
 use neardup_sketch::hash::FeatureHash;
-use neardup_sketch::lexeme::LexemeSums;
+use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::call::{Call, export};
@@ -17,7 +17,7 @@ where
     // SAFETY: declared to take tsvector.
     let lexemes = unsafe { Lexemes::new(call.arg(0)) };
     // A tsvector has at most a megabyte: no need to look for a request to cancel.
-    let mut sums = LexemeSums::<W>::default();
+    let mut sums = LexemeAccumulator::<W>::default();
     for lexeme in lexemes.iter() {
         let text = text::bytes_utf8(lexeme.bytes);
         sums.add(text.as_bytes(), lexeme.occurrences());

@@ -17,7 +17,7 @@ mod text;
 use core::cmp::Ordering;
 
 use neardup_sketch::minhash::{self, Scheme};
-use neardup_sketch::options::Choice;
+use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::errors::UserError;
@@ -62,7 +62,7 @@ impl<'a> Signature<'a> {
         let signature = (|| {
             let (head, values) = body.split_at_checked(HEAD)?;
             let hashes = u16::from_ne_bytes([head[2], head[3]]);
-            let scheme = Scheme::of_code(head[0])?;
+            let scheme = Scheme::from_code(head[0])?;
             let sound = head[1] == BITS && values.len() == 4 * usize::from(hashes);
             let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
             // SAFETY: aligned, as the caller promises and as the head is a multiple of four
@@ -97,7 +97,7 @@ impl<'a> Signature<'a> {
     /// `body` is aligned to four bytes.
     pub unsafe fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
-        let scheme = Scheme::of_code(head[0]).filter(|_| head[1] == BITS)?;
+        let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
         let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
         (values.len() == 4 * positions).then(|| Signature {
             scheme,

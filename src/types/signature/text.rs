@@ -7,7 +7,7 @@ use core::fmt::Write;
 use core::ops::RangeInclusive;
 
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
-use neardup_sketch::options::Choice;
+use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::{BITS, Signature};
@@ -24,7 +24,7 @@ pub const HASHES: RangeInclusive<usize> = MIN_HASHES..=MAX_HASHES;
 /// The parts of a signature's text, the values to be read into `values`.
 pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>> {
     let mut parts = text.splitn(4, |byte| *byte == b'/');
-    let scheme = Scheme::named(parts.next()?).ok()?;
+    let scheme = Scheme::from_name(parts.next()?).ok()?;
     let hashes: usize = number(parts.next()?)?;
     let seed: i64 = number(parts.next()?)?;
     let digits = parts.next()?;
@@ -91,7 +91,7 @@ pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a
     let head = message_bytes(call, 12);
     let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));
     let seed = u64::from_be_bytes(head[4..12].try_into().expect("12 bytes were asked for"));
-    let scheme = Scheme::of_code(head[0]).filter(|scheme| sound(*scheme, seed));
+    let scheme = Scheme::from_code(head[0]).filter(|scheme| sound(*scheme, seed));
     let (Some(scheme), BITS, true) = (scheme, head[1], HASHES.contains(&hashes)) else {
         UserError::new(
             PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,

@@ -1,5 +1,5 @@
-//! Generated texts to measure with: the same in every run, with words and characters about as frequent
-//! as in real ones.
+//! Generated texts to measure with: the same in every run, with words and characters about as
+//! frequent as in real ones.
 
 /// A small generator with a fixed seed (xorshift64*), so that every run measures the same texts.
 struct Random(u64);

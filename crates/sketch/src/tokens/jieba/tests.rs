@@ -97,11 +97,12 @@ proptest! {
 
     /// Parts are cut where that changes nothing, so one part is as good as many.
     #[test]
-    fn parts_do_not_matter(text in crate::text::tests::any_text()) {
+    fn parts_do_not_matter(text in crate::test_texts::any_text()) {
         let normal = normalized(&text);
         let mut expected = Vec::new();
         let each = &mut |word: &str| expected.push(word.to_owned());
-        take(&Dictionary::current(), TokenizeMode::Default, &normal, Kind { pure: false, han: true }, each);
+        let scripts = Scripts { pure: false, han: true };
+        split(&Dictionary::current(), TokenizeMode::Default, &normal, scripts, each);
         prop_assert_eq!(words(&text, TokenizeMode::Default), expected);
     }
 

@@ -1,4 +1,4 @@
-//! The page as the tokenizer reads it, with a look at the clock now and then.
+//! Input of the tokenizer, which calls the cancellation check meanwhile.
 
 use std::convert::Infallible;
 
@@ -6,22 +6,23 @@ use html5gum::{Readable, Reader};
 
 use crate::memory::ensure_available;
 
-/// Most bytes handed out at once.
+/// Most bytes returned at once.
 const WINDOW: usize = 1 << 16;
 /// Bytes read between two calls of `check`, roughly.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Hands out a page and calls `check` on the way.
-pub(super) struct Source<'a> {
+/// Reads a page for the tokenizer and calls `check` meanwhile.
+pub(super) struct PageReader<'a> {
     page: &'a [u8],
     rest: &'a [u8],
-    /// Letters in a row, as far as that was seen.
+    /// Length of the current run of letters, rounded down to whole intervals of `check`.
     letters: usize,
     unchecked: usize,
     check: &'a mut dyn FnMut(),
 }
 
-impl<'a> Source<'a> {
+impl<'a> PageReader<'a> {
+    /// Reads `page` from its start.
     pub fn new(page: &'a str, check: &'a mut dyn FnMut()) -> Self {
         Self {
             page: page.as_bytes(),
@@ -49,7 +50,7 @@ impl<'a> Source<'a> {
         let (_, last) = read.split_at(read.len() - self.unchecked);
         self.unchecked = 0;
         (self.check)();
-        // In a script, for one, the tokenizer gathers the letters behind `</`, however many.
+        // In a script, for example, the tokenizer buffers all letters after `</`.
         if last.iter().all(u8::is_ascii_alphabetic) {
             self.letters += last.len();
             ensure_available(4 * (self.letters + CHECK_BYTES));
@@ -59,7 +60,7 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Reader for Source<'_> {
+impl Reader for PageReader<'_> {
     type Error = Infallible;
 
     #[inline(always)]

@@ -1,20 +1,20 @@
-//! Simhash over the lexemes of PostgreSQL's text search.
+//! Simhash of the lexemes of a PostgreSQL `tsvector`.
 //!
-//! A `tsvector` tells where each lexeme occurs, and for each place a label, A to D, that says in what
-//! part of the document that is. D is what a place has unless the user says otherwise.
+//! A `tsvector` stores the positions of each lexeme, and for each position a label A to D, which
+//! marks a part of the document. The default label is D.
 
+use super::accumulator::Accumulator;
 use crate::hash::FeatureHash;
-use crate::sums::BitSums;
 use crate::weight::sqrt_weight;
 
-/// What the labels D, C, B and A weigh, in tenths: the defaults of `ts_rank`.
+/// Weights of the labels D, C, B and A, in tenths: the defaults of `ts_rank`.
 const TENTHS: [u64; 4] = [1, 2, 4, 10];
 
-/// The weight of a lexeme that occurs so often under the labels D, C, B and A: of each label the
-/// square root of the number ([`sqrt_weight`]), times 1, 2, 4 and 10.
+/// Weight of a lexeme, given its number of occurrences under the labels D, C, B and A: the square
+/// roots of the numbers ([`sqrt_weight`]), times 1, 2, 4 and 10.
 ///
-/// Only ratios count in a simhash. So lexemes without labels weigh as the words of a text do by
-/// default, and one under A ten times as much as one under D.
+/// Only ratios matter in a simhash. So lexemes without labels weigh what the words of a text weigh
+/// by default, and an occurrence under A weighs ten times one under D.
 ///
 /// # Panics
 ///
@@ -29,19 +29,19 @@ pub fn lexeme_weight(occurrences: [u64; 4]) -> u64 {
         .sum()
 }
 
-/// The sums of a simhash of `64 * W` bits over lexemes.
+/// Accumulator for a simhash of `64 * W` bits over lexemes.
 #[derive(Clone, Default)]
-pub struct LexemeSums<const W: usize>(BitSums<W>);
+pub struct LexemeAccumulator<const W: usize>(Accumulator<W>);
 
-impl<const W: usize> LexemeSums<W>
+impl<const W: usize> LexemeAccumulator<W>
 where
     [u64; W]: FeatureHash,
 {
-    /// Adds a lexeme that occurs so often under the labels D, C, B and A, each lexeme once. Up to 2^20
-    /// lexemes fit, which is more than a `tsvector` has.
+    /// Adds a lexeme with its number of occurrences under the labels D, C, B and A; to be called
+    /// once for each lexeme. Up to 2^20 lexemes fit, more than a `tsvector` can hold.
     pub fn add(&mut self, lexeme: &[u8], occurrences: [u64; 4]) {
         self.0
-            .add(FeatureHash::of(lexeme), lexeme_weight(occurrences));
+            .add(FeatureHash::new(lexeme), lexeme_weight(occurrences));
     }
 
     /// The simhash, ties to 0, the most significant word first; `None` if nothing was added.
@@ -55,7 +55,7 @@ where
 mod tests {
     use super::*;
     use crate::simhash::{simhash64_features, simhash128_features};
-    use crate::{TextOptions, simhash64_text};
+    use crate::{Sketcher, TextOptions};
     use proptest::prelude::*;
 
     #[test]
@@ -76,24 +76,28 @@ mod tests {
             ..TextOptions::SIMHASH
         };
         let text = "the cat sat on the mat and the dog sat too";
-        let mut sums = LexemeSums::<1>::default();
+        let mut sums = LexemeAccumulator::<1>::default();
         let lexemes = ["and", "cat", "dog", "mat", "on", "sat", "the", "too"];
         for lexeme in lexemes {
             let count = text.split(' ').filter(|word| *word == lexeme).count();
             sums.add(lexeme.as_bytes(), [count as u64, 0, 0, 0]);
         }
-        let expected = simhash64_text(text, &words, &mut || ());
+        let expected = Sketcher::new(words).simhash64(text, &mut || ());
         assert_eq!(sums.simhash().map(|[word]| word), expected);
-        assert_eq!(LexemeSums::<1>::default().simhash(), None);
+        assert_eq!(LexemeAccumulator::<1>::default().simhash(), None);
     }
 
     proptest! {
         /// Against the exact sums of floating-point weights, for squares, whose roots are exact.
         #[test]
         fn equals_exact_sums(
-            lexemes in prop::collection::btree_map("[a-z]{1,9}", prop::array::uniform4(0_u64..16), 1..40),
+            lexemes in prop::collection::btree_map(
+                "[a-z]{1,9}",
+                prop::array::uniform4(0_u64..16),
+                1..40,
+            ),
         ) {
-            let (mut narrow, mut wide) = (LexemeSums::<1>::default(), LexemeSums::<2>::default());
+            let (mut narrow, mut wide) = (LexemeAccumulator::<1>::default(), LexemeAccumulator::<2>::default());
             for (lexeme, roots) in &lexemes {
                 let occurrences = roots.map(|root| root * root);
                 narrow.add(lexeme.as_bytes(), occurrences);

@@ -1,4 +1,4 @@
-//! Accents removed, digits made alike: what comes before the normal form if it is asked for.
+//! Optional steps before normalisation: accents are removed, decimal digits become 0.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use super::{ensure_reordering, piece_len};
 use crate::memory::{Grow, GrowString};
 use crate::options::{Accents, Digits, Normalize};
 
-/// `text` with what `options` make alike made alike; its normal form is still to be made.
+/// Applies `options` to a text that is not normalised yet.
 ///
-/// Both work on the text's NFKD form, in which accents stand by themselves and `²` and full-width
-/// digits are digits. Calls `check` every few 10 kB.
-pub(crate) fn prepared<'a>(
+/// Both steps work on the NFKD form, in which accents are characters of their own and `²` and
+/// full-width digits are digits. Calls `check` every few 10 kB.
+pub(crate) fn fold_accents_and_digits<'a>(
     text: Cow<'a, str>,
     options: Normalize,
     check: &mut dyn FnMut(),
@@ -41,10 +41,10 @@ pub(crate) fn prepared<'a>(
     Cow::Owned(out)
 }
 
-/// Whether a character is a mark that [`Accents::Remove`] removes: all that Unicode calls combining
-/// diacritical marks, the points and accents of Hebrew, and the vowel signs of Arabic with hamza
-/// and madda above and below. Not the vowel signs of India and South-East Asia, which are no
-/// additions to a word but letters of it, and not the voicing marks of Japanese.
+/// Returns true for a mark that [`Accents::Remove`] removes: the combining diacritical marks of
+/// Unicode, the points and accents of Hebrew, and the vowel signs of Arabic with hamza and madda
+/// above and below. The vowel signs of India and South-East Asia stay, since they are letters of
+/// the word, and so do the voicing marks of Japanese.
 const fn is_accent(c: char) -> bool {
     matches!(
         c,
@@ -70,8 +70,8 @@ const fn is_accent(c: char) -> bool {
     )
 }
 
-/// The zeros of all decimal digits (general category Nd) of Unicode 17.0; nine more digits follow
-/// each.
+/// The zeros of all scripts with decimal digits (general category Nd, Unicode 17.0), each followed
+/// by its nine other digits.
 #[rustfmt::skip]
 const ZEROS: [u32; 77] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
@@ -83,7 +83,7 @@ const ZEROS: [u32; 77] = [
     0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E5F1, 0x1E950, 0x1FBF0,
 ];
 
-/// Whether a character is a decimal digit of any script.
+/// Returns true for a decimal digit of any script.
 fn is_digit(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_digit();
@@ -96,6 +96,7 @@ fn is_digit(c: char) -> bool {
 mod tests {
     use super::*;
     use crate::normalize::normalized;
+    use crate::test_texts::any_text;
     use proptest::prelude::*;
 
     const ACCENTS: Normalize = Normalize {
@@ -112,7 +113,7 @@ mod tests {
     };
 
     fn with(options: Normalize, text: &str) -> String {
-        normalized(&prepared(text.into(), options, &mut || ()))
+        normalized(&fold_accents_and_digits(text.into(), options, &mut || ()))
     }
 
     #[test]
@@ -156,13 +157,13 @@ mod tests {
         let digits = ('\0'..=char::MAX).filter(|&c| is_digit(c));
         assert_eq!(digits.clone().count(), 770);
         assert!(digits.clone().all(char::is_numeric));
-        // What has no compatibility decomposition is a digit by itself; words may consist of it.
+        // Digits without a compatibility decomposition may form words.
         assert!(digits.clone().all(|c| !c.is_alphabetic()));
     }
 
     proptest! {
         #[test]
-        fn twice_is_once(text in crate::text::tests::any_text()) {
+        fn twice_is_once(text in any_text()) {
             for options in [ACCENTS, DIGITS, BOTH] {
                 let once = with(options, &text);
                 prop_assert_eq!(&with(options, &once), &once);

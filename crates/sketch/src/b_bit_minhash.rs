@@ -1,42 +1,42 @@
-//! One bit of each of many minima: fingerprints whose distance tells the Jaccard similarity.
+//! b-bit MinHash with b = 1: fingerprints whose Hamming distance estimates the Jaccard similarity.
 //!
 //! MinHash (Broder, "On the resemblance and containment of documents", SEQUENCES 1997) gives each
-//! document a number of least values, of which two documents share each with the probability J, the
-//! Jaccard similarity of their sets of features. Of each we keep one bit (Li, Konig, "b-Bit minwise
-//! hashing", WWW 2010): it agrees if the value does, and by chance in half of the other cases. So
-//! of B bits, `B * (1 - J) / 2` are expected to differ, and from a distance d follows
+//! document a number of minima, of which two documents share each with the probability J, the
+//! Jaccard similarity of their sets of features. Of each minimum one bit is kept (Li, Konig, "b-Bit
+//! minwise hashing", WWW 2010): it agrees if the minimum does, and by chance in half of the other
+//! cases. So of B bits, `B * (1 - J) / 2` are expected to differ, and from a distance d follows
 //! `J = 1 - 2 * d / B`.
 //!
-//! Near duplicates come much nearer than by a simhash, whose distance grows as the root of 1 - J:
-//! at J = 0.9, 3.2 bits of 64 instead of 6.6; unrelated documents are half of all bits apart in
-//! both. docs/quality.md has the measurements.
+//! Near-duplicates differ in fewer bits than by a simhash, whose distance grows as the root of
+//! 1 - J: at J = 0.9, in 3.2 bits of 64 instead of 6.6; unrelated documents differ in half of all
+//! bits in both. docs/quality.md has the measurements.
 //!
 //! The minima are those of fast similarity sketching (Dahlgaard, Knudsen, Thorup, "Fast similarity
-//! sketching", FOCS 2017): each feature goes into one of B bins, of which each keeps the least;
+//! sketching", FOCS 2017): each feature goes into one of B bins, and each bin keeps its minimum;
 //! bins that stay empty, in short documents, are filled by further rounds with other hash values,
-//! and in the end one after the other. It takes one step for a feature instead of B, each bin
-//! agrees with exactly the probability J, and in documents of few features the number of agreeing
-//! bins varies less than that of independent ones.
+//! and finally one after the other. A feature takes one step instead of B, each bin agrees with
+//! exactly the probability J, and in documents of few features the number of agreeing bins varies
+//! less than that of independent ones.
 
-use std::cell::Cell;
 use std::ops::Range;
 
-use crate::extract::Extractor;
 use crate::hash::{feature_hash, join};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
 use crate::shingle::FeatureSink;
+use crate::sketcher::{Scratch, Sketcher};
+use crate::tokens::FeatureExtractor;
 
-/// What an empty bin holds.
+/// Value of an empty bin.
 const EMPTY: u64 = u64::MAX;
 /// Hashes between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
-/// Hashes that are kept before repetitions among them are looked for.
+/// Number of kept hashes at which repetitions are first removed.
 const KEPT: usize = 1 << 12;
-/// Hashes that take less time with their repetitions than it takes to find these.
+/// Number of hashes up to which removing repetitions takes longer than it saves.
 const FEW: usize = 1 << 8;
 
-/// The value of a feature in a round: its hash, and in later rounds other bijections of it (the
+/// Value of a feature in a round: its hash in round 0, in later rounds other bijections of it (the
 /// finalizer of splitmix64: Steele, Lea, Flood, OOPSLA 2014), each with its own offset.
 #[inline(always)]
 const fn value(hash: u64, round: u64) -> u64 {
@@ -49,33 +49,45 @@ const fn value(hash: u64, round: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The least values of a set of features, in the making: of `64 * W` bins.
+/// Builds the fingerprint of a set of features, of `64 * W` bits; reusable.
 ///
 /// A bin holds the least of the values that fell into it in the first round in which any did. In
-/// the rounds below `64 * W`, a value falls into the bin that its leading bits name; in a later
-/// round, all values fall into the bin of that round.
-pub struct OneBitMinima<const W: usize> {
+/// the rounds below `64 * W`, the leading bits of a value choose its bin; in a later round, all
+/// values fall into the bin of that round.
+///
+/// ```
+/// use neardup_sketch::b_bit_minhash::BBitMinHash;
+/// use neardup_sketch::hash::feature_hash;
+///
+/// let mut minhash = BBitMinHash::<1>::default();
+/// minhash.add(&[feature_hash(b"quick"), feature_hash(b"fox")]);
+/// let fingerprint = minhash.finish(&mut || ());
+/// minhash.reset();
+/// minhash.add(&[feature_hash(b"fox"), feature_hash(b"quick"), feature_hash(b"fox")]);
+/// assert_eq!(minhash.finish(&mut || ()), fingerprint);
+/// ```
+pub struct BBitMinHash<const W: usize> {
     least: [[u64; 64]; W],
-    /// All hashes, as long as a bin is empty; some more than once.
+    /// All hashes while a bin is empty, for further rounds; some more than once.
     kept: Vec<u64>,
     /// Length of `kept` at which repetitions are removed.
-    enough: usize,
+    dedup_at: usize,
     full: bool,
 }
 
-impl<const W: usize> Default for OneBitMinima<W> {
+impl<const W: usize> Default for BBitMinHash<W> {
     fn default() -> Self {
         Self {
             least: [[EMPTY; 64]; W],
             kept: Vec::new(),
-            enough: KEPT,
+            dedup_at: KEPT,
             full: false,
         }
     }
 }
 
-impl<const W: usize> OneBitMinima<W> {
-    /// Number of bins, as a power of two.
+impl<const W: usize> BBitMinHash<W> {
+    /// Binary logarithm of the number of bins.
     const LOG2: u32 = {
         assert!(W.is_power_of_two());
         6 + W.ilog2()
@@ -86,32 +98,32 @@ impl<const W: usize> OneBitMinima<W> {
         self.least = [[EMPTY; 64]; W];
         self.kept.clear();
         self.kept.shrink_to(KEPT);
-        (self.enough, self.full) = (KEPT, false);
+        (self.dedup_at, self.full) = (KEPT, false);
     }
 
     /// Adds features by their hashes ([`feature_hash`]), in any order and any number of times.
     pub fn add(&mut self, hashes: &[u64]) {
         let least = self.least.as_flattened_mut();
         for &hash in hashes {
-            let place = &mut least[(hash >> (64 - Self::LOG2)) as usize];
-            *place = hash.min(*place);
+            let bin = &mut least[(hash >> (64 - Self::LOG2)) as usize];
+            *bin = hash.min(*bin);
         }
         if !self.full {
-            self.keep(hashes);
+            self.keep_for_later_rounds(hashes);
         }
     }
 
     #[cold]
-    fn keep(&mut self, hashes: &[u64]) {
+    fn keep_for_later_rounds(&mut self, hashes: &[u64]) {
         self.full = !self.least.as_flattened().contains(&EMPTY);
         if self.full {
             self.kept.clear();
             return;
         }
         self.kept.grow_by(hashes);
-        if self.kept.len() >= self.enough {
+        if self.kept.len() >= self.dedup_at {
             self.remove_repetitions();
-            self.enough = KEPT.max(2 * self.kept.len());
+            self.dedup_at = KEPT.max(2 * self.kept.len());
         }
     }
 
@@ -120,8 +132,8 @@ impl<const W: usize> OneBitMinima<W> {
         self.kept.dedup();
     }
 
-    /// The bits, those of the first 64 bins first, and in a word the first bin's the lowest; `None`
-    /// if nothing was added. Calls `check` every now and then if there is much to do.
+    /// The fingerprint; `None` if nothing was added. The first word has the bits of the first 64
+    /// bins, the lowest bit that of the first bin. Calls `check` if there are many features.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Option<[u64; W]> {
         if !self.full {
             if self.kept.is_empty() {
@@ -140,18 +152,17 @@ impl<const W: usize> OneBitMinima<W> {
         }))
     }
 
-    /// One round, for the bins that are empty.
+    /// Fills empty bins by a round.
     fn fill(&mut self, round: u64, check: &mut dyn FnMut()) {
         let named = round.checked_sub(1 << Self::LOG2);
-        let places = self.least.as_flattened_mut();
-        if !places.contains(&EMPTY) || named.is_some_and(|bin| places[bin as usize] != EMPTY) {
+        let bins = self.least.as_flattened_mut();
+        if !bins.contains(&EMPTY) || named.is_some_and(|bin| bins[bin as usize] != EMPTY) {
             return;
         }
         let mut least = [[EMPTY; 64]; W];
         let least = least.as_flattened_mut();
         for hashes in self.kept.chunks(CHECK_EVERY) {
-            // All of them into all bins: to ask each time whether a bin is still empty takes
-            // longer.
+            // Into all bins: testing each time if a bin is empty takes longer.
             for &hash in hashes {
                 let value = value(hash, round);
                 let bin = named.unwrap_or(value >> (64 - Self::LOG2));
@@ -162,15 +173,15 @@ impl<const W: usize> OneBitMinima<W> {
                 check();
             }
         }
-        for (place, least) in places.iter_mut().zip(least) {
-            *place = if *place == EMPTY { *least } else { *place };
+        for (bin, least) in bins.iter_mut().zip(least) {
+            *bin = if *bin == EMPTY { *least } else { *bin };
         }
     }
 }
 
-impl<const W: usize> FeatureSink for OneBitMinima<W> {
+impl<const W: usize> FeatureSink for BBitMinHash<W> {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-        // First some hashes, then their bins: each is a loop that the processor does well.
+        // Two tight loops, hashing and filling bins, are faster than one.
         let mut batch = [0; 64];
         let mut len = 0;
         for feature in features {
@@ -185,56 +196,47 @@ impl<const W: usize> FeatureSink for OneBitMinima<W> {
     }
 }
 
-/// The memory that one text needs, kept for the next.
-#[derive(Default)]
-struct Scratch {
-    extractor: Extractor,
-    narrow: OneBitMinima<1>,
-    wide: OneBitMinima<2>,
+impl<const W: usize> Scratch<W> {
+    fn minhash(
+        &mut self,
+        extractor: &mut FeatureExtractor,
+        text: &str,
+        options: &TextOptions,
+        check: &mut dyn FnMut(),
+    ) -> Option<[u64; W]> {
+        self.b_bit.reset();
+        extractor.extract(text, options, &mut self.b_bit, check);
+        self.b_bit.finish(check)
+    }
 }
 
-thread_local! {
-    /// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-}
+impl Sketcher {
+    /// 64-bit fingerprint of the set of features of a text, one bit of each of 64 minima; `None` if
+    /// it has no feature.
+    ///
+    /// The weight of the options does not matter. Time and memory are those of
+    /// [`Sketcher::simhash64`], but features need no counting: only where almost all features of a
+    /// long text are equal, or were chosen to avoid a bin, are they kept, 8 bytes for each distinct
+    /// one.
+    pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
+        let scratch = &mut self.scratch64;
+        let bits = scratch.minhash(&mut self.extractor, text, &self.options, check);
+        bits.map(|[word]| word)
+    }
 
-/// 64-bit fingerprint of the set of features of a text; `None` if it has no feature.
-///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
-/// The weight in `options` means nothing here. Time and memory are those of
-/// [`crate::simhash64_text`], but features need no counting: only where almost all of a long text's
-/// features are equal, or were made to avoid a bin, are they kept, 8 bytes for each distinct one.
-pub fn minhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
-    let mut scratch = SCRATCH.take().unwrap_or_default();
-    let Scratch {
-        extractor, narrow, ..
-    } = &mut *scratch;
-    extractor.feed(text, options, narrow, check);
-    let bits = narrow.finish(check);
-    narrow.reset();
-    SCRATCH.set(Some(scratch));
-    bits.map(|[word]| word)
-}
-
-/// 128-bit fingerprint of the set of features of a text; `None` if it has no feature. As
-/// [`minhash64_text`].
-pub fn minhash128_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u128> {
-    let mut scratch = SCRATCH.take().unwrap_or_default();
-    let Scratch {
-        extractor, wide, ..
-    } = &mut *scratch;
-    extractor.feed(text, options, wide, check);
-    let bits = wide.finish(check);
-    wide.reset();
-    SCRATCH.set(Some(scratch));
-    bits.map(join)
+    /// As [`Sketcher::minhash64`], with 128 bits.
+    pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+        let scratch = &mut self.scratch128;
+        let bits = scratch.minhash(&mut self.extractor, text, &self.options, check);
+        bits.map(join)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hamming::hamming64;
-    use crate::text::tests::any_text;
+    use crate::test_texts::any_text;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -263,8 +265,16 @@ mod tests {
         })
     }
 
+    fn minhash64(text: &str) -> Option<u64> {
+        Sketcher::new(TextOptions::SET).minhash64(text, &mut || ())
+    }
+
+    fn minhash128(text: &str) -> Option<u128> {
+        Sketcher::new(TextOptions::SET).minhash128(text, &mut || ())
+    }
+
     fn sketched<const W: usize>(hashes: &[u64]) -> Option<[u64; W]> {
-        let mut minima = OneBitMinima::default();
+        let mut minima = BBitMinHash::default();
         // A set before, so that what it leaves behind would be seen.
         minima.add(&[1, 2, 3]);
         minima.reset();
@@ -292,12 +302,10 @@ mod tests {
 
         #[test]
         fn of_text_equals_that_of_its_features(text in any_text()) {
-            let mut hashes = Vec::new();
-            crate::each_feature64(&text, &TextOptions::SET, |hash, _| hashes.push(hash), &mut || ());
-            let of_text = minhash64_text(&text, &TextOptions::SET, &mut || ());
-            prop_assert_eq!(of_text, sketched::<1>(&hashes).map(|[word]| word));
-            let of_text = minhash128_text(&text, &TextOptions::SET, &mut || ());
-            prop_assert_eq!(of_text, sketched::<2>(&hashes).map(join));
+            let features = crate::features(&text, &TextOptions::SET, &mut || ());
+            let hashes: Vec<u64> = features.iter().map(|feature| feature.hash).collect();
+            prop_assert_eq!(minhash64(&text), sketched::<1>(&hashes).map(|[word]| word));
+            prop_assert_eq!(minhash128(&text), sketched::<2>(&hashes).map(join));
         }
     }
 
@@ -310,7 +318,7 @@ mod tests {
         let set = avoiding.iter().copied().collect();
         assert_eq!(sketched::<1>(&avoiding), defined(&set));
         assert_eq!(sketched::<1>(&vec![7; 100_000]), sketched(&[7]));
-        let mut minima = OneBitMinima::<1>::default();
+        let mut minima = BBitMinHash::<1>::default();
         (0..100_000).for_each(|_| minima.add(&[7]));
         assert!(
             minima.kept.capacity() <= 4 * KEPT,
@@ -355,21 +363,20 @@ mod tests {
     #[test]
     fn nothing_has_no_fingerprint() {
         assert_eq!(sketched::<1>(&[]), None);
-        assert_eq!(minhash64_text("!?", &TextOptions::SET, &mut || ()), None);
-        assert_eq!(minhash128_text("", &TextOptions::SET, &mut || ()), None);
+        assert_eq!(minhash64("!?"), None);
+        assert_eq!(minhash128(""), None);
     }
 
     #[test]
     fn check_may_unwind() {
         let text = "the same ".repeat(500_000);
-        let cancelled = std::panic::catch_unwind(|| {
-            minhash64_text(&text, &TextOptions::SET, &mut || {
-                std::panic::resume_unwind(Box::new(()))
-            })
-        });
+        let mut sketcher = Sketcher::new(TextOptions::SET);
+        let cancelled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            sketcher.minhash64(&text, &mut || std::panic::resume_unwind(Box::new(())))
+        }));
         assert!(cancelled.is_err());
-        let again = minhash64_text("the same the same", &TextOptions::SET, &mut || ());
-        assert_eq!(minhash64_text(&text, &TextOptions::SET, &mut || ()), again);
+        let fingerprint = sketcher.minhash64(&text, &mut || ());
+        assert_eq!(fingerprint, minhash64("the same the same"));
     }
 
     /// Golden values: fingerprints are stored, so these never change.
@@ -393,10 +400,7 @@ mod tests {
             ),
         ];
         for (text, narrow, wide) in golden {
-            let got = (
-                minhash64_text(text, &TextOptions::SET, &mut || ()),
-                minhash128_text(text, &TextOptions::SET, &mut || ()),
-            );
+            let got = (minhash64(text), minhash128(text));
             assert_eq!(got, (Some(narrow), Some(wide)), "{text}: {got:#x?}");
         }
     }

@@ -1,7 +1,7 @@
-//! White space of normalised text.
+//! White space and line ends.
 
-/// Whether a character has the property White_Space, which no later version of Unicode takes away
-/// from one or gives to another lightly.
+/// Returns true for characters with the property White_Space, which has been stable for many
+/// versions of Unicode.
 #[inline]
 pub(crate) const fn is_space(c: char) -> bool {
     matches!(
@@ -20,7 +20,7 @@ pub(crate) const fn is_space(c: char) -> bool {
     )
 }
 
-/// Whether a character always ends a line (UAX 14, classes BK, CR, LF and NL).
+/// Returns true for the mandatory line breaks (UAX 14, classes BK, CR, LF and NL).
 #[inline]
 pub(crate) const fn is_line_end(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')

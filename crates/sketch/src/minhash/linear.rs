@@ -1,8 +1,8 @@
-//! The hash functions of a signature.
+//! The hash functions of the scheme `neardup1`: linear functions modulo 2^32.
 //!
-//! A feature comes as a hash of 64 bits ([`crate::hash::feature_hash`]), of which `low` and `high`
+//! A feature is given by its 64-bit hash ([`crate::hash::feature_hash`]), of which `low` and `high`
 //! are the halves. Function i is `h_i(x) = a_i * low(x) + high(x)` modulo 2^32, with multipliers
-//! from a seed.
+//! drawn from a seed.
 //!
 //! For features whose hashes are independent and uniform, each h_i is uniform, so that a position
 //! agrees with exactly the probability J. And of two functions, h_i - h_j = (a_i - a_j) * low is
@@ -10,18 +10,15 @@
 //! zeros of a_i - a_j, which concern the last bits of 32. The variance of a mean of pairwise
 //! independent terms is J(1-J)/K, as of K functions drawn independently: linear functions lose
 //! nothing here because the features are hashed well before. docs/minhash.md has the measurement,
-//! and what other constructions cost.
+//! and the cost of other constructions.
 
 use super::kernel;
 
-/// Features whose hashes are gathered before the minima are looked at.
-const BATCH: usize = 256;
-
-/// The hash functions of signatures of some length and seed.
+/// Linear hash functions of a number and seed.
 #[derive(Clone, Debug)]
-pub struct Family {
+pub struct LinearFamily {
     hashes: usize,
-    /// One for each position, and some more to fill the last vector.
+    /// One for each position, and more to fill the last vector.
     multipliers: Vec<u32>,
 }
 
@@ -35,13 +32,13 @@ fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Family {
+impl LinearFamily {
     /// The functions of a seed. A longer signature begins with the shorter one of the same seed.
     #[must_use]
     pub fn new(hashes: usize, seed: u64) -> Self {
         let mut state = seed;
         let padded = hashes.next_multiple_of(kernel::LANES);
-        Family {
+        LinearFamily {
             hashes,
             multipliers: (0..padded)
                 .map(|_| (splitmix64(&mut state) >> 32) as u32)
@@ -59,65 +56,28 @@ impl Family {
     /// `None` if there are none.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Vec<u32>> {
-        let mut minima = Minima::default();
-        minima.reset(self);
-        minima.add_all(self, features);
-        minima.finish(self).map(<[u32]>::to_vec)
+        let mut minima = vec![u32::MAX; self.padded_len()];
+        self.fold(&mut minima, features);
+        minima.truncate(self.hashes);
+        (!features.is_empty()).then_some(minima)
     }
 
-    /// Takes one more feature into a signature that stands somewhere else.
+    /// Number of positions with those that fill the last vector.
+    pub(super) fn padded_len(&self) -> usize {
+        self.multipliers.len()
+    }
+
+    /// Adds features to minima of the length [`LinearFamily::padded_len`].
+    pub(super) fn fold(&self, minima: &mut [u32], features: &[u64]) {
+        kernel::fold(minima, &self.multipliers, features);
+    }
+
+    /// Adds one feature to a signature.
     pub fn add(&self, signature: &mut [u32], feature: u64) {
         let (low, high) = (feature as u32, (feature >> 32) as u32);
         for (least, multiplier) in signature.iter_mut().zip(&self.multipliers) {
             *least = (*least).min(multiplier.wrapping_mul(low).wrapping_add(high));
         }
-    }
-}
-
-/// A signature in the making; reusable.
-#[derive(Clone, Debug, Default)]
-pub struct Minima {
-    least: Vec<u32>,
-    waiting: Vec<u64>,
-    any: bool,
-}
-
-impl Minima {
-    /// Forgets everything, for features under the functions of a family.
-    pub fn reset(&mut self, family: &Family) {
-        self.least.clear();
-        self.least.resize(family.multipliers.len(), u32::MAX);
-        self.waiting.clear();
-        self.waiting.reserve(BATCH);
-        self.any = false;
-    }
-
-    /// Adds a feature by its hash.
-    #[inline]
-    pub fn add(&mut self, family: &Family, feature: u64) {
-        if self.waiting.len() == BATCH {
-            self.flush(family);
-        }
-        self.waiting.push(feature);
-    }
-
-    /// Adds features by their hashes.
-    pub fn add_all(&mut self, family: &Family, features: &[u64]) {
-        self.flush(family);
-        self.any |= !features.is_empty();
-        kernel::fold(&mut self.least, &family.multipliers, features);
-    }
-
-    fn flush(&mut self, family: &Family) {
-        self.any |= !self.waiting.is_empty();
-        kernel::fold(&mut self.least, &family.multipliers, &self.waiting);
-        self.waiting.clear();
-    }
-
-    /// The signature of all that was added; `None` if that is nothing.
-    pub fn finish(&mut self, family: &Family) -> Option<&[u32]> {
-        self.flush(family);
-        self.any.then_some(&self.least[..family.hashes])
     }
 }
 
@@ -146,13 +106,9 @@ mod tests {
             hashes in super::super::MIN_HASHES..300, seed: u64,
             features in prop::collection::vec(any::<u64>(), 1..700),
         ) {
-            let family = Family::new(hashes, seed);
+            let family = LinearFamily::new(hashes, seed);
             let expected = defined(hashes, seed, &features);
             prop_assert_eq!(family.signature(&features), Some(expected.clone()));
-            let mut minima = Minima::default();
-            minima.reset(&family);
-            features.iter().for_each(|&feature| minima.add(&family, feature));
-            prop_assert_eq!(minima.finish(&family), Some(&expected[..]));
             let mut placed = vec![u32::MAX; hashes];
             features.iter().for_each(|&feature| family.add(&mut placed, feature));
             prop_assert_eq!(placed, expected);
@@ -161,15 +117,15 @@ mod tests {
 
     #[test]
     fn nothing_has_no_signature() {
-        assert_eq!(Family::new(128, 0).signature(&[]), None);
+        assert_eq!(LinearFamily::new(128, 0).signature(&[]), None);
     }
 
     #[test]
     fn a_longer_signature_begins_with_a_shorter() {
         let features = [1 << 40 | 7, 3 << 33 | 9];
-        let long = Family::new(256, 5).signature(&features).unwrap();
+        let long = LinearFamily::new(256, 5).signature(&features).unwrap();
         assert_eq!(
-            Family::new(100, 5).signature(&features).unwrap(),
+            LinearFamily::new(100, 5).signature(&features).unwrap(),
             long[..100]
         );
     }
@@ -186,7 +142,7 @@ mod tests {
     #[test]
     fn golden() {
         let features = ["a b c", "b c d", "c d e"].map(|f| crate::hash::feature_hash(f.as_bytes()));
-        let signature = Family::new(16, 0).signature(&features).unwrap();
+        let signature = LinearFamily::new(16, 0).signature(&features).unwrap();
         let expected = [
             63_668_789,
             2_867_707_296,

@@ -1,49 +1,17 @@
-//! Two texts side by side: how much of their features they share.
+//! Comparison of the features of two texts, to be shown.
 
 use std::cmp::Ordering;
 
-use crate::counts::Counted;
-use crate::extract::Extracted;
 use crate::feature_list::{Entry, Feature, FeatureList, sort};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
-
-/// The Jaccard similarity of the sets of features of two texts: the number of features in both,
-/// divided by the number in either. `None` if neither has any.
-///
-/// Exact as far as features are told apart by 128-bit hashes. Memory: 16 bytes for each distinct
-/// feature, beside what finding them takes.
-pub fn jaccard_similarity(
-    a: &str,
-    b: &str,
-    options: &TextOptions,
-    check: &mut dyn FnMut(),
-) -> Option<f64> {
-    let mut set = |text| {
-        let mut hashes: Vec<[u64; 2]> = Vec::new();
-        let each = |counted: &[Counted<2>]| {
-            hashes.grow_all(counted.iter().map(|feature| feature.hash));
-        };
-        <[u64; 2]>::each(text, options, each, check);
-        sort(&mut hashes, Ord::cmp, check);
-        hashes
-    };
-    let (a, b) = (set(a), set(b));
-    let mut shared = 0;
-    let each = |a: Option<&_>, b: Option<&_>| shared += usize::from(a.is_some() && b.is_some());
-    walk(&a, &b, Ord::cmp, each, check);
-    share(shared, a.len() + b.len() - shared)
-}
-
-fn share(shared: usize, all: usize) -> Option<f64> {
-    (all > 0).then(|| shared as f64 / all as f64)
-}
+use crate::similarity::share;
 
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
-/// Walks through two ascending lists without repetitions: what stands in both comes as a pair.
-fn walk<'a, T>(
+/// Merges two ascending lists without repetitions; elements of both are passed as a pair.
+fn merge<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],
     order: impl Fn(&T, &T) -> Ordering,
@@ -69,18 +37,18 @@ fn walk<'a, T>(
     }
 }
 
-/// A number of features, and the heaviest of them.
+/// Number of features, and the heaviest of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heaviest<T> {
-    /// The number of all.
+pub struct TopFeatures<T> {
+    /// Number of all features.
     pub features: usize,
-    /// The heaviest, in the order of their weight; those of one weight in the order of their bytes.
+    /// The heaviest features, by weight and then by their bytes.
     pub heaviest: Vec<T>,
 }
 
-impl<T> Heaviest<T> {
-    /// Chooses `top` of all.
-    fn of<E>(
+impl<T> TopFeatures<T> {
+    /// Selects the first `top` of `all`.
+    fn select<E>(
         mut all: Vec<E>,
         top: usize,
         mut order: impl FnMut(&E, &E) -> Ordering,
@@ -99,20 +67,19 @@ impl<T> Heaviest<T> {
     }
 }
 
-/// The features of two texts, told apart by their text.
+/// Features of two texts, identified by their text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    /// The features of both, with the weight in each; those of the largest weights taken together
-    /// first.
-    pub shared: Heaviest<(Feature, Feature)>,
-    /// The features of the first text only.
-    pub only_a: Heaviest<Feature>,
-    /// The features of the second text only.
-    pub only_b: Heaviest<Feature>,
+pub struct FeatureDiff {
+    /// Features of both texts, with their weight in each, by the sum of the weights.
+    pub shared: TopFeatures<(Feature, Feature)>,
+    /// Features of the first text only.
+    pub only_a: TopFeatures<Feature>,
+    /// Features of the second text only.
+    pub only_b: TopFeatures<Feature>,
 }
 
-impl Comparison {
-    /// Compares two texts, and shows up to `top` features of each kind.
+impl FeatureDiff {
+    /// Compares two texts and keeps the `top` heaviest features of each kind.
     ///
     /// Memory is that of two [`FeatureList`]s, and 8 bytes more for each distinct feature.
     pub fn new(
@@ -132,7 +99,7 @@ impl Comparison {
             (None, Some(y)) => only_b.grow_push(y),
             (None, None) => {}
         };
-        walk(a.entries(), b.entries(), order, each, check);
+        merge(a.entries(), b.entries(), order, each, check);
         type Pair<'a> = (&'a Entry, &'a Entry);
         let weight = |(x, y): &Pair| a.weight(x) + b.weight(y);
         let by_weight = |x: &Pair, y: &Pair| {
@@ -140,11 +107,11 @@ impl Comparison {
         };
         let one = |list: &FeatureList, all: Vec<&Entry>, check: &mut dyn FnMut()| {
             let order = |x: &&Entry, y: &&Entry| list.by_weight(x, y);
-            Heaviest::of(all, top, order, |entry| list.feature(entry), check)
+            TopFeatures::select(all, top, order, |entry| list.feature(entry), check)
         };
         let both = |(x, y): Pair| (a.feature(x), b.feature(y));
         Self {
-            shared: Heaviest::of(shared, top, by_weight, both, check),
+            shared: TopFeatures::select(shared, top, by_weight, both, check),
             only_a: one(&a, only_a, check),
             only_b: one(&b, only_b, check),
         }
@@ -171,38 +138,19 @@ mod tests {
         ..TextOptions::SET
     };
 
-    fn jaccard(a: &str, b: &str, options: &TextOptions) -> Option<f64> {
-        jaccard_similarity(a, b, options, &mut || ())
-    }
-
-    #[test]
-    fn similarity_of_words() {
-        assert_eq!(jaccard("a b c", "b c d", &SINGLE), Some(0.5));
-        assert_eq!(jaccard("a a a b", "A, b!", &SINGLE), Some(1.0));
-        assert_eq!(jaccard("a b", "c", &SINGLE), Some(0.0));
-        assert_eq!(jaccard("a", "", &SINGLE), Some(0.0));
-        assert_eq!(jaccard("...", "", &SINGLE), None);
-        assert_eq!(
-            jaccard("a b c d", "a b c e", &TextOptions::SET),
-            Some(1.0 / 3.0)
-        );
-    }
-
     proptest! {
         #[test]
-        fn is_the_share_of_sets(a in "[ab ]{0,30}", b in "[ab ]{0,30}", shingle in 1_usize..4) {
+        fn divides_the_features(a in "[ab ]{0,30}", b in "[ab ]{0,30}", shingle in 1_usize..4) {
             let options = TextOptions { tokens: Tokens::Char, shingle, ..TextOptions::SET };
             let set = |text: &str| -> BTreeSet<String> {
                 features(text, &options, &mut || ()).into_iter().map(|f| f.text).collect()
             };
             let (sa, sb) = (set(&a), set(&b));
-            let all = sa.union(&sb).count();
-            let expected = (all > 0).then(|| sa.intersection(&sb).count() as f64 / all as f64);
-            prop_assert_eq!(jaccard(&a, &b, &options), expected);
-            let comparison = Comparison::new(&a, &b, &options, usize::MAX, &mut || ());
-            prop_assert_eq!(comparison.jaccard_similarity(), expected);
-            prop_assert!(comparison.only_a.heaviest.iter().all(|f| !sb.contains(&f.text)));
-            prop_assert!(comparison.only_b.heaviest.iter().all(|f| !sa.contains(&f.text)));
+            let expected = share(sa.intersection(&sb).count(), sa.union(&sb).count());
+            let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, &mut || ());
+            prop_assert_eq!(diff.jaccard_similarity(), expected);
+            prop_assert!(diff.only_a.heaviest.iter().all(|f| !sb.contains(&f.text)));
+            prop_assert!(diff.only_b.heaviest.iter().all(|f| !sa.contains(&f.text)));
         }
     }
 
@@ -212,7 +160,7 @@ mod tests {
             weight: Weight::Tf,
             ..SINGLE
         };
-        let found = Comparison::new("x x y z q q p", "y x z z r", &options, 9, &mut || ());
+        let found = FeatureDiff::new("x x y z q q p", "y x z z r", &options, 9, &mut || ());
         let texts = |f: &[Feature]| f.iter().map(|f| f.text.clone()).collect::<Vec<_>>();
         let shared: Vec<_> = (found.shared.heaviest.iter())
             .map(|(a, b)| (a.text.as_str(), a.count, b.count))
@@ -222,14 +170,14 @@ mod tests {
         assert_eq!(texts(&found.only_b.heaviest), ["r"]);
     }
 
-    /// A choice is the beginning of all.
+    /// The top features are a prefix of all features.
     #[test]
-    fn some_are_the_first_of_all() {
+    fn top_features_are_a_prefix() {
         let words = |from: usize, to: usize| -> String {
             (from..to).map(|n| format!("w{} ", n * n % 331)).collect()
         };
         let (a, b) = (words(0, 900), words(500, 1200));
-        let compared = |top| Comparison::new(&a, &b, &SINGLE, top, &mut || ());
+        let compared = |top| FeatureDiff::new(&a, &b, &SINGLE, top, &mut || ());
         let all = compared(usize::MAX);
         for top in [0, 1, 7, 100, 10_000] {
             let some = compared(top);

@@ -1,66 +1,69 @@
-//! The elements that are open, as far as the text of a page depends on them.
+//! The stack of open elements, as far as the text of a page depends on it.
 //!
-//! A simplified form of the standard's [tree construction]: it has to tell where an element ends
-//! whose content does not count, and what is SVG or MathML. Start tags that end a paragraph, a list
-//! item, a table cell and so on do so; end tags look for their element within the standard's
-//! scopes; misnested formatting elements are taken out from where they stand.
+//! A simplified form of the standard's [tree construction]: it has to find the end of an element
+//! whose content is dropped, and the extent of SVG and MathML. Start tags close paragraphs, list
+//! items, table cells and so on; end tags are matched within the standard's scopes; misnested
+//! formatting elements are removed from the middle of the stack.
 //!
 //! [tree construction]: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction
 
-use super::elements::{Element, Name, breaks_out, element, foreign_element, holds_html};
+use super::elements::{
+    Element, Name, element, ends_foreign_content, foreign_element, is_integration_point,
+};
 
-/// Elements nested more deeply count as siblings. Browsers have such a limit too (Chromium: 512).
+/// Depth beyond which elements count as siblings. Browsers have such a limit too (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// The same for elements whose content is not text, or SVG or MathML, and for those within them: what
-/// is hidden stays so, however deep.
+/// The same for elements whose content is dropped, for SVG and MathML, and for elements within them:
+/// hidden content must stay hidden, however deep.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
+/// An open element.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenElement {
     name: Name,
     element: Element,
-    /// Whether its content is not part of the text.
+    /// True if its content is dropped.
     skipped: bool,
-    /// Whether its content is SVG or MathML.
+    /// True if its content is SVG or MathML.
     foreign: bool,
-    /// Elements around it that were opened beyond the deepest.
-    beyond: usize,
+    /// Number of elements around it that were opened beyond the maximal depth.
+    too_deep: usize,
 }
 
-/// The open elements.
+/// The open elements, the innermost last.
 #[derive(Default)]
-pub(super) struct Tree {
-    open: Vec<Open>,
-    /// Elements in the innermost one that were opened beyond the deepest.
-    beyond: usize,
-    /// Open elements whose content is not part of the text.
+pub(super) struct OpenElements {
+    open: Vec<OpenElement>,
+    /// Number of elements in the innermost one that were opened beyond the maximal depth.
+    too_deep: usize,
+    /// Number of open elements whose content is dropped.
     skipped: usize,
-    /// Open elements in which line breaks count.
+    /// Number of open elements in which line breaks are kept.
     lines: usize,
-    /// Open paragraphs.
+    /// Number of open paragraphs.
     paragraphs: usize,
 }
 
-const PARAGRAPH: Name = Name::of("p");
+const PARAGRAPH: Name = Name::new("p");
 
-impl Tree {
-    /// Whether text at this place is part of the page's text.
+impl OpenElements {
+    /// Returns true if text at this point is shown.
     pub fn is_shown(&self) -> bool {
         self.skipped == 0
     }
 
-    /// Whether line breaks at this place are line breaks of the text.
+    /// Returns true if line breaks at this point are kept.
     pub fn keeps_lines(&self) -> bool {
         self.lines > 0
     }
 
-    /// Whether this place is in SVG or MathML.
+    /// Returns true in SVG and MathML.
     pub fn is_foreign(&self) -> bool {
         self.open.last().is_some_and(|open| open.foreign)
     }
 
-    /// What the element of this name means at this place.
-    pub fn meaning(&self, name: Name) -> Element {
+    /// The element that a tag of this name stands for at this point.
+    pub fn element(&self, name: Name) -> Element {
         if self.is_foreign() {
             foreign_element(name)
         } else {
@@ -68,16 +71,16 @@ impl Tree {
         }
     }
 
-    /// Closes the elements that a start tag of this name ends.
-    pub fn make_way(&mut self, name: Name) {
+    /// Closes the elements whose end tag a start tag of this name implies.
+    pub fn close_implied(&mut self, name: Name) {
         if self.is_foreign() {
-            if !breaks_out(name) {
+            if !ends_foreign_content(name) {
                 return;
             }
-            self.leave_foreign();
+            self.close_foreign();
         }
         let is = |names: &'static [&'static str]| {
-            move |open: &Open| names.iter().any(|&name| open.name == Name::of(name))
+            move |open: &OpenElement| names.iter().any(|&name| open.name == Name::new(name))
         };
         match name.as_bytes() {
             b"li" => self.close_item(is(&["li"])),
@@ -99,51 +102,51 @@ impl Tree {
         }
         if self.paragraphs > 0 && element(name).ends_paragraph {
             self.close_in_scope(PARAGRAPH, |open| {
-                open.element.scope || open.name == Name::of("button")
+                open.element.scope || open.name == Name::new("button")
             });
         }
     }
 
-    /// Opens an element whose content is not part of the text if it is `skipped`.
+    /// Opens an element, whose content is dropped if it is `skipped`.
     pub fn push(&mut self, name: Name, element: Element, skipped: bool) {
-        // Parts of a table stand in one; elsewhere their tags open nothing.
+        // Outside of a table, tags of its parts open nothing.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
             return;
         }
         let foreign = match name.as_bytes() {
             b"svg" | b"math" => true,
-            _ => self.is_foreign() && !holds_html(name),
+            _ => self.is_foreign() && !is_integration_point(name),
         };
         let is_plain = !(skipped || foreign || self.skipped > 0 || self.is_foreign());
-        let deepest = if is_plain {
+        let max_depth = if is_plain {
             MAX_DEPTH
         } else {
             MAX_HIDDEN_DEPTH
         };
-        if self.open.len() >= deepest {
-            self.beyond += 1;
+        if self.open.len() >= max_depth {
+            self.too_deep += 1;
             return;
         }
         self.skipped += usize::from(skipped);
         self.lines += usize::from(element.lines);
         self.paragraphs += usize::from(name == PARAGRAPH);
-        self.open.push(Open {
+        self.open.push(OpenElement {
             name,
             element,
             skipped,
             foreign,
-            beyond: std::mem::take(&mut self.beyond),
+            too_deep: std::mem::take(&mut self.too_deep),
         });
     }
 
-    /// Closes what an end tag of this name ends.
+    /// Closes the elements that an end tag of this name ends.
     pub fn close(&mut self, name: Name) {
-        if self.beyond > 0 {
-            self.beyond -= 1;
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
             return;
         }
         if matches!(name.as_bytes(), b"br" | b"p") {
-            self.leave_foreign();
+            self.close_foreign();
         }
         let html = self.open.iter().rposition(|open| !open.foreign);
         let foreign = html.map_or(0, |at| at + 1);
@@ -154,10 +157,10 @@ impl Tree {
             self.truncate(foreign + at);
             return;
         }
-        let meaning = element(name);
-        if meaning.formatting {
+        let ended = element(name);
+        if ended.formatting {
             self.close_formatting(name);
-        } else if meaning.special {
+        } else if ended.special {
             match name.as_bytes() {
                 b"table" => self.close_in_scope(name, ends_table_scope),
                 _ if is_table_part(name) => self.close_in_scope(name, ends_table_scope),
@@ -171,8 +174,8 @@ impl Tree {
         }
     }
 
-    /// The innermost open element of a name, unless one that ends the search stands before it.
-    fn find(&self, name: Name, ends: impl Fn(&Open) -> bool) -> Option<usize> {
+    /// Position of the innermost open element of a name, unless `ends` is true of one within it.
+    fn find(&self, name: Name, ends: impl Fn(&OpenElement) -> bool) -> Option<usize> {
         let (at, open) = self
             .open
             .iter()
@@ -181,7 +184,7 @@ impl Tree {
         (open.name == name).then_some(at)
     }
 
-    fn close_in_scope(&mut self, name: Name, ends: impl Fn(&Open) -> bool) {
+    fn close_in_scope(&mut self, name: Name, ends: impl Fn(&OpenElement) -> bool) {
         if let Some(at) = self.find(name, ends) {
             self.truncate(at);
         }
@@ -200,8 +203,9 @@ impl Tree {
     }
 
     /// Closes the item of a list that the next item ends.
-    fn close_item(&mut self, is_item: impl Fn(&Open) -> bool) {
-        let passes = |open: &Open| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
+    fn close_item(&mut self, is_item: impl Fn(&OpenElement) -> bool) {
+        let passes =
+            |open: &OpenElement| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
         let found = self
             .open
             .iter()
@@ -213,8 +217,8 @@ impl Tree {
         }
     }
 
-    /// Closes the outermost of these parts of the innermost table.
-    fn close_in_table(&mut self, is_part: impl Fn(&Open) -> bool) {
+    /// Closes the outermost of the given parts of the innermost table.
+    fn close_in_table(&mut self, is_part: impl Fn(&OpenElement) -> bool) {
         let table = self.open.iter().rposition(ends_table_scope);
         let from = table.map_or(0, |at| at + 1);
         if let Some(at) = self.open[from..].iter().position(is_part) {
@@ -222,15 +226,15 @@ impl Tree {
         }
     }
 
-    /// Closes the innermost element if it is one of these.
-    fn close_if(&mut self, is: impl Fn(&Open) -> bool) {
+    /// Closes the innermost element if `is` is true of it.
+    fn close_if(&mut self, is: impl Fn(&OpenElement) -> bool) {
         if self.open.last().is_some_and(is) {
             self.pop();
         }
     }
 
-    /// Closes SVG and MathML around this place.
-    fn leave_foreign(&mut self) {
+    /// Closes the SVG and MathML elements around this point.
+    fn close_foreign(&mut self) {
         while self.is_foreign() {
             self.pop();
         }
@@ -242,11 +246,11 @@ impl Tree {
 
     fn truncate(&mut self, len: usize) {
         while self.open.len() > len {
-            self.beyond = self.remove(self.open.len() - 1).beyond;
+            self.too_deep = self.remove(self.open.len() - 1).too_deep;
         }
     }
 
-    fn remove(&mut self, at: usize) -> Open {
+    fn remove(&mut self, at: usize) -> OpenElement {
         let open = self.open.remove(at);
         self.skipped -= usize::from(open.skipped);
         self.lines -= usize::from(open.element.lines);
@@ -262,6 +266,6 @@ fn is_table_part(name: Name) -> bool {
     )
 }
 
-fn ends_table_scope(open: &Open) -> bool {
+fn ends_table_scope(open: &OpenElement) -> bool {
     matches!(open.name.as_bytes(), b"table" | b"template")
 }

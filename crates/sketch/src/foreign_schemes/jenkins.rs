@@ -1,12 +1,12 @@
-//! The hash function lookup3.
+//! The hash function lookup3 of Bob Jenkins.
 
-/// Bob Jenkins, lookup3.c, 2006 (public domain): `hashlittle2` with both seeds 0, its primary hash in
-/// the upper half.
+/// `hashlittle2` of lookup3.c (2006, public domain) with both seeds 0, its primary hash in the upper
+/// half.
 pub(super) fn lookup3(key: &[u8]) -> u64 {
     let start = 0xDEAD_BEEF_u32.wrapping_add(key.len() as u32);
     let mut state = [start; 3];
     let mut rest = key;
-    // The last block, which has one to twelve bytes, is mixed in another way.
+    // The last block, of one to twelve bytes, has another mixing function.
     while rest.len() > 12 {
         let (block, after) = rest.split_at(12);
         add(&mut state, block);
@@ -56,8 +56,8 @@ fn finish([a, b, c]: &mut [u32; 3]) {
 mod tests {
     use super::*;
 
-    /// The first is in the README of yanyiwu/simhash, the second in lookup3.c (driver5: no bytes and no
-    /// seed). `tests/schemes.rs` has one for each length of a last block.
+    /// Values from the README of yanyiwu/simhash and from lookup3.c (driver5: no bytes, no seed).
+    /// `tests/schemes.rs` has one for each length of the last block.
     #[test]
     fn published_lookup3() {
         assert_eq!(lookup3("你好".as_bytes()), 17_676_873_585_679_812_141);

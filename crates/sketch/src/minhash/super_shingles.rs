@@ -1,11 +1,11 @@
-//! Super-shingles: a few hashes of many positions each, so that near-duplicates share at least one
-//! or two whole hashes, and ordinary equality finds them (Broder, "Identifying and filtering
+//! Super-shingles: hashes of groups of positions. Near-duplicates share at least one or two of them,
+//! so that an ordinary index on equality finds them (Broder, "Identifying and filtering
 //! near-duplicate documents", CPM 2000: 84 positions in 6 groups of 14, duplicates share 2).
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The hashes of `groups` equal parts of a signature; what is left over at its end is not used.
-/// Each is hashed with the number of its part, so that equal hashes are of equal parts.
+/// Hashes of `groups` groups of equal size; positions left over at the end are ignored. The number
+/// of the group is hashed too, so that only groups at the same position have equal hashes.
 ///
 /// # Panics
 ///
@@ -34,17 +34,17 @@ mod tests {
         let signature: Vec<u32> = (0..84).collect();
         let before = super_shingles(&signature, 6);
         assert_eq!(before.len(), 6);
-        for place in 0..84 {
+        for position in 0..84 {
             let mut changed = signature.clone();
-            changed[place] = 1000;
+            changed[position] = 1000;
             let after = super_shingles(&changed, 6);
             let differing: Vec<usize> = (0..6).filter(|&i| before[i] != after[i]).collect();
-            assert_eq!(differing, [place / 14]);
+            assert_eq!(differing, [position / 14]);
         }
     }
 
     #[test]
-    fn equal_parts_at_different_places_differ() {
+    fn equal_groups_at_different_positions_differ() {
         let hashes = super_shingles(&[7; 128], 6);
         assert!((1..6).all(|i| hashes[i] != hashes[0]));
     }

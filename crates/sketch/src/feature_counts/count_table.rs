@@ -1,23 +1,23 @@
-//! The table that counts features by their hashes.
+//! Hash table that counts features by their hashes.
 //!
-//! Features stand one after the other, in the order in which they came; a hash table of small slots
-//! says where. It is a quarter full at most: chains are short, it takes few instructions and hardly
-//! ever a wrong guess of the processor's to find a feature, and slots of four bytes keep it in the
-//! nearest caches nevertheless.
+//! Features are stored in a vector in the order of their arrival; a hash table of four-byte slots
+//! holds their positions. At most a quarter of the slots is used, so probe chains are short, and
+//! finding a feature takes few instructions and hardly any branch misprediction; slots of four bytes
+//! keep the table in the first caches nevertheless.
 
 use std::hint::select_unpredictable;
 
 use crate::memory::GrowVec;
 
-/// A feature's hash and how often it was counted.
+/// Hash and number of occurrences of a feature.
 #[derive(Clone, Copy)]
-pub(crate) struct Counted<const W: usize> {
+pub(crate) struct FeatureCount<const W: usize> {
     pub hash: [u64; W],
     pub count: u64,
 }
 
-impl<const W: usize> Counted<W> {
-    /// No feature.
+impl<const W: usize> FeatureCount<W> {
+    /// Placeholder for an unused element.
     pub const NONE: Self = Self {
         hash: [0; W],
         count: 0,
@@ -27,21 +27,21 @@ impl<const W: usize> Counted<W> {
 /// Slots for each feature.
 pub(super) const SLOTS: usize = 4;
 
-/// Linear probing over a power of two of slots.
-pub(super) struct Table<const W: usize> {
-    /// Where in `counted` a feature stands, from 1; 0 if the slot is empty. Those of the
-    /// table are the first; what is beyond waits, empty, for a larger text.
+/// Counts by linear probing over a power of two of slots.
+pub(super) struct CountTable<const W: usize> {
+    /// Position of a feature in `counted`, from 1; 0 if the slot is empty. The table uses the first
+    /// of them; the others are empty and kept for a larger text.
     slots: Vec<u32>,
-    /// 64 less the binary logarithm of the number of slots.
+    /// 64 minus the binary logarithm of the number of used slots.
     shift: u32,
-    /// The first `len`, and room for as many as the table takes, and one.
-    counted: Vec<Counted<W>>,
+    /// The features are the first `len`; there is room for one more than the capacity.
+    counted: Vec<FeatureCount<W>>,
     len: usize,
     key: [u64; W],
 }
 
-impl<const W: usize> Table<W> {
-    /// An empty table for so many features, a power of two.
+impl<const W: usize> CountTable<W> {
+    /// Creates an empty table of a capacity that is a power of two.
     pub fn new(features: usize, key: [u64; W]) -> Self {
         let mut table = Self {
             slots: Vec::new(),
@@ -55,15 +55,14 @@ impl<const W: usize> Table<W> {
     }
 
     fn make_slots(&mut self, features: usize) {
-        // The old ones go first.
+        // Freed before the new ones are allocated.
         self.slots = Vec::new();
         self.slots.grow_exact(SLOTS * features, 0);
-        self.counted.grow_exact(features + 1, Counted::NONE);
+        self.counted.grow_exact(features + 1, FeatureCount::NONE);
         self.shift = shift(self.slots.len());
     }
 
-    /// Empties the table, which then takes so many features. Memory for more than `kept` is given
-    /// back.
+    /// Empties the table and sets its capacity. Memory for more than `kept` features is freed.
     pub fn reset(&mut self, features: usize, kept: usize) {
         let slots = SLOTS * features;
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
@@ -80,53 +79,53 @@ impl<const W: usize> Table<W> {
         1 << (64 - self.shift)
     }
 
-    /// How many features it takes.
+    /// Number of features that fit.
     pub fn capacity(&self) -> usize {
         self.used_slots() / SLOTS
     }
 
-    /// How many more features may be added.
+    /// Number of features that still fit.
     pub fn room(&self) -> usize {
         self.capacity() - self.len
     }
 
     /// The features counted so far, each once.
-    pub fn counted(&self) -> &[Counted<W>] {
+    pub fn counted(&self) -> &[FeatureCount<W>] {
         &self.counted[..self.len]
     }
 
-    /// Spreads a hash over slots and partitions, which are numbered by its highest bits:
-    /// multiplication by odd numbers drawn at random (Dietzfelbinger and others, "A reliable
-    /// randomized algorithm for the closest-pair problem", Journal of Algorithms 25, 1997). At
-    /// random, because anyone can make features whose hashes agree in many bits and so would pile
-    /// up in one stretch of the table; counts, and so fingerprints, do not depend on the numbers.
+    /// Mixes a hash; its highest bits choose the slot and the partition. Multiplies by random odd
+    /// numbers (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair
+    /// problem", Journal of Algorithms 25, 1997). They are random because an attacker can choose
+    /// features whose hashes agree in many bits, which would make one long probe chain. Counts, and
+    /// so fingerprints, do not depend on them.
     #[inline(always)]
     pub fn mix(&self, hash: [u64; W]) -> u64 {
         mix(hash, self.key)
     }
 
-    /// Counts features; there is room.
+    /// Adds to the counts of features, which must fit.
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        // In variables of their own, which the compiler knows that writing to the others leaves
-        // alone.
+        // Local variables, so that the compiler knows that writing to the slices does not change
+        // them.
         let (key, shift, mut len) = (self.key, self.shift, self.len);
         let used = self.used_slots();
         let slots = &mut self.slots[..used];
         let counted = &mut self.counted[..];
         for (hash, count) in features {
             let mut at = (mix(hash, key) >> shift) as usize;
-            // Written in any case: then a new feature and a known one take the same way. Which of
-            // them comes next is hard to predict, for a processor too.
-            counted[len] = Counted { hash, count: 0 };
+            // Written in any case, so that new and known features take the same branches: which of
+            // them comes next is hard to predict.
+            counted[len] = FeatureCount { hash, count: 0 };
             loop {
                 let slot = &mut slots[at];
                 let new = *slot == 0;
-                let place = select_unpredictable(new, len as u32 + 1, *slot);
-                let feature = &mut counted[place as usize - 1];
+                let position = select_unpredictable(new, len as u32 + 1, *slot);
+                let feature = &mut counted[position as usize - 1];
                 if feature.hash == hash {
                     feature.count += count;
-                    *slot = place;
+                    *slot = position;
                     len += usize::from(new);
                     break;
                 }
@@ -136,7 +135,7 @@ impl<const W: usize> Table<W> {
         self.len = len;
     }
 
-    /// Makes room for four times as many features.
+    /// Makes the capacity four times as large.
     #[cold]
     pub fn grow(&mut self) {
         let features = 4 * self.capacity();
@@ -148,7 +147,7 @@ impl<const W: usize> Table<W> {
     }
 }
 
-/// For a number of slots, a power of two.
+/// Number of bits to shift a mixed hash by, for a number of slots that is a power of two.
 fn shift(slots: usize) -> u32 {
     64 - slots.ilog2()
 }

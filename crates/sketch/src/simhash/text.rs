@@ -1,128 +1,97 @@
-//! From a text to its fingerprint.
+//! Simhash of a text: its features are extracted, counted, weighted and summed.
 
-use std::cell::Cell;
-use std::thread::LocalKey;
-
-use crate::extract::Extracted;
-use crate::hash::join;
+use super::GroupedAccumulator;
+use super::accumulator::Accumulator;
+use crate::hash::{FeatureHash, join};
 use crate::options::{TextOptions, Tokens};
-use crate::sums::{BitSums, GroupedSums};
+use crate::sketcher::{Scratch, Sketcher};
+use crate::tokens::{self, FeatureExtractor};
 
-/// 64-bit simhash of a text; `None` if it has no feature.
-///
-/// The text is cut into tokens ([`crate::tokens`]) and these into features ([`crate::shingle`]), as
-/// `options` say. The hash of a feature is [`crate::hash::feature_hash`], its weight one of
-/// [`crate::weight`].
-///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it. So
-/// it does when memory cannot be had ([`crate::memory`]).
-///
-/// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB for
-/// the counts of up to a million distinct features; beyond that many, 8 bytes for each token (for
-/// Chinese words that is 2.7 times the text, for English ones 1.4 times, for characters 8 times);
-/// and room for the two longest tokens (normalised, at worst six times as long) twice. Marks
-/// without a letter between them are looked through in one go: if there are hundreds of megabytes
-/// of them, seconds pass without a call of `check`.
-pub fn simhash64_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u64> {
-    simhash_text(text, options, check).map(|[word]| word)
-}
-
-/// 128-bit simhash of a text; `None` if it has no feature.
-///
-/// As [`simhash64_text`], with the same features and weights; the hash of a feature is
-/// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
-/// bytes for each token beyond a million distinct features.
-pub fn simhash128_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<u128> {
-    simhash_text(text, options, check).map(join)
-}
-
-fn simhash_text<const W: usize>(
-    text: &str,
-    options: &TextOptions,
-    check: &mut dyn FnMut(),
-) -> Option<[u64; W]>
-where
-    [u64; W]: Extracted<W> + Summed<W>,
-{
-    if options.tokens == Tokens::JiebaTfidf {
-        let mut sums = BitSums::default();
-        <[u64; W]>::each_keyword(text, options, |hash, weight| sums.add(hash, weight), check);
-        return sums.simhash();
-    }
-    let mut sums = <[u64; W]>::place().take().unwrap_or_default();
-    sums.begin(options.weight.function());
-    <[u64; W]>::each(text, options, |counted| sums.add(counted), check);
-    let simhash = sums.simhash();
-    <[u64; W]>::place().set(Some(sums));
-    simhash
-}
-
-/// Memory for sums, kept from one text to the next.
-type Place<const W: usize> = LocalKey<Cell<Option<Box<GroupedSums<W>>>>>;
-
-/// A hash that memory for sums is kept for.
-trait Summed<const W: usize> {
-    fn place() -> &'static Place<W>;
-}
-
-macro_rules! place {
-    ($words:literal) => {
-        impl Summed<$words> for [u64; $words] {
-            fn place() -> &'static Place<$words> {
-                thread_local! {
-                    static SUMS: Cell<Option<Box<GroupedSums<$words>>>> = const { Cell::new(None) };
-                }
-                &SUMS
+impl Sketcher {
+    /// 64-bit simhash of a text; `None` if it has no feature.
+    ///
+    /// The hash of a feature is [`crate::hash::feature_hash`], its weight one of
+    /// [`crate::weight`].
+    ///
+    /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB
+    /// for the counts of up to a million distinct features; beyond that many, 8 bytes for each
+    /// token (for Chinese words that is 2.7 times the text, for English ones 1.4 times, for
+    /// characters 8 times); and twice the two longest tokens (normalised, at worst six times as
+    /// long). A run of combining marks is scanned without a call of `check`: hundreds of megabytes
+    /// of them take seconds.
+    pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
+        let [word] = if self.options.tokens == Tokens::JiebaTfidf {
+            let mut sums = Accumulator::default();
+            for keyword in tokens::keywords(text, &self.options, check) {
+                sums.add([keyword.hash()], keyword.weight);
             }
-        }
-    };
+            sums.simhash()
+        } else {
+            (self.scratch64).simhash(&mut self.extractor, text, &self.options, check)
+        }?;
+        Some(word)
+    }
+
+    /// 128-bit simhash of a text; `None` if it has no feature.
+    ///
+    /// As [`Sketcher::simhash64`], with the same features and weights; the hash of a feature is
+    /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
+    /// bytes for each token beyond a million distinct features.
+    pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+        let words = if self.options.tokens == Tokens::JiebaTfidf {
+            let mut sums = Accumulator::default();
+            for (word, keyword) in tokens::keyword_words(text, &self.options, check) {
+                sums.add(FeatureHash::new(word.as_bytes()), keyword.weight);
+            }
+            sums.simhash()
+        } else {
+            (self.scratch128).simhash(&mut self.extractor, text, &self.options, check)
+        };
+        words.map(join)
+    }
 }
 
-place!(1);
-place!(2);
+impl<const W: usize> Scratch<W>
+where
+    [u64; W]: FeatureHash,
+{
+    fn simhash(
+        &mut self,
+        extractor: &mut FeatureExtractor,
+        text: &str,
+        options: &TextOptions,
+        check: &mut dyn FnMut(),
+    ) -> Option<[u64; W]> {
+        let sums: &mut GroupedAccumulator<W> = &mut self.accumulator;
+        sums.reset(options.weight.function());
+        let counter = &mut self.counter;
+        counter.count_text(extractor, text, options, |counts| sums.add(counts), check);
+        sums.simhash()
+    }
+}
 
 #[cfg(test)]
-#[path = "../tests/reference/mod.rs"]
+#[path = "../../tests/reference/mod.rs"]
 mod reference;
 #[cfg(test)]
 use crate::options;
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::options::{Accents, Digits, Normalize, Weight};
+    use crate::test_texts::any_text;
     use proptest::prelude::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     const DEFAULT: &TextOptions = &TextOptions::SIMHASH;
 
     fn simhash64(text: &str) -> Option<u64> {
-        simhash64_text(text, DEFAULT, &mut || ())
+        Sketcher::new(*DEFAULT).simhash64(text, &mut || ())
     }
 
     fn simhash128(text: &str) -> Option<u128> {
-        simhash128_text(text, DEFAULT, &mut || ())
-    }
-
-    /// Characters that the rules treat differently, more often than any others.
-    const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣςσΑאبك한글ᄀ\u{1161}\u{11A8}\
-        中文國字カタｶﾞかが゛゜。、，．：；！？「」（）１Ａａ_＿‘’“”·…\u{200C}\u{200D}\u{FEFF}\u{AD}\u{300}\u{301}\u{307}\u{308}\u{323}\
-        \u{331}\u{338}\u{345}\u{3099}\u{FE0F}\u{E0101}HhIi🇩🇪👩👍🏽\u{1F468}ﷺ㌖ﬁ①½²K℻ĳǆ\u{1100}\u{0E01}\u{0E33}\u{0E38}\u{0E48}क\u{93F}\u{94D}\u{958}𝒜𠀀豈\u{1680}\u{3000}\u{2028}\u{0F73}\u{0344}";
-
-    /// Texts that mix stretches of all kinds.
-    pub(crate) fn any_text() -> impl Strategy<Value = String> {
-        let tricky: Vec<char> = TRICKY.chars().collect();
-        let piece = prop_oneof![
-            4 => prop::collection::vec(prop::sample::select(tricky), 0..12)
-                .prop_map(|chars| chars.into_iter().collect::<String>()),
-            2 => "[a-zA-Z0-9_'.:,; \\-\"\\n]{0,40}",
-            2 => "[一-鿿]{0,8}",
-            1 => "[а-яА-Я ]{0,20}",
-            1 => "\\PC{0,8}",
-            1 => any::<String>(),
-            1 => (prop::sample::select(vec!["The Quick", "é", " ", "_", "中，", "a.", "1"]), 0_usize..60)
-                .prop_map(|(text, n)| text.repeat(n)),
-        ];
-        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+        Sketcher::new(*DEFAULT).simhash128(text, &mut || ())
     }
 
     /// All that can be chosen, but for jieba and HTML, which have tests of their own.
@@ -157,10 +126,15 @@ pub(crate) mod tests {
             repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..200],
         ) {
             let text = text.repeat(repeat);
+            let mut sketcher = Sketcher::new(options);
             let expected = reference::simhash64(&text, &options);
-            prop_assert_eq!(simhash64_text(&text, &options, &mut || ()), expected);
+            prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
             let expected = reference::simhash128(&text, &options);
-            prop_assert_eq!(simhash128_text(&text, &options, &mut || ()), expected);
+            prop_assert_eq!(sketcher.simhash128(&text, &mut || ()), expected);
+            // With the memory of the text before.
+            sketcher.set_options(*DEFAULT);
+            let expected = reference::simhash64(&text, DEFAULT);
+            prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
         }
 
         /// Without the characters of which a capital is the capital of another, and what marks do.
@@ -320,15 +294,24 @@ pub(crate) mod tests {
         ] {
             let text = unit.repeat(4_000_000 / unit.len());
             let mut calls = 0;
-            let expected = simhash64_text(&text, DEFAULT, &mut || calls += 1);
+            let mut sketcher = Sketcher::new(*DEFAULT);
+            let expected = sketcher.simhash64(&text, &mut || calls += 1);
             assert!(calls >= 3, "{unit:?}: {calls}");
-            let cancelled = std::panic::catch_unwind(|| {
-                simhash64_text(&text, DEFAULT, &mut || {
-                    std::panic::resume_unwind(Box::new(()))
-                })
-            });
-            assert!(cancelled.is_err());
-            assert_eq!(simhash64(&text), expected);
+            // The same sketcher goes on as if nothing had been, wherever it was stopped.
+            for stop_at in 1..=3 {
+                let mut calls = 0;
+                let cancelled = catch_unwind(AssertUnwindSafe(|| {
+                    sketcher.simhash64(&text, &mut || {
+                        calls += 1;
+                        if calls == stop_at {
+                            std::panic::resume_unwind(Box::new(()));
+                        }
+                    })
+                }));
+                assert!(cancelled.is_err());
+                assert_eq!(simhash64(unit), sketcher.simhash64(unit, &mut || ()));
+            }
+            assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
             assert_eq!(
                 simhash64("Hello!"),
                 Some(crate::hash::feature_hash(b"hello"))

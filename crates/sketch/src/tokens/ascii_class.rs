@@ -1,4 +1,4 @@
-//! The kinds of ASCII characters that the word-break rules tell apart, a bit per byte.
+//! Classes of ASCII characters that the word-break rules distinguish, as bit masks.
 //!
 //! All other bytes count as letters, for text in which all other characters are letters.
 
@@ -11,7 +11,7 @@ const MID_NUM: u8 = 16;
 /// Characters of a block.
 pub(super) const BLOCK: usize = crate::shingle::BLOCK;
 
-/// Kinds of the characters of a block, the first in the lowest bit.
+/// Classes of the characters of a block, a bit for each, the first in the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Masks {
     /// Letters, and all bytes of non-ASCII characters.
@@ -26,11 +26,11 @@ pub(super) struct Masks {
     pub mid_num: u64,
 }
 
-/// Finds the kinds of the characters of each block.
+/// Classifies the characters of each block.
 pub(super) fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: AVX2 is there, as just seen.
+        // SAFETY: the processor has AVX2, as checked above.
         #[allow(unsafe_code)]
         unsafe {
             avx2::classify(blocks, masks);
@@ -47,7 +47,7 @@ fn classify_portable(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
 }
 
 #[inline(always)]
-const fn kind(byte: u8) -> u8 {
+const fn class(byte: u8) -> u8 {
     let letter = ((byte | 0x20).wrapping_sub(b'a') < 26) as u8 | byte >> 7;
     let digit = (byte.wrapping_sub(b'0') < 10) as u8;
     let both = ((byte == b'\'') as u8) | ((byte == b'.') as u8);
@@ -61,8 +61,8 @@ const fn kind(byte: u8) -> u8 {
 }
 
 fn portable(block: &[u8; BLOCK]) -> Masks {
-    let kinds = block.map(kind);
-    let (eights, _) = kinds.as_chunks::<8>();
+    let classes = block.map(class);
+    let (eights, _) = classes.as_chunks::<8>();
     let plane = |which: u8| {
         eights.iter().enumerate().fold(0, |mask, (at, &eight)| {
             let flags =
@@ -96,7 +96,7 @@ mod avx2 {
     pub fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
         for (masks, block) in masks.iter_mut().zip(blocks) {
             let (halves, _) = block.as_chunks::<HALF>();
-            let (low, high) = (kinds(&halves[0]), kinds(&halves[1]));
+            let (low, high) = (class_masks(&halves[0]), class_masks(&halves[1]));
             let join = |plane: usize| u64::from(low[plane]) | u64::from(high[plane]) << HALF;
             *masks = Masks {
                 letter: join(0),
@@ -109,7 +109,7 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
-    fn kinds(half: &[u8; HALF]) -> [u32; 5] {
+    fn class_masks(half: &[u8; HALF]) -> [u32; 5] {
         let (words, _) = half.as_chunks::<8>();
         let word = |at: usize| i64::from_le_bytes(words[at]);
         let text = _mm256_set_epi64x(word(3), word(2), word(1), word(0));
@@ -125,7 +125,7 @@ mod avx2 {
         let letter = range(_mm256_or_si256(text, _mm256_set1_epi8(0x20)), b'a', 26);
         let both = _mm256_or_si256(equal(b'\''), equal(b'.'));
         [
-            // Bytes of 128 and more have the highest bit, the one that is looked at.
+            // Bytes of 128 and more have the highest bit set, which is the one that is taken.
             _mm256_or_si256(letter, text),
             range(text, b'0', 10),
             equal(b'_'),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Not through `kind`: character by character, as the documentation of [`Masks`] says.
+    /// Independent of `class`: character by character, as the documentation of [`Masks`] says.
     fn plain(block: &[u8; BLOCK]) -> Masks {
         let mask = |is: fn(char) -> bool| {
             (0..BLOCK)
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    fn all_ways(block: [u8; BLOCK]) {
+    fn assert_implementations_agree(block: [u8; BLOCK]) {
         let expected = [plain(&block); 2];
         let mut got = [Masks::default(); 2];
         classify(&[block; 2], &mut got);
@@ -171,15 +171,15 @@ mod tests {
     #[test]
     fn every_byte_everywhere() {
         for byte in 0..=u8::MAX {
-            all_ways(std::array::from_fn(|at| byte.wrapping_add(at as u8)));
-            all_ways([byte; BLOCK]);
+            assert_implementations_agree(std::array::from_fn(|at| byte.wrapping_add(at as u8)));
+            assert_implementations_agree([byte; BLOCK]);
         }
     }
 
     proptest! {
         #[test]
-        fn ways_agree(block in prop::array::uniform32(any::<[u8; 2]>())) {
-            all_ways(*block.as_flattened().first_chunk().unwrap());
+        fn random_blocks(block in prop::array::uniform32(any::<[u8; 2]>())) {
+            assert_implementations_agree(*block.as_flattened().first_chunk().unwrap());
         }
     }
 }

@@ -1,26 +1,25 @@
-//! The sums of floating-point weights behind the bits of a simhash, exact.
+//! Exact sums of floating-point weights behind the bits of a simhash.
 //!
-//! There is one set of integer sums for each binary exponent that occurs, so nothing is ever
-//! rounded: neither the order of the features matters, nor which of them were summed apart and
-//! merged. Where the sums stand is the caller's choice ([`Words`]): in an aggregate, the server's
-//! memory.
+//! There is one set of integer sums for each binary exponent that occurs, so nothing is rounded:
+//! the order of the features does not matter, and partial sums can be merged in any order. The
+//! caller chooses the memory of the sums ([`WordStore`]): an aggregate uses the server's.
 
+use super::accumulator::{add_where_set, words};
 use crate::hash::FeatureHash;
 use crate::memory::Grow;
-use crate::sums::{add_where_set, words};
 use crate::weight::{ExactWeight, FeatureError};
 
-/// Room for 64-bit words.
-pub trait Words {
-    /// All of them.
+/// Growable memory for 64-bit words.
+pub trait WordStore {
+    /// All words.
     fn words(&self) -> &[u64];
-    /// All of them, to be changed.
+    /// All words, mutable.
     fn words_mut(&mut self) -> &mut [u64];
-    /// Puts `count` zeroes in front of the word at `at`, or behind the last.
+    /// Inserts `count` zeroes before the word at `at`, or after the last.
     fn insert_zeroes(&mut self, at: usize, count: usize);
 }
 
-impl Words for Vec<u64> {
+impl WordStore for Vec<u64> {
     fn words(&self) -> &[u64] {
         self
     }
@@ -33,34 +32,35 @@ impl Words for Vec<u64> {
     }
 }
 
-/// The sums of a simhash of `64 * W` bits.
+/// Sums for a simhash of `64 * W` bits.
 ///
-/// The words are blocks in the order of their exponents; a block has the exponent, the weight of
-/// all its features, and for each bit the weight of those whose hash has it set, all in units of
+/// The words are blocks, ascending by exponent. A block holds the exponent, the weight of all its
+/// features, and for each bit the weight of those whose hash has it set, all in units of
 /// 2^(exponent - 1074).
 #[derive(Clone, Debug, Default)]
-pub struct ExactSums<const W: usize, S = Vec<u64>>(S);
+pub struct ExactAccumulator<const W: usize, S = Vec<u64>>(S);
 
-impl<const W: usize, S: Words> ExactSums<W, S> {
+impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     /// Words in a block.
     const BLOCK: usize = 2 + 64 * W;
 
-    /// Sums that stand in these words: none at all, or what [`ExactSums::words`] gave.
+    /// Uses `words` as memory: empty, or the words of another accumulator
+    /// ([`ExactAccumulator::words`]).
     ///
     /// # Panics
     ///
-    /// If these are not whole blocks.
+    /// If `words` are not whole blocks.
     pub fn new(words: S) -> Self {
         assert!(words.words().len().is_multiple_of(Self::BLOCK));
         Self(words)
     }
 
-    /// The sums as words.
+    /// The sums as words, to be stored.
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }
 
-    /// The block of an exponent, with room made for it if need be.
+    /// The block of an exponent; inserts it if it does not exist.
     fn block(&mut self, exponent: u64) -> &mut [u64] {
         let (mut before, mut behind) = (0, self.words().len() / Self::BLOCK);
         while before < behind {
@@ -93,7 +93,7 @@ impl<const W: usize, S: Words> ExactSums<W, S> {
     where
         [u64; W]: FeatureHash,
     {
-        self.add(index, FeatureHash::of(feature), weight)
+        self.add(index, FeatureHash::new(feature), weight)
     }
 
     /// Adds a feature by its hash.
@@ -116,7 +116,7 @@ impl<const W: usize, S: Words> ExactSums<W, S> {
         Ok(())
     }
 
-    /// Adds all that other sums hold.
+    /// Adds the sums of another accumulator, given as its words.
     pub fn merge(&mut self, other: &[u64]) {
         for theirs in other.chunks_exact(Self::BLOCK) {
             let ours = self.block(theirs[0]);
@@ -133,7 +133,7 @@ impl<const W: usize, S: Words> ExactSums<W, S> {
         (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
     }
 
-    /// Whether the exact sum at a bit position is above zero.
+    /// Returns true if the exact sum at a bit position is above zero.
     fn is_positive(&self, bit: usize) -> bool {
         // The sum so far, in units of 2^above.
         let mut sum = 0_i128;
@@ -150,14 +150,14 @@ impl<const W: usize, S: Words> ExactSums<W, S> {
                 sum <<= gap;
             }
             above = exponent;
-            // Sum of +w and -w: what has the bit, less what has it not.
+            // Sum of +w and -w: the weight with the bit set, less that without.
             sum += 2 * i128::from(block[2 + bit]) - i128::from(block[1]);
         }
         sum > 0
     }
 }
 
-/// The weight of all features, as long as no sum can have overflowed.
+/// Returns the weight of all features; panics if a sum may have overflowed.
 fn fitting(total: u64) -> u64 {
     assert!(total >> 63 == 0, "more than 2^36 features in one simhash");
     total
@@ -168,8 +168,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sums<const W: usize>(features: &[([u64; W], f64)]) -> ExactSums<W> {
-        let mut sums = ExactSums::default();
+    fn sums<const W: usize>(features: &[([u64; W], f64)]) -> ExactAccumulator<W> {
+        let mut sums = ExactAccumulator::default();
         for &(hash, weight) in features {
             sums.add(0, hash, weight).unwrap();
         }
@@ -177,22 +177,25 @@ mod tests {
     }
 
     proptest! {
-        /// The words themselves are the same, so nothing that is made of them can differ.
+        /// The words themselves are the same, so everything computed from them is.
         #[test]
         fn parts_may_be_merged_in_any_way(
-            features in prop::collection::vec((any::<[u64; 2]>(), 0_u64..0x7FF0_0000_0000_0000), 0..60),
+            features in prop::collection::vec(
+                (any::<[u64; 2]>(), 0_u64..0x7FF0_0000_0000_0000),
+                0..60,
+            ),
             parts in prop::collection::vec(0_usize..4, 60),
         ) {
             let features: Vec<_> = features.iter().map(|&(h, w)| (h, f64::from_bits(w))).collect();
             let whole = sums(&features);
-            let mut merged = ExactSums::<2>::default();
+            let mut merged = ExactAccumulator::<2>::default();
             for part in 0..4 {
                 let of_part = features.iter().zip(&parts).filter(|(_, p)| **p == part);
                 let part: Vec<_> = of_part.map(|(feature, _)| *feature).collect();
                 merged.merge(sums(&part).words());
             }
             prop_assert_eq!(merged.words(), whole.words());
-            let copied = ExactSums::<2>::new(whole.words().to_vec());
+            let copied = ExactAccumulator::<2>::new(whole.words().to_vec());
             prop_assert_eq!(copied.simhash(), whole.simhash());
         }
     }

@@ -1,25 +1,27 @@
-//! How often each feature occurs, keyed by its hash of `W` words of 64 bits.
+//! Number of occurrences of each feature, keyed by its hash of `W` words of 64 bits.
 //!
-//! Up to a million distinct features live in one table. Beyond that the hashes are
-//! only appended to partitions, which are counted one after the other at the end: sequential memory
-//! of `8 * W` bytes an occurrence instead of a table that grows with every distinct feature.
+//! Up to a million distinct features are counted in one table. Beyond that the hashes are appended
+//! to partitions, which are counted one after the other at the end: sequential memory of `8 * W`
+//! bytes an occurrence instead of a table that grows with every distinct feature.
 
-mod table;
+mod count_table;
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use crate::hash::FeatureHash;
 use crate::memory::{Grow, GrowVec};
+use crate::options::{TextOptions, Tokens};
 use crate::shingle::FeatureSink;
-pub(crate) use table::Counted;
-use table::Table;
+use crate::tokens::FeatureExtractor;
+use count_table::CountTable;
+pub(crate) use count_table::FeatureCount;
 
-/// Features that the smallest table takes.
+/// Capacity of the smallest table.
 const MIN_FEATURES: usize = 1 << 7;
-/// Features (32 bytes each, or 40) of the largest table that is kept from one text to the next.
+/// Capacity of the largest table that is kept from one text to the next (32 or 40 bytes a feature).
 const KEPT_FEATURES: usize = 1 << 15;
-/// Features of the table when the partitions take over.
+/// Capacity of the largest table; beyond it hashes are partitioned.
 const MAX_FEATURES: usize = 1 << 20;
 /// log2 of the number of partitions.
 const PARTITION_BITS: u32 = 10;
@@ -28,31 +30,31 @@ const CHUNK: usize = 1024;
 
 #[derive(Default)]
 struct Partition<const W: usize> {
-    /// What the table held when the partitions took over.
-    counted: Vec<Counted<W>>,
-    /// One occurrence each; chunks, so that growing copies nothing.
+    /// Counts from the table, when it was full.
+    counted: Vec<FeatureCount<W>>,
+    /// Hashes of one occurrence each; in chunks, so that growing copies nothing.
     single: Vec<Vec<[u64; W]>>,
 }
 
-/// Counts of the features of one text; reusable.
-pub(crate) struct FeatureCounts<const W: usize> {
-    table: Table<W>,
+/// Counts the features of one text; reusable.
+pub(crate) struct FeatureCounter<const W: usize> {
+    table: CountTable<W>,
     /// Empty until the table is full.
     partitions: Vec<Partition<W>>,
     max_features: usize,
-    /// Of the features of one batch.
+    /// Hashes of one batch of features.
     hashes: Vec<[u64; W]>,
 }
 
-impl<const W: usize> FeatureSink for FeatureCounts<W>
+impl<const W: usize> FeatureSink for FeatureCounter<W>
 where
     [u64; W]: FeatureHash,
 {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-        // First all hashes, then all look-ups: each is a loop that the processor does well.
+        // Two tight loops, hashing and counting, are faster than one.
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        hashes.grow_all(features.map(|feature| FeatureHash::of(&bytes[feature])));
+        hashes.grow_all(features.map(|feature| FeatureHash::new(&bytes[feature])));
         self.add_hashes(&hashes);
         self.hashes = hashes;
     }
@@ -64,7 +66,7 @@ where
             let starts = &starts[first..last.min(first + WINDOWS) + width];
             hashes.clear();
             hashes.ensure_room(WINDOWS);
-            FeatureHash::of_windows(bytes, starts, width, &mut hashes);
+            FeatureHash::push_windows(bytes, starts, width, &mut hashes);
             self.add_hashes(&hashes);
         }
         self.hashes = hashes;
@@ -74,25 +76,42 @@ where
 /// Windows that are hashed before they are counted.
 const WINDOWS: usize = 512;
 
-impl<const W: usize> Default for FeatureCounts<W> {
+impl<const W: usize> Default for FeatureCounter<W> {
     fn default() -> Self {
         Self::with_max_features(MAX_FEATURES)
     }
 }
 
-impl<const W: usize> FeatureCounts<W> {
+impl<const W: usize> FeatureCounter<W> {
     fn with_max_features(max_features: usize) -> Self {
         let random = RandomState::new();
         let key = std::array::from_fn(|word| random.hash_one(word));
         Self {
-            table: Table::new(MIN_FEATURES, key),
+            table: CountTable::new(MIN_FEATURES, key),
             partitions: Vec::new(),
             max_features,
             hashes: Vec::new(),
         }
     }
 
-    /// Forgets everything; `expected` is a guess at the number of distinct features to come.
+    /// Passes every distinct feature of `text` with its count to `each`, many at a time and in no
+    /// particular order. Calls `check` every few 100 kB.
+    pub fn count_text(
+        &mut self,
+        extractor: &mut FeatureExtractor,
+        text: &str,
+        options: &TextOptions,
+        each: impl FnMut(&[FeatureCount<W>]),
+        check: &mut dyn FnMut(),
+    ) where
+        [u64; W]: FeatureHash,
+    {
+        self.reset(expected_features(text, options));
+        extractor.extract(text, options, self, check);
+        self.drain(each, check);
+    }
+
+    /// Forgets everything; `expected` is an estimate of the number of distinct features.
     pub fn reset(&mut self, expected: usize) {
         self.partitions.clear();
         let features = expected
@@ -143,14 +162,14 @@ impl<const W: usize> FeatureCounts<W> {
             .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Hands over every distinct feature with its count, many at a time and in no particular order,
-    /// and forgets them. `check` is called between pieces of the work.
-    pub fn drain(&mut self, mut each: impl FnMut(&[Counted<W>]), check: &mut dyn FnMut()) {
+    /// Passes every distinct feature with its count to `each`, many at a time and in no particular
+    /// order, and forgets them. Calls `check` between pieces of the work.
+    pub fn drain(&mut self, mut each: impl FnMut(&[FeatureCount<W>]), check: &mut dyn FnMut()) {
         each(self.table.counted());
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
-            // Room for all at once if they are distinct, as most are when there are so many; but
-            // not for what may be one feature many millions of times.
+            // Most features of such a text are distinct, so that room for all avoids growing; the
+            // limit is for a feature that occurs many millions of times.
             let most = partition.counted.len() + CHUNK * partition.single.len();
             self.table.reset(
                 most.next_power_of_two()
@@ -179,19 +198,37 @@ impl<const W: usize> FeatureCounts<W> {
     }
 }
 
+/// Estimates the number of distinct features from a byte in the middle of the text.
+fn expected_features(text: &str, options: &TextOptions) -> usize {
+    let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
+    let bytes_per_feature = match options.tokens {
+        // English has a word in six bytes, Chinese one in three.
+        Tokens::Word if spaced => 6,
+        Tokens::Word => 3,
+        // There are few distinct characters and pairs.
+        Tokens::Char if options.shingle < 3 => 8,
+        Tokens::Char if spaced => 1,
+        Tokens::Char => 3,
+        Tokens::Line => 40,
+        Tokens::Jieba | Tokens::JiebaSearch => 6,
+        Tokens::JiebaTfidf => 120,
+    };
+    text.len() / bytes_per_feature
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn drained<const W: usize>(counts: &mut FeatureCounts<W>) -> BTreeMap<[u64; W], u64> {
+    fn drained<const W: usize>(counts: &mut FeatureCounter<W>) -> BTreeMap<[u64; W], u64> {
         let mut all = BTreeMap::new();
         counts.drain(
             |features| {
                 for feature in features {
                     let before = all.insert(feature.hash, feature.count);
-                    assert_eq!(before, None, "{:?} handed over twice", feature.hash);
+                    assert_eq!(before, None, "{:?} passed twice", feature.hash);
                 }
             },
             &mut || (),
@@ -211,7 +248,7 @@ mod tests {
             let hashes: Vec<[u64; 2]> = (hashes.iter())
                 .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
                 .collect();
-            let mut counts = FeatureCounts::with_max_features(512);
+            let mut counts = FeatureCounter::with_max_features(512);
             counts.reset(0);
             let mut expected = BTreeMap::new();
             for &hash in &hashes {
@@ -226,7 +263,7 @@ mod tests {
 
     #[test]
     fn partitions_are_checked_and_counted() {
-        let mut counts = FeatureCounts::with_max_features(1 << 11);
+        let mut counts = FeatureCounter::with_max_features(1 << 11);
         counts.reset(0);
         let hashes: Vec<[u64; 1]> = (0..400_000).map(|hash| [hash]).collect();
         counts.add_hashes(&hashes);

@@ -1,11 +1,11 @@
 //! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance tells
 //! the Jaccard similarity.
+use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::hash::feature_hash;
-use neardup_sketch::onebit::OneBitMinima;
-use neardup_sketch::{TextOptions, minhash64_text, minhash128_text};
 use pgrx::pg_sys::Datum;
 
 use super::arrays::{TEXT, elements};
+use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::call::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -16,34 +16,28 @@ use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 /// Features between two looks for a request to cancel.
 const CHECK_EVERY: usize = 4096;
 
-/// A fingerprint type that sets of features have, of `64 * W` bits.
-trait OneBit<const W: usize>: Fingerprint + From<[u64; W]> {
-    /// The fingerprint of a text; `None` if it has no feature.
-    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self>;
-}
-
-impl OneBit<1> for Fingerprint64 {
-    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
-        minhash64_text(text, options, check).map(Fingerprint64)
-    }
-}
-
-impl OneBit<2> for Fingerprint128 {
-    fn of_text(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Option<Self> {
-        minhash128_text(text, options, check).map(Fingerprint128::from)
-    }
-}
-
-/// The fingerprint of a text; NULL if it has no feature.
-fn of_text<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
+/// The 64-bit fingerprint of a text; NULL if it has no feature.
+fn minhash64(call: &mut Call) -> Datum {
     // SAFETY: declared to take text and the parameters that are read here.
     let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::unweighted(call, 1)) };
-    let fingerprint = T::of_text(&text, &options, &mut check_interrupts);
-    call.return_value(fingerprint.map(Fingerprint::into_datum))
+    let fingerprint = with_sketcher(options, |sketcher| {
+        sketcher.minhash64(&text, &mut check_interrupts)
+    });
+    call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
+}
+
+/// The 128-bit fingerprint of a text, likewise.
+fn minhash128(call: &mut Call) -> Datum {
+    // SAFETY: as above.
+    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::unweighted(call, 1)) };
+    let fingerprint = with_sketcher(options, |sketcher| {
+        sketcher.minhash128(&text, &mut check_interrupts)
+    });
+    call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
 /// The fingerprint of ready-made features; NULL if there are none.
-fn of_features<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
+fn of_features<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     // SAFETY: declared to take text[].
     let features = unsafe { elements(call.arg(0), "features", &TEXT) };
     // SAFETY: the elements of text[] are texts, which live as long as the array.
@@ -55,7 +49,7 @@ fn of_features<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
 }
 
 /// The fingerprint of the lexemes of a document; NULL if there are none.
-fn of_lexemes<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
+fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     // SAFETY: declared to take tsvector.
     let lexemes = unsafe { Lexemes::new(call.arg(0)) };
     let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));
@@ -63,8 +57,8 @@ fn of_lexemes<const W: usize, T: OneBit<W>>(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
-fn of_set<const W: usize, T: OneBit<W>>(mut hashes: impl Iterator<Item = u64>) -> Option<T> {
-    let mut minima = OneBitMinima::<W>::default();
+fn of_set<const W: usize, T: From<[u64; W]>>(mut hashes: impl Iterator<Item = u64>) -> Option<T> {
+    let mut minima = BBitMinHash::<W>::default();
     loop {
         let some: Vec<u64> = hashes.by_ref().take(CHECK_EVERY).collect();
         if some.is_empty() {
@@ -78,10 +72,10 @@ fn of_set<const W: usize, T: OneBit<W>>(mut hashes: impl Iterator<Item = u64>) -
 }
 
 export! {
-    guarded "minhash64_text" => of_text::<1, Fingerprint64>;
+    guarded "minhash64_text" => minhash64;
     guarded "minhash64_features" => of_features::<1, Fingerprint64>;
     guarded "minhash64_tsvector" => of_lexemes::<1, Fingerprint64>;
-    guarded "minhash128_text" => of_text::<2, Fingerprint128>;
+    guarded "minhash128_text" => minhash128;
     guarded "minhash128_features" => of_features::<2, Fingerprint128>;
     guarded "minhash128_tsvector" => of_lexemes::<2, Fingerprint128>;
 }

@@ -1,35 +1,29 @@
-//! Simhash over given features or hashes.
-//!
-//! Bit i of the fingerprint is 1 iff the sum over all features of +w (bit i of the feature's hash is
-//! set) or -w (it is not) is above zero; a tie gives 0. Charikar, "Similarity estimation techniques
-//! from rounding algorithms", STOC 2002; Manku, Jain, Das Sarma, "Detecting near-duplicates for web
-//! crawling", WWW 2007, section 2.
-//!
-//! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
-//! not matter, and giving a feature twice is the same as giving it once with both weights added.
+//! Simhash of given features or ready-made hashes, with floating-point weights.
 
-use crate::exact::ExactSums;
+use super::exact::ExactAccumulator;
 use crate::hash::{FeatureHash, join, split};
 use crate::weight::FeatureError;
 
-fn of_hashes<const W: usize>(
+fn simhash_of_hashes<const W: usize>(
     hashes: impl Iterator<Item = ([u64; W], impl Into<f64>)>,
 ) -> Result<Option<[u64; W]>, FeatureError> {
-    let mut sums = ExactSums::<W>::default();
+    let mut accumulator = ExactAccumulator::<W>::default();
     for (index, (hash, weight)) in hashes.enumerate() {
-        sums.add(index, hash, weight.into())?;
+        accumulator.add(index, hash, weight.into())?;
     }
-    Ok(sums.simhash())
+    Ok(accumulator.simhash())
 }
 
-fn of_features<const W: usize>(
+fn simhash_of_features<const W: usize>(
     features: impl IntoIterator<Item = (impl AsRef<[u8]>, impl Into<f64>)>,
 ) -> Result<Option<[u64; W]>, FeatureError>
 where
     [u64; W]: FeatureHash,
 {
     let features = features.into_iter();
-    of_hashes(features.map(|(feature, weight)| (FeatureHash::of(feature.as_ref()), weight)))
+    simhash_of_hashes(
+        features.map(|(feature, weight)| (FeatureHash::new(feature.as_ref()), weight)),
+    )
 }
 
 /// 64-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
@@ -43,7 +37,7 @@ where
     W: Into<f64>,
 {
     let hashes = hashes.into_iter().map(|(hash, weight)| ([hash], weight));
-    Ok(of_hashes(hashes)?.map(|[word]| word))
+    Ok(simhash_of_hashes(hashes)?.map(|[word]| word))
 }
 
 /// 128-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
@@ -57,11 +51,19 @@ where
     W: Into<f64>,
 {
     let hashes = hashes.into_iter();
-    Ok(of_hashes(hashes.map(|(hash, weight)| (split(hash), weight)))?.map(join))
+    Ok(simhash_of_hashes(hashes.map(|(hash, weight)| (split(hash), weight)))?.map(join))
 }
 
 /// 64-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash`]; no
 /// normalisation); `None` if there is no weight above zero.
+///
+/// ```
+/// use neardup_sketch::simhash64_features;
+///
+/// let fingerprint = simhash64_features([("quick", 1.0), ("brown", 0.5), ("fox", 2.0)])?;
+/// assert_eq!(simhash64_features([("fox", 2.0), ("quick", 1.0), ("brown", 0.5)])?, fingerprint);
+/// # Ok::<(), neardup_sketch::FeatureError>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -72,7 +74,7 @@ where
     F: AsRef<[u8]>,
     W: Into<f64>,
 {
-    Ok(of_features(features)?.map(|[word]| word))
+    Ok(simhash_of_features(features)?.map(|[word]| word))
 }
 
 /// 128-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash128`];
@@ -87,7 +89,7 @@ where
     F: AsRef<[u8]>,
     W: Into<f64>,
 {
-    Ok(of_features(features)?.map(join))
+    Ok(simhash_of_features(features)?.map(join))
 }
 
 /// [`simhash64_features`] over two slices. Without weights every feature weighs 1.
@@ -210,7 +212,7 @@ mod tests {
         );
     }
 
-    /// What floating-point sums get wrong: a tiny weight still decides between two huge equal ones.
+    /// A tiny weight decides between two huge equal ones, which rounded sums would lose.
     #[test]
     fn sums_are_exact_over_the_whole_range_of_floats() {
         let single = (f64::from(f32::MAX), f64::from(f32::from_bits(1)));

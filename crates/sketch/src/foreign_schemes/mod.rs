@@ -1,39 +1,39 @@
-//! Fingerprints as other programs make them, bit for bit, of features that are given to both.
+//! Simhash schemes of other programs: equal features with equal weights give equal bits.
 //!
-//! Each of these programs has a hash function of its own for features, and a way of its own to add up
-//! weights and to round: all make bit i of the fingerprint 1 iff the weight of the hashes that have it
-//! is more than half of all, but sums of fractions are rounded sums, and so depend on the order.
+//! The programs differ in the hash function of features and in the arithmetic of weights. In all of
+//! them bit i is 1 iff the weight of the hashes that have it is more than half of the total, but
+//! floating-point sums are rounded and so depend on the order.
 //!
-//! What the others make of no features at all, 0, is what they are given here too.
+//! Without any features the other programs return 0, and so do their schemes here.
 
 mod jenkins;
 
 use md5::{Digest, Md5};
 
 use crate::hash::feature_hash;
-use crate::options::Choice;
+use crate::options::NamedOption;
 use crate::simhash::simhash64_hashes;
-use crate::weight::{FeatureError, check};
+use crate::weight::{FeatureError, check_weight};
 
-/// A way to make a fingerprint of features with weights.
+/// SimhashScheme of a fingerprint: hash function of features and arithmetic of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// That of this crate: XXH3, and exact sums.
+pub enum SimhashScheme {
+    /// XXH3, and exact sums: the scheme of this crate.
     Neardup,
-    /// Package `simhash` of PyPI, with f = 64: the last 8 bytes of MD5, big-endian, and rounded sums of
-    /// doubles. (Of whole numbers, which it adds as such, no sum below 2^53 is rounded. If some weights
-    /// are Python integers up to 50 and others fractions, it adds the integers later than their turn.)
+    /// Package `simhash` of PyPI, with f = 64: the last 8 bytes of MD5, big-endian, and sums of
+    /// doubles. (Sums of integers below 2^53 are exact. If some weights are Python integers up to 50
+    /// and others fractions, the package adds the integers in another order.)
     PythonSimhash,
-    /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`). They have
-    /// no weights; a weight counts as so many repetitions would, and a fraction of it accordingly.
+    /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`), and
+    /// exact sums. The programs have no weights; a weight counts as a number of repetitions.
     SimhashPy,
-    /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and rounded sums of doubles.
+    /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and sums of doubles.
     YanyiwuSimhash,
-    /// The middle 8 bytes of MD5, that is bits 32 to 95, big-endian, and exact sums.
+    /// The middle 8 bytes of MD5 (bits 32 to 95), big-endian, and exact sums.
     Md5Middle,
 }
 
-impl Choice for Scheme {
+impl NamedOption for SimhashScheme {
     const PARAMETER: &str = "scheme";
     const NAMES: &[(&str, Self)] = &[
         ("neardup", Self::Neardup),
@@ -44,8 +44,8 @@ impl Choice for Scheme {
     ];
 }
 
-impl Scheme {
-    /// Hash of a feature.
+impl SimhashScheme {
+    /// Hashes a feature.
     #[must_use]
     pub fn hash(self, feature: &[u8]) -> u64 {
         let md5 = |from: usize| {
@@ -61,12 +61,12 @@ impl Scheme {
         }
     }
 
-    /// Fingerprint of hashes with weights; `None` without any weight above zero, unless the program of
-    /// this scheme makes something of that.
+    /// Fingerprint of hashes with weights. Without any weight above zero it is `None` for
+    /// [`SimhashScheme::Neardup`] and 0 for the others, as their programs return it.
     ///
     /// # Errors
     ///
-    /// For a weight that is NaN, infinite or negative, whatever that program would make of it.
+    /// For a weight that is NaN, infinite or negative.
     pub fn simhash64(
         self,
         hashes: impl IntoIterator<Item = (u64, f64)>,
@@ -101,19 +101,19 @@ impl Scheme {
     }
 }
 
-/// Hands over hashes with weights, as long as these are finite and not negative.
+/// Calls `each` for hashes with weights; fails at a weight that is not finite or negative.
 fn each(
     hashes: impl IntoIterator<Item = (u64, f64)>,
     mut each: impl FnMut(u64, f64),
 ) -> Result<(), FeatureError> {
     for (index, (hash, weight)) in hashes.into_iter().enumerate() {
-        check(index, weight)?;
+        check_weight(index, weight)?;
         each(hash, weight);
     }
     Ok(())
 }
 
-/// The bits whose sums are above a limit.
+/// Bits whose sums are above a limit.
 fn where_above(sums: &[f64; 64], limit: f64) -> u64 {
     sums.iter()
         .enumerate()
