@@ -1,28 +1,19 @@
 //! `ambuild` and `ambuildempty`: a new index from a table's rows.
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
 
 use neardup_blocktree::build::build as write_tree;
 use neardup_blocktree::sort::Rows;
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
-use super::keys::{Layout, require_hashes, tid_of, with_words};
+use super::index::name;
+use super::keys::{Layout, require_hashes, with_words};
 use super::options::BuildOptions;
-use super::state::name;
-use super::validate::require_sound_classes;
+use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
+use super::validate::require_valid_classes;
+use crate::pg::memory::maintenance_work_mem;
+use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
-
-/// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
-/// is 1.)
-pub const PHASE_SCAN: i64 = 2;
-/// Sorting and writing.
-pub const PHASE_WRITE: i64 = 3;
-
-/// Memory, in bytes, of the sort of rows without a fingerprint: they are few or all alike.
-pub const NULL_MEMORY: usize = 1 << 20;
-
-/// Writes pages, and shows how far it is.
-pub type Writer = BulkWriter<fn(usize, usize)>;
 
 /// What the scan of the table fills.
 struct Collected<const N: usize> {
@@ -68,7 +59,7 @@ unsafe fn usable_layout(index: pg_sys::Relation) -> Layout {
     // SAFETY: the server passes an open index.
     unsafe {
         let layout = Layout::of(index);
-        require_sound_classes(index);
+        require_valid_classes(index);
         require_hashes(index, &layout);
         layout
     }
@@ -87,7 +78,7 @@ unsafe fn build_of<const N: usize>(
         let options = BuildOptions::of(index);
         // Impossible options are refused before the table is read.
         options.design::<N>(&layout, 0.0);
-        let memory = pg_sys::maintenance_work_mem as usize * 1024;
+        let memory = maintenance_work_mem();
         let writer = BulkWriter::new(
             index,
             pg_sys::ForkNumber::MAIN_FORKNUM,
@@ -147,7 +138,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
         } = &mut *state.cast::<Collected<N>>();
         let (key, has_fingerprint) = layout.key(index, values, isnull);
         let rows = if has_fingerprint { rows } else { nulls };
-        rows.push(writer, key, tid_of(tid));
+        rows.push(writer, key, tid_of(*tid));
     }
 }
 
@@ -169,28 +160,4 @@ pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
         });
         writer.finish();
     }
-}
-
-/// Shows a number of the progress of the build.
-pub fn report(parameter: u32, value: i64) {
-    // SAFETY: counts for this backend only, and only while a command reports its progress.
-    unsafe { pg_sys::pgstat_progress_update_param(parameter as i32, value) }
-}
-
-/// Counts the tables of the index, as the server counts partitions, in the column `tuples`.
-pub fn report_table(done: usize, tables: usize) {
-    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, tables as i64);
-    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, done as i64);
-}
-
-/// `ambuildphasename`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn phase_name(phase: pg_sys::int64) -> *mut c_char {
-    let name = match phase {
-        1 => c"initializing",
-        PHASE_SCAN => c"scanning table",
-        PHASE_WRITE => c"sorting and writing tables of the index",
-        _ => return core::ptr::null_mut(),
-    };
-    name.as_ptr().cast_mut()
 }

@@ -5,10 +5,10 @@ use neardup_blocktree::nearest::whole_reads;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 
+use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
-use super::search::work_memory;
-use super::state::{Index, plan_of, rows_of, words_of};
-use super::validate;
+use super::strategies;
+use crate::pg::memory::work_mem;
 use crate::types::signature::near_duplicate;
 use search::{Order, Radius, Scope, Search};
 
@@ -281,7 +281,7 @@ impl Work {
         let radius = match search.radius {
             Radius::None | Radius::Null => None,
             Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
-            Radius::Default => Some(validate::near_radius(index.layout.fingerprint_words)),
+            Radius::Default => Some(strategies::near_radius(index.layout.fingerprint_words)),
             Radius::Known(radius) => Some(radius),
         };
         match (radius, search.order) {
@@ -301,7 +301,7 @@ impl Work {
                 // Read whole, a table is read again for those further out than could be kept.
                 let read_whole = radius.is_none_or(|radius| within(radius).leaves >= whole.leaves);
                 let last = if read_whole {
-                    whole.times(whole_reads::<N>(expected, work_memory()))
+                    whole.times(whole_reads::<N>(expected, work_mem()))
                 } else {
                     last
                 };

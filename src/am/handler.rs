@@ -1,8 +1,8 @@
 //! What the server asks first: what the access method can do, and where its functions are.
 use pgrx::pg_sys;
 
-use super::{build, cost, insert, options, scan, vacuum, validate};
-use crate::pg::call::{Call, export};
+use super::{build, cost, insert, options, progress, scan, strategies, vacuum, validate};
+use crate::pg::fmgr::{Call, export};
 
 export! {
     guarded "neardup_handler" => handler;
@@ -20,7 +20,7 @@ fn handler(_call: &mut Call) -> pg_sys::Datum {
 
 fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-    am.amstrategies = validate::STRATEGIES;
+    am.amstrategies = strategies::STRATEGIES;
     am.amsupport = 0;
     am.amcanorderbyop = true;
     am.amcanmulticol = true;
@@ -38,14 +38,14 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.aminsert = Some(insert::insert);
     am.ambulkdelete = Some(vacuum::bulk_delete);
     am.amvacuumcleanup = Some(vacuum::cleanup);
-    am.amcanreturn = Some(scan::can_return);
+    am.amcanreturn = Some(scan::canreturn);
     am.amcostestimate = Some(cost::estimate);
     am.amoptions = Some(options::parse);
-    am.ambuildphasename = Some(build::phase_name);
+    am.ambuildphasename = Some(progress::phase_name);
     am.amvalidate = Some(validate::validate);
-    am.ambeginscan = Some(scan::begin);
-    am.amrescan = Some(scan::restart);
-    am.amgettuple = Some(scan::next_row);
-    am.amgetbitmap = Some(scan::all_rows);
-    am.amendscan = Some(scan::end);
+    am.ambeginscan = Some(scan::beginscan);
+    am.amrescan = Some(scan::rescan);
+    am.amgettuple = Some(scan::gettuple);
+    am.amgetbitmap = Some(scan::getbitmap);
+    am.amendscan = Some(scan::endscan);
 }

@@ -3,10 +3,11 @@ use neardup_blocktree::key::{Key, Position, Tid};
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
-use super::keys::{Layout, tid_of, with_words};
-use super::state::{Index, words_of};
+use super::index::{Index, words_of};
+use super::keys::{Layout, with_words};
+use crate::pg::tid::tid_of;
 use crate::registry;
-use crate::storage::rows;
+use crate::storage::heap_fetch;
 
 /// Adds a row to the index. Several tables are changed one after the other; a crash in between
 /// leaves entries of a row that no transaction committed, which VACUUM takes away.
@@ -25,13 +26,13 @@ pub unsafe extern "C-unwind" fn insert(
     // SAFETY: the server passes an open index, and a value and flag for each of its columns.
     unsafe {
         with_words!(words_of(relation), N => {
-            let index = Index::<N>::visit(relation);
+            let index = Index::<N>::open_cached(relation);
             let layout = index.layout;
             if layout.signatures {
-                bands::insert(index, values, isnull, tid_of(heap_tid));
+                bands::insert(index, values, isnull, tid_of(*heap_tid));
             } else {
                 let (key, has_fingerprint) = layout.key(relation, values, isnull);
-                insert_key(index, &key, has_fingerprint, tid_of(heap_tid));
+                insert_key(index, &key, has_fingerprint, tid_of(*heap_tid));
             }
             if registry::awaits((*relation).rd_id) {
                 in_flight::<N>(&layout, heap, heap_tid, (*relation).rd_id, values, isnull);
@@ -59,7 +60,7 @@ unsafe fn in_flight<const N: usize>(
         let column = layout.scope_columns;
         // The server may take a speculative insertion back, and then write the row without firing
         // the trigger again.
-        if layout.balls || *isnull.add(column) || rows::is_speculative(heap, tid) {
+        if layout.balls || *isnull.add(column) || heap_fetch::is_speculative(heap, tid) {
             return;
         }
         let value = if layout.signatures {
@@ -84,18 +85,18 @@ fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint
                 tid,
             }
         });
-        index.sound(tree.prepare(positions.clone()));
+        index.or_corrupt(tree.prepare(positions.clone()));
         for position in positions {
-            index.sound(tree.insert(&position));
+            index.or_corrupt(tree.insert(&position));
         }
     } else {
         let table = index.design.null_table();
-        index.sound(tree.insert(&Position {
+        index.or_corrupt(tree.insert(&Position {
             table,
             key: *key,
             tid,
         }));
     }
     let root = tree.root();
-    index.remember(root);
+    index.remember_root(root);
 }

@@ -4,7 +4,7 @@
 //! Columns before it are a scope: their values are hashed into the first word of the key, so that
 //! rows of one tenant, site or language stand together. Two scopes may share a hash; rows found
 //! through one are checked again.
-use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::key::Key;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::errors::UserError;
@@ -346,16 +346,6 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
         let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
         mixed.wrapping_mul(0xff51_afd7_ed55_8ccd)
     })
-}
-
-/// The address that the server passes, as the tree keeps it.
-///
-/// # Safety
-/// The pointer is to a valid address.
-pub unsafe fn tid_of(pointer: pg_sys::ItemPointer) -> Tid {
-    // SAFETY: the caller's promise.
-    let (block, offset) = pgrx::itemptr::item_pointer_get_both(unsafe { *pointer });
-    Tid { block, offset }
 }
 
 /// A column of an index, as its tuples would hold it.

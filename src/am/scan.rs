@@ -3,9 +3,12 @@
 use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
-use super::keys::Layout;
-use super::search::{self, Search};
+use super::index::{Index, words_of};
+use super::keys::{Layout, with_words};
+use super::search::Search;
+use super::{bands, fingerprint_search};
 use crate::pg::compat;
+use crate::pg::tid::item_pointer;
 
 /// What a scan's descriptor points to.
 struct State {
@@ -66,7 +69,7 @@ impl State {
 /// Not during recovery: a standby's replay does not wait for scans that stay on a leaf. There
 /// `amcostestimate` turns index-only scans that need no column into plain ones.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32) -> bool {
+pub unsafe extern "C-unwind" fn canreturn(index: pg_sys::Relation, column: i32) -> bool {
     // SAFETY: the server passes an open index.
     unsafe {
         let layout = Layout::of(index);
@@ -79,7 +82,7 @@ pub unsafe extern "C-unwind" fn can_return(index: pg_sys::Relation, column: i32)
 
 /// `ambeginscan`.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn begin(
+pub unsafe extern "C-unwind" fn beginscan(
     relation: pg_sys::Relation,
     keys: i32,
     order_bys: i32,
@@ -88,7 +91,7 @@ pub unsafe extern "C-unwind" fn begin(
     // dropped with the memory context, that is also when an error ends the scan.
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(relation, keys, order_bys);
-        let search = search::open(relation);
+        let search = open(relation);
         // A context of its own: constraints begin and end a scan for each row of a statement.
         let context = compat::small_context(c"neardup scan");
         let state = State {
@@ -105,16 +108,33 @@ pub unsafe extern "C-unwind" fn begin(
     }
 }
 
+/// A search in an open index, which is to be begun by [`Search::rescan`].
+///
+/// # Safety
+/// The relation is an index of this access method and stays open as long as the result lives.
+unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_words!(words_of(relation), N => {
+            let index = Index::<N>::open_cached(relation);
+            match index.layout.signatures {
+                true => bands::search::open(index),
+                false => fingerprint_search::open(index),
+            }
+        })
+    }
+}
+
 /// `amrescan`.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn restart(
+pub unsafe extern "C-unwind" fn rescan(
     scan: pg_sys::IndexScanDesc,
     keys: pg_sys::ScanKey,
     _key_count: i32,
     order_bys: pg_sys::ScanKey,
     _order_by_count: i32,
 ) {
-    // SAFETY: the server passes a scan that `begin` made, with as many keys as it was begun with,
+    // SAFETY: the server passes a scan that `beginscan` made, with as many keys as it was begun with,
     // or null for those of last time.
     unsafe {
         let scan = &mut *scan;
@@ -126,8 +146,8 @@ pub unsafe extern "C-unwind" fn restart(
         // The executor takes the visibility map's word for rows of an index-only scan. The map is
         // right about an entry only as long as VACUUM cannot have removed it: while its leaf is
         // pinned.
-        state.search.pages().stay_on_leaves(scan.xs_want_itup);
-        state.recheck = state.search.restart(keys, order_bys, scan.xs_want_itup);
+        state.search.pages().keep_leaf_pinned(scan.xs_want_itup);
+        state.recheck = state.search.rescan(keys, order_bys, scan.xs_want_itup);
         compat::count_index_scan(scan);
     }
 }
@@ -152,11 +172,11 @@ unsafe fn copy_keys<'a>(
 
 /// `amgettuple`: the next row.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn next_row(
+pub unsafe extern "C-unwind" fn gettuple(
     scan: pg_sys::IndexScanDesc,
     _direction: pg_sys::ScanDirection::Type,
 ) -> bool {
-    // SAFETY: the server passes a scan that `begin` made.
+    // SAFETY: the server passes a scan that `beginscan` made.
     unsafe {
         let scan = &mut *scan;
         let state = &mut *scan.opaque.cast::<State>();
@@ -168,7 +188,7 @@ pub unsafe extern "C-unwind" fn next_row(
             state.give_tuple(scan);
         }
         state.given += 1;
-        pgrx::itemptr::item_pointer_set_all(&mut scan.xs_heaptid, tid.block, tid.offset);
+        scan.xs_heaptid = item_pointer(tid);
         // The index has measured the distance itself. Under a snapshot without MVCC the row may
         // have been replaced since.
         scan.xs_recheck = state.recheck || !compat::is_mvcc_snapshot(scan.xs_snapshot);
@@ -179,11 +199,11 @@ pub unsafe extern "C-unwind" fn next_row(
 
 /// `amgetbitmap`: all rows.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn all_rows(
+pub unsafe extern "C-unwind" fn getbitmap(
     scan: pg_sys::IndexScanDesc,
     bitmap: *mut pg_sys::TIDBitmap,
 ) -> i64 {
-    // SAFETY: the server passes a scan that `begin` made, and a bitmap.
+    // SAFETY: the server passes a scan that `beginscan` made, and a bitmap.
     unsafe {
         let state = &mut *(*scan).opaque.cast::<State>();
         // Rows that are to be rechecked are always looked up in the table.
@@ -192,11 +212,11 @@ pub unsafe extern "C-unwind" fn all_rows(
         let mut count = 0;
         while state.fill() {
             pointers.clear();
-            pointers.extend(state.tids[state.given..].iter().map(|tid| {
-                let mut pointer = pg_sys::ItemPointerData::default();
-                pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
-                pointer
-            }));
+            pointers.extend(
+                state.tids[state.given..]
+                    .iter()
+                    .map(|&tid| item_pointer(tid)),
+            );
             state.given = state.tids.len();
             let (start, length) = (pointers.as_mut_ptr(), pointers.len());
             pg_sys::tbm_add_tuples(bitmap, start, length as i32, recheck);
@@ -208,12 +228,12 @@ pub unsafe extern "C-unwind" fn all_rows(
 
 /// `amendscan`.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the server passes a scan that `begin` made, and calls for it no more.
+pub unsafe extern "C-unwind" fn endscan(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the server passes a scan that `beginscan` made, and calls for it no more.
     unsafe {
         let state = (*scan).opaque.cast::<State>();
         (*scan).opaque = core::ptr::null_mut();
-        (*state).search.pages().stay_on_leaves(false);
+        (*state).search.pages().keep_leaf_pinned(false);
         pg_sys::MemoryContextDelete((*state).context);
     }
 }

@@ -4,10 +4,11 @@ use core::ffi::c_void;
 use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
+use super::index::{Index, words_of};
 use super::keys::with_words;
 use super::options::BuildOptions;
-use super::state::{Index, words_of};
 use crate::pg::compat;
+use crate::pg::tid::item_pointer;
 use crate::storage::pages::IndexPages;
 
 /// It pays to cut off so many pages, if they are at least one of so many.
@@ -27,8 +28,7 @@ pub unsafe extern "C-unwind" fn bulk_delete(
         let relation = (*info).index;
         let pages = IndexPages::for_vacuum(relation, (*info).strategy);
         let is_dead = |tid: Tid| {
-            let mut pointer = pg_sys::ItemPointerData::default();
-            pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
+            let mut pointer = item_pointer(tid);
             callback.is_some_and(|callback| {
                 pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
                     callback(&raw mut pointer, callback_state)
@@ -42,7 +42,7 @@ pub unsafe extern "C-unwind" fn bulk_delete(
                 let each = |tid| {
                     is_dead(tid);
                 };
-                index.sound(index.tree().each_row(index.design.null_table(), each));
+                index.or_corrupt(index.tree().each_row(index.design.null_table(), each));
             });
             return or_new(stats);
         }
@@ -50,7 +50,7 @@ pub unsafe extern "C-unwind" fn bulk_delete(
         let (found, blocks) = with_words!(words_of(relation), N => {
             let index = Index::<N>::with_pages(relation, pages);
             let found = index.tree().vacuum(index.design.null_table(), fill, is_dead);
-            (index.sound(found), index.pages.blocks())
+            (index.or_corrupt(found), index.pages.blocks())
         });
         let stats = or_new(stats);
         (*stats).num_pages = blocks;
@@ -86,9 +86,9 @@ pub unsafe extern "C-unwind" fn cleanup(
         let pages = IndexPages::for_vacuum(relation, (*info).strategy);
         let (blocks, used) = with_words!(words_of(relation), N => {
             let mut index = Index::<N>::with_pages(relation, pages);
-            give_back(&mut index);
+            truncate(&mut index);
             let used = index.tree().used_pages();
-            (index.pages.blocks(), index.sound(used))
+            (index.pages.blocks(), index.or_corrupt(used))
         });
         (*stats).num_pages = blocks;
         (*stats).pages_free = blocks.saturating_sub(used as pg_sys::BlockNumber);
@@ -98,19 +98,19 @@ pub unsafe extern "C-unwind" fn cleanup(
 }
 
 /// Pages between two looks for somebody who waits.
-const PATIENCE: usize = 32;
+const PAGES_PER_CHECK: usize = 32;
 
 /// Moves pages into unused ones and cuts off the end of the index, as vacuum does with tables: if
 /// that pays, and if nobody else uses the index or begins to wait for it. It gives way to whoever
 /// waits, and tries again.
-unsafe fn give_back<const N: usize>(index: &mut Index<N>) {
+unsafe fn truncate<const N: usize>(index: &mut Index<N>) {
     let relation = index.relation();
     // SAFETY: the relation is open and its table locked by the vacuum.
     if unsafe { !compat::vacuum_may_truncate(relation) } {
         return;
     }
     let pays = |index: &Index<N>| {
-        let used = index.sound(index.tree().used_pages());
+        let used = index.or_corrupt(index.tree().used_pages());
         let blocks = u64::from(index.pages.blocks());
         let unused = blocks.saturating_sub(used);
         unused >= LEAST_PAGES && unused >= blocks / LEAST_SHARE
@@ -120,9 +120,9 @@ unsafe fn give_back<const N: usize>(index: &mut Index<N>) {
         let round = index.pages.alone(|| {
             let (tree, blocks) = (index.tree(), index.pages.blocks());
             let mut moved = 0;
-            let compacted = index.sound(tree.compact(blocks, || {
+            let compacted = index.or_corrupt(tree.compact(blocks, || {
                 moved += 1;
-                moved % PATIENCE != 0 || !index.pages.is_waited_for()
+                moved % PAGES_PER_CHECK != 0 || !index.pages.is_waited_for()
             }));
             if compacted.end < blocks {
                 index.pages.truncate(compacted.end);
@@ -132,7 +132,7 @@ unsafe fn give_back<const N: usize>(index: &mut Index<N>) {
         let Some((root, compacted)) = round else {
             break;
         };
-        index.remember(root);
+        index.remember_root(root);
         holes = compacted.holes;
         if compacted.is_complete {
             break;

@@ -5,29 +5,8 @@
 //! compared for equality.
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use super::strategies::{DISTANCE, EQUAL, NEAR, WITHIN};
 use crate::pg::errors::UserError;
-use crate::types::distance::Threshold;
-use crate::types::{Fingerprint64, Fingerprint128, Fingerprint256};
-
-/// The highest strategy number.
-pub const STRATEGIES: u16 = 4;
-/// `fp <@ ball`.
-pub const WITHIN: u16 = 1;
-/// `a ~= b`: within [`near_radius`] or, for balls, within each other's.
-pub const NEAR: u16 = 2;
-/// `a = b`.
-pub const EQUAL: u16 = 3;
-/// `ORDER BY a <#> b`: the distance as an integer.
-pub const DISTANCE: u16 = 4;
-
-/// The conventional threshold of `~=` for fingerprints of so many 64-bit words, in bits.
-pub const fn near_radius(words: usize) -> u32 {
-    match words {
-        1 => Fingerprint64::NEAR_DUPLICATE,
-        2 => Fingerprint128::NEAR_DUPLICATE,
-        _ => Fingerprint256::NEAR_DUPLICATE,
-    }
-}
 
 /// The operators of a family.
 unsafe fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
@@ -98,7 +77,7 @@ unsafe fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg
 
 /// What a class is for.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ClassKind {
     /// Values of so many bytes.
     Fingerprint(i16),
     /// Balls around values of so many bytes.
@@ -125,7 +104,7 @@ pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
 ///
 /// # Safety
 /// The relation is an open index of this access method.
-pub unsafe fn require_sound_classes(index: pg_sys::Relation) {
+pub unsafe fn require_valid_classes(index: pg_sys::Relation) {
     // SAFETY: the caller's promise; names of what exists are C strings.
     unsafe {
         for column in 1..=i32::from((*(*index).rd_att).natts as i16) {
@@ -170,32 +149,32 @@ unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
                 .any(|form| form.amopstrategy == strategy as i16)
         };
         let kind = if stored != pg_sys::InvalidOid {
-            Kind::Ball(pg_sys::get_typlen(stored))
+            ClassKind::Ball(pg_sys::get_typlen(stored))
         } else if has(WITHIN) && pg_sys::get_typlen(input) == -1 {
-            Kind::Signature
+            ClassKind::Signature
         } else if has(WITHIN) {
-            Kind::Fingerprint(pg_sys::get_typlen(input))
+            ClassKind::Fingerprint(pg_sys::get_typlen(input))
         } else {
-            Kind::Scope
+            ClassKind::Scope
         };
         let mut problems: Vec<(&'static str, pg_sys::Oid)> = members
             .iter()
             .filter_map(|form| Some((problem(form, kind)?, form.amopopr)))
             .collect();
         match kind {
-            Kind::Fingerprint(size) if !matches!(size, 8 | 16 | 32) => {
+            ClassKind::Fingerprint(size) if !matches!(size, 8 | 16 | 32) => {
                 problems.push(("operator class is for a type of an unknown width", opclass));
             }
-            Kind::Ball(size) if pg_sys::get_typlen(input) != size + 8 => {
+            ClassKind::Ball(size) if pg_sys::get_typlen(input) != size + 8 => {
                 problems.push((
                     "operator class stores what is not its balls' centre",
                     opclass,
                 ));
             }
-            Kind::Ball(_) if !has(NEAR) => {
+            ClassKind::Ball(_) if !has(NEAR) => {
                 problems.push(("operator class lacks the operator ~= (strategy 2)", opclass));
             }
-            Kind::Scope if !has(EQUAL) => {
+            ClassKind::Scope if !has(EQUAL) => {
                 problems.push(("operator class lacks the operator = (strategy 3)", opclass));
             }
             _ => (),
@@ -205,25 +184,25 @@ unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
 }
 
 /// What is wrong with an operator of a class of some kind.
-unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: Kind) -> Option<&'static str> {
+unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static str> {
     let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
     let same = form.amoprighttype == form.amoplefttype;
     let sound = match (kind, strategy) {
-        (Kind::Fingerprint(size), WITHIN) => {
+        (ClassKind::Fingerprint(size), WITHIN) => {
             // SAFETY: looks up a catalogue.
             let ball = unsafe { pg_sys::get_typlen(form.amoprighttype) };
             ball == size + 8
         }
-        (Kind::Signature, WITHIN) => !same,
-        (Kind::Signature, NEAR | EQUAL) => same,
+        (ClassKind::Signature, WITHIN) => !same,
+        (ClassKind::Signature, NEAR | EQUAL) => same,
         // A bigint is compared with shorter integers, too.
-        (Kind::Fingerprint(8), EQUAL) if form.amoplefttype == pg_sys::INT8OID => matches!(
+        (ClassKind::Fingerprint(8), EQUAL) if form.amoplefttype == pg_sys::INT8OID => matches!(
             form.amoprighttype,
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID
         ),
-        (Kind::Fingerprint(_), NEAR | EQUAL | DISTANCE) | (Kind::Ball(_), NEAR) => same,
+        (ClassKind::Fingerprint(_), NEAR | EQUAL | DISTANCE) | (ClassKind::Ball(_), NEAR) => same,
         // Integers of all widths hash alike.
-        (Kind::Scope, EQUAL) => true,
+        (ClassKind::Scope, EQUAL) => true,
         _ => return Some("operator class has an operator with an unknown strategy number"),
     };
     let (purpose, expected) = match strategy {

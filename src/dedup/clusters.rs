@@ -10,14 +10,14 @@ use super::nodes::{Graph, find, number};
 use super::pairs::distance_argument;
 use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
+use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, words_of};
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
-use crate::pg::order::OrderBy;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::order_by::OrderBy;
 use crate::pg::relation::LockedIndex;
 use crate::pg::{text, varlena};
-use crate::storage::rows::note_read;
+use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 
 export! {

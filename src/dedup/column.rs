@@ -5,10 +5,12 @@ use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::histogram::{Counts, Lowest, mix, no_column};
-use crate::am::keys::{tid_of, with_words};
+use super::distance_counts::{BottomKSample, Counts, mix};
+use crate::am::keys::with_words;
+use crate::pg::acl;
 use crate::pg::compat;
-use crate::pg::rights;
+use crate::pg::errors::UserError;
+use crate::pg::tid::tid_of;
 use crate::planner::catalog::catalog;
 
 /// Rows that are compared at once.
@@ -28,9 +30,9 @@ impl Column {
     pub fn open(function: pg_sys::Oid, oid: pg_sys::Oid, name: Option<pg_sys::Datum>) -> Self {
         // SAFETY: a table, as the caller has looked up; a name is a C string of fixed size.
         unsafe {
-            rights::check_some(oid);
+            acl::check_some(oid);
             let table = pg_sys::table_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            rights::check_reachable(table);
+            acl::check_reachable(table);
             let named = name.map(|name| CStr::from_ptr(name.cast_mut_ptr()));
             let count = (*(*table).rd_att).natts as usize;
             let found: Vec<(i16, usize)> = (0..count)
@@ -54,7 +56,7 @@ impl Column {
                     "the table has several columns of fingerprints".to_owned(),
                 ),
             };
-            rights::check_columns(table, &[number]);
+            acl::check_columns(table, &[number]);
             Column {
                 table,
                 number,
@@ -69,13 +71,13 @@ impl Column {
     }
 
     fn sample_of<const N: usize>(&self, most: u32, rows: usize) -> Counts {
-        let mut lowest = Lowest::new(rows);
+        let mut chosen_rows = BottomKSample::new(rows);
         let mut all = 0u64;
         self.for_each::<N>(|key, tid| {
             all += 1;
-            lowest.offer(mix(tid.packed()), (key, tid));
+            chosen_rows.offer(mix(tid.packed()), (key, tid));
         });
-        let sample: Vec<(Key<N>, Tid)> = lowest.into_vec();
+        let sample: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
         let mut counts = Counts::new(most);
         // Each pair has two ends.
         counts.weight = all as f64 / sample.len().max(1) as f64 / 2.0;
@@ -127,7 +129,7 @@ impl Column {
                         key.copy_from_slice(words);
                     }
                 }
-                each(key, tid_of(&raw mut (*slot).tts_tid));
+                each(key, tid_of((*slot).tts_tid));
             }
             pg_sys::table_endscan(scan);
             pg_sys::ExecDropSingleTupleTableSlot(slot);
@@ -155,4 +157,11 @@ unsafe fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid)
     let catalog = catalog(function)?;
     let kind = catalog.by_fingerprint(column_type)?;
     Some(kind.traits.bits as usize / 64)
+}
+
+/// 42703 and the like: no column to take fingerprints from.
+fn no_column(code: PgSqlErrorCode, message: String) -> ! {
+    UserError::new(code, message)
+        .hint("Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint as column_name.")
+        .raise()
 }

@@ -1,33 +1,29 @@
 //! `neardup_distance_histogram`: how many pairs there are at each distance, with some to read.
-use std::collections::BinaryHeap;
-
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::pairs::InOrder;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::column::Column;
+use super::distance_counts::{BottomKSample, Counts, Line, mix};
 use super::pairs::{PairSet, distance_argument};
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
 use crate::am::bands;
+use crate::am::index::{Index, name, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, name, words_of};
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
-use crate::pg::order::tid_array;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory_context::OwnContext;
+use crate::pg::order_by::tid_array;
 use crate::pg::relation::LockedIndex;
-use crate::pg::set::Set;
-use crate::storage::rows::{IndexedRows, note_read};
+use crate::pg::srf::SetReturning;
+use crate::storage::heap_fetch::{HeapFetch, note_read};
 
 export! {
     guarded "neardup_distance_histogram" => histogram;
 }
 
-/// Pairs shown of each distance.
-const SHOWN: usize = 3;
-/// Characters of the longest bar.
-const LONGEST_BAR: f64 = 40.0;
 /// Bits of the widest fingerprint.
 const WIDEST: u32 = 256;
 /// The most rows of a sample: each is compared with every row of the table.
@@ -73,114 +69,11 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// Mixes a number (the finaliser of splitmix64), so that what is lowest is any.
-pub fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// The lowest of things that were mixed: a random choice of them, the same every time.
-pub struct Lowest<T> {
-    heap: BinaryHeap<(u64, T)>,
-    most: usize,
-}
-
-impl<T: Ord> Lowest<T> {
-    pub fn new(most: usize) -> Self {
-        Lowest {
-            heap: BinaryHeap::new(),
-            most,
-        }
-    }
-
-    /// Whether something mixed to this would be among them.
-    pub fn wants(&self, mixed: u64) -> bool {
-        self.heap.len() < self.most || self.heap.peek().is_some_and(|top| mixed < top.0)
-    }
-
-    pub fn offer(&mut self, mixed: u64, thing: T) {
-        if self.wants(mixed) {
-            self.heap.push((mixed, thing));
-            if self.heap.len() > self.most {
-                self.heap.pop();
-            }
-        }
-    }
-
-    /// In a random order.
-    pub fn into_vec(self) -> Vec<T> {
-        self.heap
-            .into_sorted_vec()
-            .into_iter()
-            .map(|(_, thing)| thing)
-            .collect()
-    }
-}
-
-/// Pairs by distance.
-pub struct Counts {
-    /// How many pairs stand for one that is counted.
-    pub weight: f64,
-    rings: Vec<(u64, Lowest<(Tid, Tid)>)>,
-}
-
-impl Counts {
-    pub fn new(most: u32) -> Self {
-        Counts {
-            weight: 1.0,
-            rings: (0..=most).map(|_| (0, Lowest::new(SHOWN))).collect(),
-        }
-    }
-
-    /// Counts a pair within the greatest distance.
-    #[inline]
-    pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
-        let (count, shown) = &mut self.rings[distance as usize];
-        *count += 1;
-        let (a, b) = (a.min(b), a.max(b));
-        let mixed = mix(mix(a.packed()).wrapping_add(b.packed()));
-        if shown.wants(mixed) && !shown.heap.iter().any(|(_, pair)| *pair == (a, b)) {
-            shown.offer(mixed, (a, b));
-        }
-    }
-
-    fn lines(self) -> Vec<Line> {
-        let pairs = |count: u64| (count as f64 * self.weight).round();
-        let most = self
-            .rings
-            .iter()
-            .map(|(count, _)| pairs(*count))
-            .fold(1.0, f64::max);
-        (0..)
-            .zip(self.rings)
-            .map(|(distance, (count, shown))| {
-                // The numbers grow from one ring to the next as powers do.
-                let share = (1.0 + pairs(count)).ln() / (1.0 + most).ln();
-                Line {
-                    distance,
-                    pairs: pairs(count) as i64,
-                    bar: "#".repeat((LONGEST_BAR * share).round() as usize),
-                    shown: shown.into_vec(),
-                }
-            })
-            .collect()
-    }
-}
-
-/// A row of the result.
-struct Line {
-    distance: u32,
-    pairs: i64,
-    bar: String,
-    shown: Vec<(Tid, Tid)>,
-}
-
 struct Rings {
     lines: std::vec::IntoIter<Line>,
 }
 
-impl Set for Rings {
+impl SetReturning for Rings {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         let Some(line) = self.lines.next() else {
             return false;
@@ -246,20 +139,20 @@ unsafe fn sample_of<const N: usize>(
     // SAFETY: the caller's promise.
     let mut seen = unsafe { Seen::new(relations, index) };
     let tree = index.tree();
-    let mut lowest = Lowest::new(rows);
+    let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
     let mut walk = InOrder::new(index.design.clone());
-    while index.sound(walk.step(&tree, &mut |key, tid| {
+    while index.or_corrupt(walk.step(&tree, &mut |key, tid| {
         all += 1;
-        lowest.offer(mix(tid.packed()), (key, tid));
+        chosen_rows.offer(mix(tid.packed()), (key, tid));
     })) {}
-    let chosen: Vec<(Key<N>, Tid)> = lowest.into_vec();
+    let chosen: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
     let asked = chosen.len();
     // SAFETY: the caller's promise.
     let sample: Vec<(Key<N>, Tid, SeenRow)> = (chosen.into_iter())
         .filter_map(|(key, entry)| Some((key, entry, unsafe { seen.find(entry)? })))
         .collect();
-    seen.keep();
+    seen.end_sample();
     let mut counts = Counts::new(most);
     if sample.is_empty() {
         return counts;
@@ -273,12 +166,12 @@ unsafe fn sample_of<const N: usize>(
     loop {
         keys.clear();
         tids.clear();
-        let more = index.sound(walk.step(&tree, &mut |key, tid| {
+        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
             keys.push(key);
             tids.push(tid);
         }));
         let mut known: Vec<Option<Option<SeenRow>>> = vec![None; keys.len()];
-        seen.forget();
+        seen.next_leaf();
         for (key, entry, row) in &sample {
             found.clear();
             filter::within_keys(&keys, key, skipped, most, &mut found);
@@ -313,15 +206,17 @@ struct SeenRow {
 
 /// Looks up rows with their scopes.
 struct Seen {
-    rows: IndexedRows,
+    rows: HeapFetch,
     scope: Option<ScopeColumns>,
-    /// Where the values of rows that are kept live, and those of others.
-    contexts: [pg_sys::MemoryContext; 2],
-    keeping: bool,
+    /// Scopes of the rows of the sample.
+    sample: OwnContext,
+    /// Scopes of the rows of the leaf at hand.
+    leaf: OwnContext,
+    in_sample: bool,
 }
 
 impl Seen {
-    /// The first rows found are kept until the end.
+    /// Starts with the rows of the sample.
     ///
     /// # Safety
     /// The relations are open as long as the result lives, and the index is theirs.
@@ -329,24 +224,23 @@ impl Seen {
         // SAFETY: the caller's promise.
         unsafe {
             Seen {
-                rows: IndexedRows::new(relations.table()),
+                rows: HeapFetch::new(relations.table()),
                 scope: ScopeColumns::of(relations.index(), &index.layout),
-                contexts: [c"neardup scopes", c"neardup scopes of a leaf"]
-                    .map(|name| crate::pg::compat::small_context(name)),
-                keeping: true,
+                sample: OwnContext::new(c"neardup scopes"),
+                leaf: OwnContext::new(c"neardup scopes of a leaf"),
+                in_sample: true,
             }
         }
     }
 
-    /// Rows found from here on go with [`Seen::forget`].
-    fn keep(&mut self) {
-        self.keeping = false;
+    /// Ends the sample: rows found from here on are those of leaves.
+    fn end_sample(&mut self) {
+        self.in_sample = false;
     }
 
-    /// Lets go of the rows found since [`Seen::keep`].
-    fn forget(&mut self) {
-        // SAFETY: the context is ours.
-        unsafe { pg_sys::MemoryContextReset(self.contexts[1]) }
+    /// Frees the scopes of the leaf before.
+    fn next_leaf(&mut self) {
+        self.leaf.reset();
     }
 
     /// # Safety
@@ -355,14 +249,13 @@ impl Seen {
         let row = self.rows.find(entry)?;
         let mut values = Values::new();
         if let Some(scope) = &self.scope {
+            let context = match self.in_sample {
+                true => &self.sample,
+                false => &self.leaf,
+            };
+            let slot = self.rows.slot();
             // SAFETY: the caller's promise.
-            unsafe {
-                let context = self.contexts[usize::from(!self.keeping)];
-                let outer = pg_sys::MemoryContextSwitchTo(context);
-                let taken = scope.values(self.rows.slot());
-                pg_sys::MemoryContextSwitchTo(outer);
-                values = taken?;
-            }
+            values = context.run(|| unsafe { scope.values(slot) })?;
         }
         Some(SeenRow { row, scope: values })
     }
@@ -371,22 +264,4 @@ impl Seen {
         // SAFETY: the values of both were taken here and are kept.
         (self.scope.as_ref()).is_none_or(|scope| unsafe { scope.equal(&a.scope, &b.scope) })
     }
-}
-
-impl Drop for Seen {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            for context in self.contexts {
-                // SAFETY: made by us.
-                unsafe { pg_sys::MemoryContextDelete(context) }
-            }
-        }
-    }
-}
-
-/// 42703 and the like: no column to take fingerprints from.
-pub fn no_column(code: PgSqlErrorCode, message: String) -> ! {
-    UserError::new(code, message)
-        .hint("Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint as column_name.")
-        .raise()
 }

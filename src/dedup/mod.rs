@@ -1,6 +1,7 @@
 //! Removing near-duplicates: at insert, and from a whole table at once.
 mod clusters;
 mod column;
+mod distance_counts;
 mod histogram;
 mod nodes;
 mod pairs;

@@ -9,12 +9,12 @@ use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
 use super::clusters::too_many;
-use super::pairs::work_memory;
 use super::scope::{ScopeColumns, Values};
-use crate::am::state::Index;
+use crate::am::index::Index;
 use crate::pg::compat;
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
-use crate::storage::rows::IndexedRows;
+use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
 /// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
@@ -98,12 +98,12 @@ pub unsafe fn find<const N: usize, const M: usize>(
     memory: usize,
 ) -> Graph<M> {
     let plan = PairPlan::new(&index.design, radius, index.rows());
-    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_memory(), thinning);
+    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_mem(), thinning);
     let tree = index.tree();
     let mut ends = Rows::<TempSpace, N>::new(memory);
     let mut count = 0u64;
     // A fingerprint whose rows nobody sees any more drops out below, for want of a row.
-    while index.sound(pairs.step(&tree, &mut Some, &mut |pair| {
+    while index.or_corrupt(pairs.step(&tree, &mut Some, &mut |pair| {
         for fingerprint in pair.fingerprints {
             ends.push(files, fingerprint, Tid::from_packed(count));
         }
@@ -127,7 +127,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
     let mut entries = Vec::new();
     loop {
         entries.clear();
-        let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
         for &(key, tid) in &entries {
             if group.key != Some(key) {
                 group.finish(files, &mut ends);
@@ -286,7 +286,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
 
 /// Looks up rows and their scopes, in the order of the index's first table.
 struct Lookup {
-    rows: IndexedRows,
+    rows: HeapFetch,
     scope: Option<ScopeColumns>,
     /// The scopes with one hash, which stand together.
     hash: u64,
@@ -302,7 +302,7 @@ impl Lookup {
         // SAFETY: the caller's promise.
         unsafe {
             Lookup {
-                rows: IndexedRows::new(relations.table()),
+                rows: HeapFetch::new(relations.table()),
                 scope: ScopeColumns::of(relations.index(), &index.layout),
                 hash: 0,
                 known: Vec::new(),

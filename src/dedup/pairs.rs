@@ -6,14 +6,15 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::scope::ScopeColumns;
 use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
+use crate::am::index::{Index, name, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, name, words_of};
-use crate::pg::call::{Call, export};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
-use crate::pg::set::Set;
-use crate::storage::rows::{IndexedRows, note_read};
+use crate::pg::srf::SetReturning;
+use crate::storage::heap_fetch::{HeapFetch, note_read};
 
 export! {
     guarded "neardup_pairs" => pairs;
@@ -36,7 +37,7 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
 /// The result for a relation or distance that is NULL, as of a strict function.
 pub struct NoPairs;
 
-impl Set for NoPairs {
+impl SetReturning for NoPairs {
     fn next(&mut self, _: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         false
     }
@@ -61,12 +62,6 @@ pub fn whole_distance(distance: f64) -> u32 {
     }
     // Whatever is too large holds everything.
     distance as u32
-}
-
-/// `work_mem` in bytes.
-pub fn work_memory() -> usize {
-    // SAFETY: a variable of the server's.
-    unsafe { pg_sys::work_mem as usize * 1024 }
 }
 
 /// Two rows and their distance.
@@ -99,7 +94,7 @@ impl PairSet {
             let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());
                 let plan = PairPlan::new(&index.design, distance, index.rows());
-                Box::new(Pairs::<N>::new(index.design.clone(), plan, work_memory(), false))
+                Box::new(Pairs::<N>::new(index.design.clone(), plan, work_mem(), false))
             });
             PairSet {
                 index: oid,
@@ -156,7 +151,7 @@ pub unsafe fn check_file(relations: &LockedIndex, file: u32) {
     }
 }
 
-impl Set for PairSet {
+impl SetReturning for PairSet {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         if self.ready.is_empty() {
             self.fill();
@@ -188,10 +183,10 @@ impl<const N: usize> Search for Pairs<N> {
         unsafe {
             let index = Index::<N>::open(relations.index());
             let tree = index.tree();
-            let mut rows = IndexedRows::new(relations.table());
+            let mut rows = HeapFetch::new(relations.table());
             let scope = ScopeColumns::of(relations.index(), &index.layout);
             let mut entries = Vec::new();
-            let more = index.sound(match scope {
+            let more = index.or_corrupt(match scope {
                 None => {
                     let mut resolve = |entry| rows.find(entry);
                     Pairs::step(self, &tree, &mut resolve, &mut |pair| {
@@ -228,7 +223,7 @@ fn in_order([a, b]: [Tid; 2], distance: u32) -> Found {
 /// The scope is that of the index whose entries these are, and the rows are of its table.
 unsafe fn keep_within_scope(
     scope: &ScopeColumns,
-    rows: &mut IndexedRows,
+    rows: &mut HeapFetch,
     pairs: &[([Tid; 2], u32)],
     found: &mut Vec<Found>,
 ) {

@@ -3,8 +3,8 @@
 use pgrx::pg_sys;
 
 use crate::am::keys::Layout;
-use crate::am::validate;
-use crate::pg::owner::AsOwner;
+use crate::am::strategies;
+use crate::pg::security_context::AsOwner;
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h).
@@ -105,7 +105,7 @@ impl ScopeColumns {
                 let family = *(*index).rd_opfamily.add(column);
                 let input = *(*index).rd_opcintype.add(column);
                 let operator =
-                    pg_sys::get_opfamily_member(family, input, input, validate::EQUAL as i16);
+                    pg_sys::get_opfamily_member(family, input, input, strategies::EQUAL as i16);
                 let collation = *(*index).rd_indcollation.add(column);
                 (pg_sys::get_opcode(operator), collation)
             });

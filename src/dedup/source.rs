@@ -9,7 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use crate::am::keys::Layout;
 use crate::pg::errors::UserError;
 use crate::pg::relation::{load_expressions, relation_name};
-use crate::pg::{compat, rights};
+use crate::pg::{acl, compat};
 use crate::planner::catalog::catalog;
 
 /// The distances that a caller's function has.
@@ -44,7 +44,7 @@ pub fn find_index(
     }
     // SAFETY: a name is a C string of fixed size, which lives as long as the call.
     let name = column.map(|name| unsafe { CStr::from_ptr(name.cast_mut_ptr()) });
-    rights::check_some(relation);
+    acl::check_some(relation);
     // SAFETY: a table; the lock stays until the transaction ends, as for all that is read.
     unsafe {
         let table = pg_sys::table_open(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE);

@@ -7,7 +7,7 @@ use pgrx::pg_sys::Datum;
 
 use super::features::bad_weight;
 use crate::pg::aggregate::GroupWords;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::{text, varlena};
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 

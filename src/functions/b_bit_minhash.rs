@@ -7,7 +7,7 @@ use pgrx::pg_sys::Datum;
 use super::arrays::{TEXT, elements};
 use super::sketcher::with_sketcher;
 use super::text_options;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 use crate::pg::tsvector::Lexemes;

@@ -3,7 +3,7 @@ use pgrx::pg_sys::Datum;
 
 use super::sketcher::with_sketcher;
 use super::text_options;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 

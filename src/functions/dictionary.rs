@@ -16,9 +16,9 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{self, Datum};
 use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode};
 
-use crate::pg::call::{Call, export};
 use crate::pg::errors::{UserError, shown};
-use crate::pg::setting::{self, Place, Refusal, TextSetting};
+use crate::pg::fmgr::{Call, export};
+use crate::pg::guc_text::{self, Place, Refusal, TextSetting};
 use crate::pg::varlena;
 
 /// The setting `neardup.jieba_user_words`.
@@ -144,9 +144,9 @@ static LOADED: AtomicU64 = AtomicU64::new(0);
 /// Makes the setting known to the server and, if the library is being preloaded, loads the
 /// dictionary. Called once, when the library is loaded.
 pub fn register() {
-    setting::define::<UserWordsSetting>();
-    setting::define::<WordsHashSetting>();
-    if setting::is_preloading() {
+    guc_text::define::<UserWordsSetting>();
+    guc_text::define::<WordsHashSetting>();
+    if guc_text::is_preloading() {
         load();
     }
 }

@@ -9,10 +9,10 @@ use pgrx::pg_sys::{self, Datum};
 
 use crate::functions::sketcher::with_sketcher;
 use crate::functions::text_options;
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
-use crate::pg::set::Set;
+use crate::pg::srf::SetReturning;
 use crate::pg::text;
 
 /// A weight as a number. All but those of the most frequent features are exact.
@@ -26,7 +26,7 @@ struct Rows {
     next: usize,
 }
 
-impl Set for Rows {
+impl SetReturning for Rows {
     fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
         let Some(feature) = self.list.get(self.next) else {
             return false;

@@ -7,8 +7,8 @@ use pgrx::pg_sys::Datum;
 
 use super::arrays::{Element, FLOAT8, INT8, TEXT, elements};
 use super::text_options;
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::{text, varlena};
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};

@@ -2,7 +2,7 @@
 use neardup_sketch::html::html_text;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 

@@ -1,7 +1,7 @@
 //! `neardup_rows_in_flight`: the rows that triggers are writing.
 use pgrx::pg_sys;
 
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::registry;
 
 export! {

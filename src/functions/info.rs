@@ -6,11 +6,11 @@ use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
 use pgrx::pg_sys;
 
+use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, words_of};
-use crate::pg::call::{Call, export};
+use crate::pg::acl;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
-use crate::pg::rights;
 use crate::pg::varlena;
 use crate::storage::pages::IndexPages;
 use crate::types::signature::similarity;
@@ -27,7 +27,7 @@ fn index_info(call: &mut Call) -> pg_sys::Datum {
     // the end of this function.
     unsafe {
         let index = pg_sys::Oid::from(call.arg(0).value() as u32);
-        rights::check_owner(index);
+        acl::check_owner(index);
         let relations = LockedIndex::open(index, lock);
         let row = with_words!(words_of(relations.index()), N => {
             let pages = IndexPages::for_one_pass(relations.index());
@@ -43,7 +43,7 @@ type Column = Option<pg_sys::Datum>;
 /// The row, as the SQL script declares it.
 fn describe<const N: usize>(index: &Index<N>) -> [Column; 27] {
     let design = &index.design;
-    let info = index.sound(index.tree().measure(design));
+    let info = index.or_corrupt(index.tree().measure(design));
     let leading = (0..design.tables().len()).map(|table| probed_bits(design, table));
     let pages = u64::from(index.pages.blocks());
     // One is the meta page. Pages that were added since the tree was read are in no other count.

@@ -6,13 +6,14 @@ use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::am::bands;
-use crate::am::keys::{tid_of, with_words};
-use crate::am::state::{Index, name, words_of};
-use crate::pg::call::{Call, export};
+use crate::am::index::{Index, name, words_of};
+use crate::am::keys::with_words;
+use crate::pg::acl;
 use crate::pg::errors::UserError;
-use crate::pg::owner::AsOwner;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
-use crate::pg::rights;
+use crate::pg::security_context::AsOwner;
+use crate::pg::tid::tid_of;
 
 export! {
     guarded "neardup_index_check" => index_check;
@@ -29,7 +30,7 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     // the end of this function.
     unsafe {
         let index = pg_sys::Oid::from(call.arg(0).value() as u32);
-        rights::check_owner(index);
+        acl::check_owner(index);
         let relations = LockedIndex::open(index, lock);
         let stats = with_words!(words_of(relations.index()), N => {
             check_index::<N>(&relations, with_heap)
@@ -62,7 +63,7 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
     let null_table = index.design.null_table();
     let mut sorted = false;
-    let stats = index.sound(index.tree().check(&index.design, |table, tid, key| {
+    let stats = index.or_corrupt(index.tree().check(&index.design, |table, tid, key| {
         if !with_heap {
             return;
         }
@@ -188,7 +189,7 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
             opened.layout.key::<N>(index, values, isnull)
         };
         let key = has_fingerprint.then_some(key);
-        let tid = tid_of(tid).packed();
+        let tid = tid_of(*tid).packed();
         let what = match comparison.rows.binary_search_by_key(&tid, |row| row.tid) {
             Err(_) => "is missing in the index",
             Ok(i) if comparison.rows[i].key != key => "has another fingerprint in the index",

@@ -3,8 +3,8 @@ use neardup_sketch::longest_sentences_hash;
 use neardup_sketch::sentences::MAX_SENTENCES;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 

@@ -10,8 +10,8 @@ use neardup_sketch::options::{
 };
 
 use super::dictionary;
-use crate::pg::call::Call;
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::Call;
 use crate::pg::varlena;
 
 /// Shingles that are taken.

@@ -4,7 +4,7 @@ use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::text;
 use crate::pg::tsvector::Lexemes;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};

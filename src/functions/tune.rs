@@ -4,8 +4,8 @@ use neardup_blocktree::design::{Design, max_distance};
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::{self, Datum};
 
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
 use crate::types::signature::{Bound, HASHES};
 

@@ -2,8 +2,8 @@
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, Datum};
 
-use super::call::Call;
 use super::errors::UserError;
+use super::fmgr::Call;
 
 /// Words of 64 bits that live as long as a group.
 pub struct GroupWords {

@@ -1,16 +1,15 @@
 //! Errors as users see them: each with an SQLSTATE, a detail and, where there is one, a hint.
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 
-use super::call::Call;
-use super::{compat, memory};
+use super::allocator;
 
 /// An error on its way to the user.
 pub struct UserError {
-    code: PgSqlErrorCode,
-    message: String,
-    detail: Option<String>,
-    hint: Option<String>,
+    pub(super) code: PgSqlErrorCode,
+    pub(super) message: String,
+    pub(super) detail: Option<String>,
+    pub(super) hint: Option<String>,
 }
 
 impl UserError {
@@ -60,7 +59,7 @@ impl UserError {
 
     /// 53200: the machine, or a limit set for the server, has no more memory.
     pub fn out_of_memory() -> Self {
-        memory::release_held_back();
+        allocator::release_held_back();
         UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
             .detail("A neardup function or index scan could not get the memory that it needs.")
     }
@@ -70,25 +69,7 @@ impl UserError {
         UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
     }
 
-    /// Leaves the error with a caller that asked for soft errors (`pg_input_is_valid`, COPY with
-    /// ON_ERROR; from version 16 on) and returns SQL NULL; without such a caller, raises it.
-    #[track_caller]
-    pub fn raise_soft(self, call: &mut Call) -> pg_sys::Datum {
-        let saved = compat::save_soft_error(
-            call.context(),
-            self.code,
-            &self.message,
-            self.detail.as_deref(),
-            self.hint.as_deref(),
-        );
-        if saved {
-            call.return_null()
-        } else {
-            self.raise()
-        }
-    }
-
-    /// Ends the current statement with this error. The caller runs below a guard (`pg::call`).
+    /// Ends the current statement with this error. The caller runs below a guard (`pg::fmgr`).
     #[track_caller]
     pub fn raise(self) -> ! {
         let mut report = ErrorReport::new(self.code, self.message, "neardup");

@@ -1,166 +1,21 @@
-//! The allocator of the library, and errors instead of aborts when memory runs out.
+//! Errors instead of aborts when memory runs out, and the server's memory limits.
 //!
 //! Rust ends the process when an allocation fails that cannot report it, and the server then
 //! restarts all sessions. So there are two lines of defence:
 //!
 //! - Memory that grows with the input is asked for by code that can report a failure
 //!   (`neardup_sketch::memory`); it raises error 53200.
-//! - All other allocations are of bounded size. When the system has no memory for one, it comes from a
-//!   reserve that is part of the library's data, and the next call of [`check_interrupts`], the next
-//!   growth or the end of the SQL function raises the error. What came from the reserve is given back
-//!   while the error unwinds.
+//! - All other allocations are of bounded size. When the system has no memory for one, it comes
+//!   from a reserve that is part of the library's data ([`super::allocator`]), and the next call of
+//!   [`check_interrupts`], the next growth or the end of the SQL function raises the error. What
+//!   came from the reserve is given back while the error unwinds.
 //!
 //! An allocator must not unwind itself, which is why the error waits.
-//!
-//! The server allocates as well while an error is on its way to the client, and ends all sessions
-//! if it cannot. So some memory is held back for it, and freed when such an error is made.
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::UnsafeCell;
-use core::hint::spin_loop;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::alloc::System;
-
 use neardup_sketch::memory;
+use pgrx::pg_sys;
 
+use super::allocator;
 use super::errors::UserError;
-
-/// Bytes of the reserve. Its pages take no memory before they are used.
-const RESERVE: usize = 2 << 20;
-/// Bytes of a unit, in which the reserve is handed out.
-const UNIT: usize = 256;
-const UNITS: usize = RESERVE / UNIT;
-
-#[repr(C, align(4096))]
-struct Space([u8; RESERVE]);
-
-/// The system's allocator, and a reserve for when that has nothing.
-struct WithReserve {
-    locked: AtomicBool,
-    space: UnsafeCell<Space>,
-    /// A bit for each unit that is handed out.
-    used: UnsafeCell<[u64; UNITS / 64]>,
-}
-
-// SAFETY: the cells are touched with the lock held.
-unsafe impl Sync for WithReserve {}
-
-#[global_allocator]
-static ALLOCATOR: WithReserve = WithReserve {
-    locked: AtomicBool::new(false),
-    space: UnsafeCell::new(Space([0; RESERVE])),
-    used: UnsafeCell::new([0; UNITS / 64]),
-};
-
-impl WithReserve {
-    fn owns(&self, memory: *mut u8) -> bool {
-        let offset = (memory as usize).wrapping_sub(self.space.get() as usize);
-        offset < RESERVE
-    }
-
-    fn with_used<R>(&self, change: impl FnOnce(&mut [u64; UNITS / 64]) -> R) -> R {
-        while self.locked.swap(true, Ordering::Acquire) {
-            spin_loop();
-        }
-        // SAFETY: this thread holds the lock.
-        let result = change(unsafe { &mut *self.used.get() });
-        self.locked.store(false, Ordering::Release);
-        result
-    }
-
-    /// Memory of the reserve; null if the request may fail, or there is not enough in one piece.
-    #[cold]
-    fn hand_out(&self, layout: Layout) -> *mut u8 {
-        if memory::may_fail() || layout.align() > UNIT {
-            return core::ptr::null_mut();
-        }
-        let units = layout.size().div_ceil(UNIT);
-        let found = self.with_used(|used| {
-            let is_used = |used: &[u64], unit: usize| used[unit / 64] >> (unit % 64) & 1 == 1;
-            let mut free = 0;
-            let end = (0..UNITS).find(|&unit| {
-                free = if is_used(used, unit) { 0 } else { free + 1 };
-                free == units
-            })?;
-            let start = end + 1 - units;
-            (start..=end).for_each(|unit| used[unit / 64] |= 1 << (unit % 64));
-            Some(start)
-        });
-        memory::report_shortage();
-        match found {
-            // SAFETY: so many units from there lie within the reserve.
-            Some(start) => unsafe { self.space.get().cast::<u8>().add(start * UNIT) },
-            None => core::ptr::null_mut(),
-        }
-    }
-
-    #[cold]
-    fn take_back(&self, memory: *mut u8, size: usize) {
-        let start = (memory as usize - self.space.get() as usize) / UNIT;
-        self.with_used(|used| {
-            let units = start..start + size.div_ceil(UNIT);
-            units.for_each(|unit| used[unit / 64] &= !(1 << (unit % 64)));
-        });
-    }
-}
-
-// SAFETY: blocks come from the system's allocator or from units of the reserve that were free;
-// where a block came from is told by its address. Nothing here unwinds.
-unsafe impl GlobalAlloc for WithReserve {
-    #[inline]
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises.
-        let memory = unsafe { System.alloc(layout) };
-        if memory.is_null() {
-            return self.hand_out(layout);
-        }
-        memory
-    }
-
-    #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises.
-        let memory = unsafe { System.alloc_zeroed(layout) };
-        if !memory.is_null() {
-            return memory;
-        }
-        let memory = self.hand_out(layout);
-        if !memory.is_null() {
-            // SAFETY: what is handed out has that size.
-            unsafe { memory.write_bytes(0, layout.size()) };
-        }
-        memory
-    }
-
-    #[inline]
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if self.owns(memory) {
-            return self.take_back(memory, layout.size());
-        }
-        // SAFETY: as the caller promises; it is not from the reserve.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    #[inline]
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !self.owns(memory) {
-            // SAFETY: as the caller promises; it is not from the reserve.
-            let moved = unsafe { System.realloc(memory, layout, size) };
-            if !moved.is_null() {
-                return moved;
-            }
-        }
-        // SAFETY: as the caller promises; the old block stays as it is until it is copied.
-        unsafe {
-            let layout_after = Layout::from_size_align_unchecked(size, layout.align());
-            let moved = self.alloc(layout_after);
-            if !moved.is_null() {
-                core::ptr::copy_nonoverlapping(memory, moved, size.min(layout.size()));
-                self.dealloc(memory, layout);
-            }
-            moved
-        }
-    }
-}
 
 /// Makes growth that fails raise error 53200. Called once, when the library is loaded.
 pub fn register() {
@@ -175,36 +30,10 @@ pub fn check() {
     }
 }
 
-/// Memory held back for the server's handling of an error; null while there is none.
-static HELD_BACK: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Less than what the system's allocator would map by itself, so that freed, it serves small
-/// requests. The server's memory contexts ask for blocks of 8 kB.
-const HELD_BACK_LAYOUT: Layout = match Layout::from_size_align(112 << 10, 16) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a valid layout"),
-};
-
-#[cold]
-fn hold_back() {
-    // SAFETY: the layout has a size. Null if there is no memory: then none is held back.
-    HELD_BACK.store(unsafe { System.alloc(HELD_BACK_LAYOUT) }, Ordering::Relaxed);
-}
-
-/// Frees what is held back, for the server to handle an error with.
-pub fn release_held_back() {
-    let memory = HELD_BACK.swap(core::ptr::null_mut(), Ordering::Relaxed);
-    if !memory.is_null() {
-        // SAFETY: allocated by `hold_back`, and freed once.
-        unsafe { System.dealloc(memory, HELD_BACK_LAYOUT) };
-    }
-}
-
 /// Runs an SQL function, which ends with error 53200 if the reserve was used.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
-    if HELD_BACK.load(Ordering::Relaxed).is_null() {
-        hold_back();
-    }
+    allocator::hold_back();
     // Whatever was before ended in its own error.
     memory::take_shortage();
     let result = function();
@@ -217,4 +46,16 @@ pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
     check();
+}
+
+/// `work_mem` in bytes.
+pub fn work_mem() -> usize {
+    // SAFETY: reads a setting of the server, in kB.
+    unsafe { pg_sys::work_mem as usize * 1024 }
+}
+
+/// `maintenance_work_mem` in bytes.
+pub fn maintenance_work_mem() -> usize {
+    // SAFETY: reads a setting of the server, in kB.
+    unsafe { pg_sys::maintenance_work_mem as usize * 1024 }
 }

@@ -1,16 +1,20 @@
-//! What stands between the extension's own code and the server's C interface.
+//! Safe handles around the server's C interface: relations, memory, rows, functions, errors.
+pub mod acl;
 pub mod aggregate;
-pub mod call;
+mod allocator;
 pub mod compat;
 pub mod errors;
+pub mod fmgr;
+pub mod guc_text;
 pub mod memory;
-pub mod order;
-pub mod owner;
+pub mod memory_context;
+pub mod order_by;
 pub mod panics;
 pub mod relation;
-pub mod rights;
-pub mod set;
-pub mod setting;
+pub mod security_context;
+mod soft_error;
+pub mod srf;
 pub mod text;
+pub mod tid;
 pub mod tsvector;
 pub mod varlena;

@@ -2,8 +2,8 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
-use super::owner::AsOwner;
-use super::{compat, rights};
+use super::security_context::AsOwner;
+use super::{acl, compat};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
 /// until the transaction ends, as for the server's own commands.
@@ -60,10 +60,10 @@ impl LockedIndex {
             if table == pg_sys::InvalidOid {
                 refuse(oid);
             }
-            rights::check_some(table);
+            acl::check_some(table);
             let opened = Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            rights::check_index(opened.table, opened.index);
-            rights::check_reachable(opened.table);
+            acl::check_index(opened.table, opened.index);
+            acl::check_reachable(opened.table);
             opened.check_age(pg_sys::GetActiveSnapshot());
             opened
         }

@@ -18,14 +18,13 @@
 //! Conditions on a UNION ALL have been assigned already when its parts are opened. They are
 //! rewritten where they then stand, from where the planner copies them to each part.
 use core::cell::Cell;
-use core::ffi::c_int;
 use std::rc::Rc;
 
 use pgrx::pg_sys::{Node, NodeTag, Oid, PlannerInfo, RelOptInfo};
 use pgrx::{pg_guard, pg_sys};
 
 use super::catalog::{self, Catalog};
-use super::rewrite::Comparison;
+use super::comparison::comparison_of;
 use super::{forms, jaccard, nodes};
 
 thread_local! {
@@ -231,32 +230,6 @@ impl Conditions {
                 let signatures = catalog.signatures.as_ref()?;
                 jaccard::comparison(signatures, root, left, right, of_floats)
             })
-        }
-    }
-}
-
-/// The comparison that an operator makes of numbers, if it is one of those of a type's family.
-///
-/// # Safety
-/// Runs in the planner.
-pub unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
-    // SAFETY: look-ups in the catalogue.
-    unsafe {
-        let flags = pg_sys::TYPECACHE_BTREE_OPFAMILY as c_int;
-        let family = (*pg_sys::lookup_type_cache(number, flags)).btree_opf;
-        let strategy = |operator| pg_sys::get_op_opfamily_strategy(operator, family) as u32;
-        match strategy(operator) {
-            pg_sys::BTLessStrategyNumber => Some(Comparison::Less),
-            pg_sys::BTLessEqualStrategyNumber => Some(Comparison::LessOrEqual),
-            pg_sys::BTEqualStrategyNumber => Some(Comparison::Equal),
-            pg_sys::BTGreaterEqualStrategyNumber => Some(Comparison::GreaterOrEqual),
-            pg_sys::BTGreaterStrategyNumber => Some(Comparison::Greater),
-            _ => {
-                let negator = pg_sys::get_negator(operator);
-                (negator != pg_sys::InvalidOid
-                    && strategy(negator) == pg_sys::BTEqualStrategyNumber)
-                    .then_some(Comparison::NotEqual)
-            }
         }
     }
 }

@@ -12,9 +12,10 @@
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::Catalog;
-use super::rewrite::{Comparison, Distance, distance_below, rewrite};
+use super::comparison::{Comparison, comparison_of};
+use super::nodes;
+use super::rewrite::{Distance, distance_below, rewrite};
 use super::within::{at_distance, within};
-use super::{conditions, nodes};
 
 /// Elements of a list that are looked at: each may become a search.
 const LONGEST_LIST: usize = 64;
@@ -49,7 +50,7 @@ pub unsafe fn rewritten(
         let comparison = || {
             [pg_sys::INT4OID, pg_sys::NUMERICOID, pg_sys::FLOAT8OID]
                 .into_iter()
-                .find_map(|number| conditions::comparison_of((*operator).opno, number))
+                .find_map(|number| comparison_of((*operator).opno, number))
         };
         if let Some(side) = side(catalog, left) {
             compared(catalog, root, &side, comparison()?, right, truth_only)

@@ -16,10 +16,11 @@
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};
+use super::comparison::Comparison;
 use super::jaccard_within::within;
 use super::nodes;
-use super::rewrite::{Comparison, UNHANDLED};
-use crate::pg::call::{Call, export};
+use super::support::UNHANDLED;
+use crate::pg::fmgr::{Call, export};
 use crate::types::signature::Bound;
 
 /// `left <%> right` or `minhash_similarity(left, right)`, found below a comparison.

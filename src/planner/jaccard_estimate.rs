@@ -7,12 +7,11 @@
 use pgrx::pg_sys::{self, Datum, Node, Oid, PlannerInfo, VariableStatData};
 
 use super::catalog::{Signatures, catalog};
-use super::jaccard_within::kind_of;
 use super::nodes;
-use super::planned_ball::{BallRadius, PlannedBall, radius_of};
+use super::planned_ball::{BallRadius, PlannedBall, kind_of, radius_of};
 use super::signature_sample::KEPT;
 use super::statistics::{self, Column};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::types::signature::Signature;
 
 /// What is assumed where nothing is known: the server's own default for pattern matches.
@@ -51,14 +50,14 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
 }
 
 /// `near(a, b)` within a radius, whichever operator or function was written.
-struct Question {
+struct NearClause {
     a: *mut Node,
     /// Null if it cannot be told apart from its ball.
     b: *mut Node,
     radius: Radius,
 }
 
-impl Question {
+impl NearClause {
     /// Reads `left operator right`, of `<@`, `@>` or `~=`.
     ///
     /// # Safety
@@ -77,7 +76,7 @@ impl Question {
                 Self::of_ball(signatures, root, right, left)
             } else {
                 let radius = Radius::USUAL;
-                Question {
+                NearClause {
                     a: left,
                     b: right,
                     radius,
@@ -98,7 +97,7 @@ impl Question {
     ) -> Self {
         // SAFETY: as the caller promises.
         let ball = unsafe { PlannedBall::read(signatures, root, ball) };
-        Question {
+        NearClause {
             a: signature,
             b: ball.center,
             radius: ball.radius.map_or(Radius::USUAL, Radius::of),
@@ -283,9 +282,9 @@ fn operator_restriction(call: &mut Call) -> Datum {
         if !are_signatures(signatures, left, right) {
             return share(UNKNOWN);
         }
-        let question = Question::of_operator(signatures, root, left, right);
+        let clause = NearClause::of_operator(signatures, root, left, right);
         let function = pg_sys::get_opcode(operator);
-        share(question.restriction(signatures, root, relation, function))
+        share(clause.restriction(signatures, root, relation, function))
     }
 }
 
@@ -305,9 +304,9 @@ fn equality_restriction(call: &mut Call) -> Datum {
             return share(UNKNOWN);
         };
         let radius = Radius(0.0);
-        let question = Question { a, b, radius };
+        let clause = NearClause { a, b, radius };
         let function = pg_sys::get_opcode(operator);
-        share(question.restriction(signatures, root, relation, function))
+        share(clause.restriction(signatures, root, relation, function))
     }
 }
 
@@ -329,9 +328,9 @@ fn operator_join(call: &mut Call) -> Datum {
         if !are_signatures(signatures, left, right) {
             return share(UNKNOWN);
         }
-        let question = Question::of_operator(signatures, root, left, right);
+        let clause = NearClause::of_operator(signatures, root, left, right);
         let special = call.arg(4).cast_mut_ptr();
-        share(question.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
+        share(clause.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
     }
 }
 
@@ -373,12 +372,12 @@ pub unsafe fn within(
             return false;
         };
         let radius = radius_of(root, bound, kind).map_or(Radius::USUAL, Radius::of);
-        let question = Question { a, b, radius };
+        let clause = NearClause { a, b, radius };
         let share = if (*request).is_join {
             let (kind, special) = ((*request).jointype, (*request).sjinfo);
-            question.join(root, kind, special, (*request).funcid)
+            clause.join(root, kind, special, (*request).funcid)
         } else {
-            question.restriction(signatures, root, (*request).varRelid, (*request).funcid)
+            clause.restriction(signatures, root, (*request).varRelid, (*request).funcid)
         };
         (*request).selectivity = share.clamp(0.0, 1.0);
         true

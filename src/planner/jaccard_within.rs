@@ -3,9 +3,10 @@
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};
-use super::rewrite::{UNHANDLED, answer};
+use super::planned_ball::kind_of;
+use super::support::{UNHANDLED, answer};
 use super::{jaccard_estimate, nodes};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::settings;
 use crate::types::signature::Bound;
 
@@ -109,15 +110,6 @@ fn within_support(call: &mut Call) -> Datum {
             UNHANDLED
         }
     }
-}
-
-/// The kind of bound, which is a constant in what [`within`] makes.
-///
-/// # Safety
-/// `node` points to an expression.
-pub unsafe fn kind_of(node: *mut Node) -> Option<Bound> {
-    // SAFETY: as the caller promises.
-    Bound::of(unsafe { nodes::constant_integer(node) }? as i32)
 }
 
 /// With a constant or a parameter on one side, a call is `<@` like any other.

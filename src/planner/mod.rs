@@ -1,5 +1,6 @@
 //! How comparisons of distances reach an index, and how many rows they are expected to yield.
 pub mod catalog;
+mod comparison;
 pub mod conditions;
 mod estimate;
 mod forms;
@@ -13,4 +14,5 @@ mod rewrite;
 pub mod selectivity;
 mod signature_sample;
 mod statistics;
+mod support;
 mod within;

@@ -3,7 +3,6 @@
 use pgrx::pg_sys::{self, Node, NodeTag, Oid, PlannerInfo};
 
 use super::catalog::{Signatures, catalog};
-use super::jaccard_within::kind_of;
 use super::nodes;
 use crate::types::signature::{Bound, SignatureBall};
 
@@ -141,4 +140,13 @@ pub unsafe fn radius_of(
         kind,
         f64::from_bits(known.value() as u64),
     ))
+}
+
+/// The kind of bound, which is a constant in a call of `neardup_within`.
+///
+/// # Safety
+/// `node` points to an expression.
+pub unsafe fn kind_of(node: *mut Node) -> Option<Bound> {
+    // SAFETY: as the caller promises.
+    Bound::of(unsafe { nodes::constant_integer(node) }? as i32)
 }

@@ -3,8 +3,8 @@
 use pgrx::pg_sys::{self, CoercionForm, Node, Oid};
 
 use super::catalog::Catalog;
+use super::comparison::Comparison;
 use super::nodes;
-use super::rewrite::Comparison;
 use crate::types::hamming_float;
 
 /// The distances that a comparison with a number admits, given as the number's counterpart among

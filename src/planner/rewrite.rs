@@ -19,46 +19,12 @@
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Catalog, Kind, catalog};
+use super::comparison::Comparison;
 use super::nodes;
 use super::radius::{self, Rounding, integer_comparison};
+use super::support::{UNHANDLED, answer, simplify_request};
 use super::within::{at_distance, within};
-use crate::pg::call::{Call, export};
-
-/// A comparison of a distance with a number.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    Less,
-    LessOrEqual,
-    Equal,
-    NotEqual,
-    GreaterOrEqual,
-    Greater,
-}
-
-impl Comparison {
-    /// The comparison that holds for `(b, a)` whenever this one holds for `(a, b)`.
-    pub fn commuted(self) -> Self {
-        match self {
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-            Comparison::Greater => Comparison::Less,
-            symmetric => symmetric,
-        }
-    }
-
-    /// Whether it holds for two numbers.
-    pub fn holds(self, a: i64, b: i64) -> bool {
-        match self {
-            Comparison::Less => a < b,
-            Comparison::LessOrEqual => a <= b,
-            Comparison::Equal => a == b,
-            Comparison::NotEqual => a != b,
-            Comparison::GreaterOrEqual => a >= b,
-            Comparison::Greater => a > b,
-        }
-    }
-}
+use crate::pg::fmgr::{Call, export};
 
 /// `left <#> right`, found below a comparison.
 pub struct Distance<'a> {
@@ -67,25 +33,6 @@ pub struct Distance<'a> {
     pub right: *mut Node,
     /// The operator expression itself, of type int4.
     expression: *mut Node,
-}
-
-/// The answer to a request that is not handled: a null pointer, which is not SQL NULL.
-pub const UNHANDLED: Datum = Datum::null();
-
-/// The answer to a request that is handled if there is a replacement.
-pub fn answer(replacement: Option<*mut Node>) -> Datum {
-    replacement.map_or(UNHANDLED, Datum::from)
-}
-
-/// The request to simplify a function call, if that is what the server asks for.
-pub fn simplify_request(call: &Call) -> Option<*mut pg_sys::SupportRequestSimplify> {
-    // SAFETY: support functions are called with one of the server's request nodes.
-    unsafe {
-        nodes::downcast(
-            call.arg(0).cast_mut_ptr(),
-            NodeTag::T_SupportRequestSimplify,
-        )
-    }
 }
 
 /// Behind the operator `<~>`: plans it as `<#>`, whose plain integer can be an index's order.

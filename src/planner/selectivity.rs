@@ -6,15 +6,15 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatDat
 use super::catalog::{Catalog, Kind, catalog};
 use super::estimate::{Distances, join, matched, restriction};
 use super::nodes;
-use super::rewrite::UNHANDLED;
 use super::statistics::{self, Column, Sought};
-use crate::pg::call::{Call, export};
+use super::support::UNHANDLED;
+use crate::pg::fmgr::{Call, export};
 
 /// What is assumed where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
 /// `near(a, b)` at some distances, whichever operator or function was written.
-struct Question<'a> {
+struct NearClause<'a> {
     kind: &'a Kind,
     /// The fingerprints; `b` is null if it cannot be told apart from its ball.
     a: *mut Node,
@@ -22,7 +22,7 @@ struct Question<'a> {
     distances: Distances,
 }
 
-impl<'a> Question<'a> {
+impl<'a> NearClause<'a> {
     /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=`
     /// on fingerprints.
     ///
@@ -51,7 +51,7 @@ impl<'a> Question<'a> {
             if right_type != left_type {
                 return None;
             }
-            Some(Question {
+            Some(NearClause {
                 kind,
                 a: left,
                 b: right,
@@ -77,7 +77,7 @@ impl<'a> Question<'a> {
                 && (*call).funcid == kind.ball_function
                 && let Some([center, radius]) = nodes::elements((*call).args)
             {
-                return Question {
+                return NearClause {
                     kind,
                     a: fingerprint,
                     b: center,
@@ -98,14 +98,14 @@ impl<'a> Question<'a> {
                     false,
                     by_value,
                 );
-                return Question {
+                return NearClause {
                     kind,
                     a: fingerprint,
                     b: center.cast(),
                     distances: Distances::up_to(radius),
                 };
             }
-            Question {
+            NearClause {
                 kind,
                 a: fingerprint,
                 b: core::ptr::null_mut(),
@@ -231,7 +231,7 @@ pub unsafe fn center(root: *mut PlannerInfo, operator: Oid, ball: *mut Node) -> 
             return core::ptr::null_mut();
         };
         match catalog.by_ball(nodes::types(ball).1) {
-            Some(kind) => Question::of_ball(kind, root, core::ptr::null_mut(), ball).b,
+            Some(kind) => NearClause::of_ball(kind, root, core::ptr::null_mut(), ball).b,
             None => core::ptr::null_mut(),
         }
     }
@@ -265,10 +265,8 @@ fn operator_restriction(call: &mut Call) -> Datum {
         let Some(catalog) = catalog(call.function_oid()) else {
             return share(UNKNOWN);
         };
-        match Question::of_operator(&catalog, root, left, right) {
-            Some(question) => {
-                share(question.restriction(root, relation, pg_sys::get_opcode(operator)))
-            }
+        match NearClause::of_operator(&catalog, root, left, right) {
+            Some(clause) => share(clause.restriction(root, relation, pg_sys::get_opcode(operator))),
             None => share(UNKNOWN),
         }
     }
@@ -286,10 +284,10 @@ fn operator_join(call: &mut Call) -> Datum {
         let Some(catalog) = catalog(call.function_oid()) else {
             return share(UNKNOWN);
         };
-        match Question::of_operator(&catalog, root, left, right) {
-            Some(question) => {
+        match NearClause::of_operator(&catalog, root, left, right) {
+            Some(clause) => {
                 let special = call.arg(4).cast_mut_ptr();
-                share(question.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
+                share(clause.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
             }
             None => share(UNKNOWN),
         }
@@ -323,7 +321,7 @@ pub unsafe fn answer(
         let Some(kind) = catalog.by_fingerprint(nodes::types(a).1) else {
             return UNHANDLED;
         };
-        let question = Question {
+        let clause = NearClause {
             kind,
             a,
             b,
@@ -331,9 +329,9 @@ pub unsafe fn answer(
         };
         let share = if (*request).is_join {
             let (kind, special) = ((*request).jointype, (*request).sjinfo);
-            question.join(root, kind, special, (*request).funcid)
+            clause.join(root, kind, special, (*request).funcid)
         } else {
-            question.restriction(root, (*request).varRelid, (*request).funcid)
+            clause.restriction(root, (*request).varRelid, (*request).funcid)
         };
         (*request).selectivity = share.clamp(0.0, 1.0);
         Datum::from(request)

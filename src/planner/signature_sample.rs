@@ -10,7 +10,8 @@ use core::cell::Cell;
 use pgrx::pg_sys::{Datum, VacAttrStats};
 use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::maintenance_work_mem;
 use crate::pg::varlena;
 use crate::types::signature::Signature;
 
@@ -80,7 +81,7 @@ unsafe extern "C-unwind" fn compute(
         FETCHING.set(Some(Fetching {
             fetch,
             // The server keeps the rows of the sample, too.
-            budget: pg_sys::maintenance_work_mem as usize * 1024 / 2,
+            budget: maintenance_work_mem() / 2,
             stored: (0.0, 0.0),
             has_shortened: false,
         }));

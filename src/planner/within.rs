@@ -8,9 +8,9 @@ use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
 
 use super::catalog::{Catalog, Kind, catalog};
 use super::estimate::Distances;
-use super::rewrite::{UNHANDLED, answer};
+use super::support::{UNHANDLED, answer};
 use super::{nodes, selectivity};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 
 /// `left` and `right` differ in at most `radius` bits, in the form that serves the most indexes.
 ///

@@ -171,7 +171,7 @@ pub fn withdraw(owner: Owner) {
 
 /// Withdraws the rows of the statement's last row, which stands in the index by now, or never will.
 /// Of the row at hand another trigger of the same table may have published; that stays.
-pub fn begin_row(owner: Owner) {
+pub fn withdraw_previous(owner: Owner) {
     withdraw_if(|other| {
         other.owner.statement == owner.statement
             && (other.owner.table != owner.table || other.owner == owner)

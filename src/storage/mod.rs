@@ -1,7 +1,8 @@
 //! The index's pages in the server's keeping: locks and pins, the log, and bulk writing.
+mod buffer_hints;
 pub mod bulk;
+pub mod heap_fetch;
+mod page_guard;
 pub mod pages;
-mod recent;
-pub mod rows;
 pub mod temp;
 mod wal;

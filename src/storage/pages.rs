@@ -1,24 +1,15 @@
 //! The pages of an index in the server's buffers, as the tree wants them.
 use core::cell::Cell;
-use core::marker::PhantomData;
-use core::ops::Deref;
 
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
-use neardup_blocktree::store::{Held, PageStore, Patch};
+use neardup_blocktree::store::{PageStore, Patch};
 use pgrx::pg_sys;
 
-use super::{recent, wal};
+use super::page_guard::{ReadPage, WritePage};
+use super::{buffer_hints, wal};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
-
-unsafe extern "C-unwind" {
-    // The two calls that each page costs besides its pin. On a buffer that is pinned, with the few
-    // locks that the tree holds, they raise no error; so they are declared here without the wrapper
-    // that pgrx puts around C functions, which makes a place to return to for each call.
-    fn LockBuffer(buffer: pg_sys::Buffer, mode: core::ffi::c_int);
-    fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
-}
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
@@ -103,7 +94,7 @@ impl IndexPages {
 
     /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
     /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
-    pub fn stay_on_leaves(&self, staying: bool) {
+    pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.move_on(0);
     }
@@ -179,15 +170,15 @@ impl IndexPages {
         let Some(file) = self.file.filter(|_| self.strategy.is_null()) else {
             return self.pin(block);
         };
-        if let Some(buffer) = recent::buffer_of(file, block)
-            && !recent::is_time_to_look()
+        if let Some(buffer) = buffer_hints::buffer_of(file, block)
+            && !buffer_hints::bypass()
             // SAFETY: the relation is open.
             && unsafe { compat::read_recent_buffer(self.relation, block, buffer) }
         {
             return buffer;
         }
         let buffer = self.pin(block);
-        recent::remember(file, block, buffer);
+        buffer_hints::store(file, block, buffer);
         buffer
     }
 }
@@ -235,105 +226,6 @@ fn prefetch_descriptor(buffer: pg_sys::Buffer) {
     let _ = buffer;
 }
 
-/// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
-/// then the server releases all of a backend's locks and pins by itself.
-struct Locked<'a> {
-    buffer: pg_sys::Buffer,
-    page: *mut Page,
-    block: Block,
-    _pages: PhantomData<&'a IndexPages>,
-}
-
-impl Locked<'_> {
-    fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
-        // SAFETY: the buffer is pinned, so its page stays where it is.
-        let page = unsafe { pg_sys::BufferGetPage(buffer) }.cast::<Page>();
-        Locked {
-            buffer,
-            page,
-            block,
-            _pages: PhantomData,
-        }
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: the buffer was pinned and locked by us.
-            unsafe { UnlockReleaseBuffer(self.buffer) }
-        }
-    }
-}
-
-impl Deref for Locked<'_> {
-    type Target = Page;
-    fn deref(&self) -> &Page {
-        // SAFETY: the page is pinned and locked, so that nobody else changes it, as long as `self`
-        // lives; we change it only through `&mut self` (see `wal`).
-        unsafe { &*self.page }
-    }
-}
-
-/// A page under a shared lock.
-pub struct ReadPage<'a>(Locked<'a>);
-
-/// A page under an exclusive lock.
-pub struct WritePage<'a> {
-    locked: Locked<'a>,
-    /// Never logged before: its first change logs it whole.
-    new: bool,
-}
-
-impl WritePage<'_> {
-    /// The buffer, for the log.
-    pub(super) fn buffer(&self) -> pg_sys::Buffer {
-        self.locked.buffer
-    }
-
-    /// Whether the page is to be logged whole.
-    pub(super) fn is_new(&self) -> bool {
-        self.new
-    }
-
-    /// The page itself, for changes inside a critical section.
-    pub(super) fn page_mut(&mut self) -> &mut Page {
-        // SAFETY: the lock is exclusive, and `&mut self` keeps out other references of our own.
-        unsafe { &mut *self.locked.page }
-    }
-
-    /// From now on its changes are logged as such.
-    pub(super) fn set_logged(&mut self) {
-        self.new = false;
-    }
-}
-
-impl Deref for ReadPage<'_> {
-    type Target = Page;
-    fn deref(&self) -> &Page {
-        &self.0
-    }
-}
-
-impl Deref for WritePage<'_> {
-    type Target = Page;
-    fn deref(&self) -> &Page {
-        &self.locked
-    }
-}
-
-impl Held for ReadPage<'_> {
-    fn block(&self) -> Block {
-        self.0.block
-    }
-}
-
-impl Held for WritePage<'_> {
-    fn block(&self) -> Block {
-        self.locked.block
-    }
-}
-
 impl PageStore for IndexPages {
     type Read<'a> = ReadPage<'a>;
     type Write<'a> = WritePage<'a>;
@@ -342,22 +234,20 @@ impl PageStore for IndexPages {
     fn read(&self, block: Block) -> ReadPage<'_> {
         let buffer = self.pin_recent(block);
         prefetch(buffer, START_OF_A_LEAF);
-        // SAFETY: the buffer is pinned.
-        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
-        ReadPage(Locked::new(buffer, block))
+        // SAFETY: the buffer is pinned, and holds this block.
+        unsafe { ReadPage::lock(buffer, block) }
     }
 
     #[inline]
     fn read_inner(&self, block: Block) -> ReadPage<'_> {
         let buffer = self.pin_recent(block);
-        // SAFETY: the buffer is pinned.
-        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) };
-        ReadPage(Locked::new(buffer, block))
+        // SAFETY: the buffer is pinned, and holds this block.
+        unsafe { ReadPage::lock(buffer, block) }
     }
 
     #[inline]
     fn soon(&self, block: Block) {
-        if let Some(buffer) = (self.file).and_then(|file| recent::buffer_of(file, block)) {
+        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, MOST_OF_A_LEAF);
         }
@@ -365,7 +255,7 @@ impl PageStore for IndexPages {
 
     #[inline]
     fn soon_written(&self, block: Block) {
-        if let Some(buffer) = (self.file).and_then(|file| recent::buffer_of(file, block)) {
+        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, 0);
         }
@@ -375,63 +265,46 @@ impl PageStore for IndexPages {
         if !self.staying.get() {
             return;
         }
-        let buffer = page.0.buffer;
-        core::mem::forget(page);
-        // SAFETY: the buffer is pinned and locked by us; the pin stays.
-        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) };
-        self.move_on(buffer);
+        self.move_on(page.unlock_keep_pin());
     }
 
     #[inline]
     fn write(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin_recent(block);
-        // SAFETY: the buffer is pinned.
-        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) };
-        WritePage {
-            locked: Locked::new(buffer, block),
-            new: false,
-        }
+        // SAFETY: the buffer is pinned, and holds this block.
+        unsafe { WritePage::lock(buffer, block) }
     }
 
     fn write_anew(&self, block: Block) -> WritePage<'_> {
-        WritePage {
-            new: true,
-            ..self.write(block)
-        }
+        self.write(block).into_new()
     }
 
     fn write_alone(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin(block);
-        // SAFETY: the buffer is pinned, once.
-        unsafe { pg_sys::LockBufferForCleanup(buffer) };
-        WritePage {
-            locked: Locked::new(buffer, block),
-            new: false,
+        // SAFETY: the buffer is pinned, once, and holds this block.
+        unsafe {
+            pg_sys::LockBufferForCleanup(buffer);
+            WritePage::locked(buffer, block)
         }
     }
 
     fn try_write_alone(&self, block: Block) -> Option<WritePage<'_>> {
         let buffer = self.pin(block);
-        // SAFETY: the buffer is pinned, once.
-        let locked = unsafe { pg_sys::ConditionalLockBufferForCleanup(buffer) };
-        if !locked {
-            // SAFETY: pinned by us.
-            unsafe { pg_sys::ReleaseBuffer(buffer) };
+        // SAFETY: the buffer is pinned by us, once, and holds this block.
+        unsafe {
+            if !pg_sys::ConditionalLockBufferForCleanup(buffer) {
+                pg_sys::ReleaseBuffer(buffer);
+                return None;
+            }
+            Some(WritePage::locked(buffer, block))
         }
-        locked.then(|| WritePage {
-            locked: Locked::new(buffer, block),
-            new: false,
-        })
     }
 
     fn allocate(&self) -> WritePage<'_> {
-        // SAFETY: the relation is open.
-        let buffer = unsafe { compat::extend_relation(self.relation) };
-        // SAFETY: the buffer is pinned.
-        let block = unsafe { pg_sys::BufferGetBlockNumber(buffer) };
-        WritePage {
-            locked: Locked::new(buffer, block),
-            new: true,
+        // SAFETY: the relation is open; the buffer comes pinned and locked.
+        unsafe {
+            let buffer = compat::extend_relation(self.relation);
+            WritePage::locked(buffer, pg_sys::BufferGetBlockNumber(buffer)).into_new()
         }
     }
 

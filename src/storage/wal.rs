@@ -6,7 +6,7 @@ use neardup_blocktree::page::Page;
 use neardup_blocktree::store::Patch;
 use pgrx::pg_sys;
 
-use super::pages::WritePage;
+use super::page_guard::WritePage;
 use crate::pg::compat;
 
 unsafe extern "C-unwind" {

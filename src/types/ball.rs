@@ -5,8 +5,8 @@ use pgrx::pg_sys;
 
 use super::Fingerprint;
 use super::fingerprint::{cstring_arg, message_bytes, return_cstring};
-use crate::pg::call::Call;
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::Call;
 use crate::pg::varlena;
 
 /// A ball as it is stored: the SQL types `fingerprint_ball` and `bigint_ball`, passed by reference.

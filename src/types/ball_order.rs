@@ -8,7 +8,7 @@ use pgrx::pg_sys::Datum;
 
 use super::fingerprint::{hash_of_bytes, hash_of_bytes_extended};
 use super::{Ball, Fingerprint};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
 
 #[inline(always)]

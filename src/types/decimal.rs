@@ -8,8 +8,8 @@ use core::fmt::Write;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::Fingerprint;
-use crate::pg::call::Call;
 use crate::pg::errors::{UserError, shown};
+use crate::pg::fmgr::Call;
 
 /// Words of 64 bits of the widest fingerprint.
 const WORDS: usize = 4;

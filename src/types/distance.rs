@@ -2,7 +2,7 @@
 use pgrx::pg_sys;
 
 use super::Fingerprint;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 
 /// A fingerprint type that has a conventional threshold below which two are near-duplicates.
 pub trait Threshold: Fingerprint {

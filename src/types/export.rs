@@ -5,7 +5,7 @@
 /// and so on, for the type that implements `Threshold`.
 macro_rules! export_distances {
     ($prefix:literal, $type:ty) => {
-        $crate::pg::call::export! {
+        $crate::pg::fmgr::export! {
             plain concat!($prefix, "_distance") => $crate::types::distance::distance::<$type>;
             plain concat!($prefix, "_similar") => $crate::types::distance::similar::<$type>;
             plain concat!($prefix, "_within") => $crate::types::distance::within::<$type>;
@@ -38,7 +38,7 @@ macro_rules! export_distances {
 /// its distances. Its sort support function is exported where it is written.
 macro_rules! export_fingerprint {
     ($prefix:literal, $type:ty) => {
-        $crate::pg::call::export! {
+        $crate::pg::fmgr::export! {
             guarded concat!($prefix, "_in") => $crate::types::fingerprint::input::<$type>;
             guarded concat!($prefix, "_out") => $crate::types::fingerprint::output::<$type>;
             guarded concat!($prefix, "_recv") => $crate::types::fingerprint::receive::<$type>;

@@ -4,8 +4,8 @@ use core::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::call::Call;
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::Call;
 use crate::pg::varlena;
 
 unsafe extern "C-unwind" {

@@ -5,8 +5,8 @@ use pgrx::pg_sys;
 
 use super::export::{export_distances, export_fingerprint};
 use super::fingerprint::Fingerprint;
-use crate::pg::call::{Call, export};
 use crate::pg::compat;
+use crate::pg::fmgr::{Call, export};
 
 // The type is passed by value, as the SQL script declares it.
 const _: () = assert!(

@@ -6,7 +6,7 @@ use core::cmp::Ordering;
 
 use pgrx::pg_sys::{self, Datum};
 
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 
 fn int4(call: &Call, n: usize) -> f64 {
     (call.arg(n).value() as i32).into()

@@ -8,8 +8,8 @@ use pgrx::pg_sys::{self, Datum, SortSupport};
 use super::Ball;
 use super::export::export_fingerprint;
 use super::fingerprint::Fingerprint;
-use crate::pg::call::{Call, export};
 use crate::pg::compat;
+use crate::pg::fmgr::{Call, export};
 
 /// `W` words of 64 bits, the most significant first, each in the machine's byte order: a value of
 /// the SQL type `fingerprint128` (two words) or `fingerprint256` (four), as it is stored.

@@ -4,16 +4,17 @@ use core::ffi::c_void;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::build::build_bands;
-use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::Rows;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
-use super::{expect_length, kind, with_signature};
-use crate::am::build::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
-use crate::am::keys::{Layout, tid_of};
+use super::{expect_length, scheme_hash, with_signature};
+use crate::am::keys::Layout;
 use crate::am::options::BuildOptions;
-use crate::am::validate;
+use crate::am::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
+use crate::am::strategies;
 use crate::pg::errors::UserError;
+use crate::pg::memory::maintenance_work_mem;
+use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
 use crate::types::signature::near_duplicate;
 
@@ -41,7 +42,7 @@ pub unsafe fn build<const N: usize>(
         let options = BuildOptions::of(index);
         let bands = options.bands();
         check_exclusion(&bands, &layout, index_info);
-        let memory = pg_sys::maintenance_work_mem as usize * 1024;
+        let memory = maintenance_work_mem();
         let writer = BulkWriter::new(
             index,
             pg_sys::ForkNumber::MAIN_FORKNUM,
@@ -101,7 +102,7 @@ unsafe fn check_exclusion(bands: &Bands, layout: &Layout, index_info: *mut pg_sy
     // a constraint.
     let excludes_near = unsafe {
         let strategies = (*index_info).ii_ExclusionStrats;
-        !strategies.is_null() && *strategies.add(layout.scope_columns) == validate::NEAR
+        !strategies.is_null() && *strategies.add(layout.scope_columns) == strategies::NEAR
     };
     let needed = near_duplicate(bands.hashes());
     if excludes_near && bands.guaranteed() < needed {
@@ -142,7 +143,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
             rows,
             nulls,
         } = &mut *state.cast::<Collected<N>>();
-        let tid: Tid = tid_of(tid);
+        let tid = tid_of(*tid);
         let scope = layout.row_scope(index, values, isnull);
         if *isnull.add(layout.scope_columns) {
             nulls.push(writer, Bands::row(scope, &[0; 2]), tid);
@@ -150,7 +151,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
         }
         with_signature(*values.add(layout.scope_columns), |signature| {
             expect_length(index, bands, signature);
-            let (kind, sketch) = (kind(signature), bands.sketch(signature.values));
+            let (kind, sketch) = (scheme_hash(signature), bands.sketch(signature.values));
             for (band, rows) in rows.iter_mut().enumerate() {
                 let key = bands.key(band, signature.values, kind, scope, &sketch);
                 rows.push(writer, key, tid);

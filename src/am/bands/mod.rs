@@ -7,14 +7,14 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::key::{Key, Position, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::index::{Index, name};
 use super::keys::Layout;
-use super::state::{Index, name};
-use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::memory_context::OwnContext;
 use crate::types::signature::Signature;
 
 /// What signatures that can be compared have in common, as a number for [`Bands::hash`].
-pub fn kind(signature: &Signature) -> u64 {
+pub fn scheme_hash(signature: &Signature) -> u64 {
     (signature.seed ^ u64::from(signature.scheme.code()) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
@@ -58,18 +58,13 @@ pub unsafe fn is_on_signatures(relation: pg_sys::Relation) -> bool {
 /// # Safety
 /// The datum is a signature.
 pub unsafe fn with_signature<T>(datum: pg_sys::Datum, each: impl FnOnce(&Signature) -> T) -> T {
-    // SAFETY: the caller's promise; the context is deleted when its memory is no longer used.
+    // SAFETY: the caller's promise; the context outlives the signature in it.
     unsafe {
         if pgrx::varlena::varatt_is_4b_u(datum.cast_mut_ptr()) {
             return each(&Signature::from_datum(datum));
         }
-        let context = compat::small_context(c"neardup signature");
-        let outer = pg_sys::MemoryContextSwitchTo(context);
-        let signature = Signature::from_datum(datum);
-        pg_sys::MemoryContextSwitchTo(outer);
-        let result = each(&signature);
-        pg_sys::MemoryContextDelete(context);
-        result
+        let context = OwnContext::new(c"neardup signature");
+        each(&context.run(|| Signature::from_datum(datum)))
     }
 }
 
@@ -113,12 +108,12 @@ pub unsafe fn insert<const N: usize>(
         let column = index.layout.scope_columns;
         let scope = index.layout.row_scope(index.relation(), values, isnull);
         let tree = index.tree();
-        let add = |table, key| index.sound(tree.insert(&Position { table, key, tid }));
+        let add = |table, key| index.or_corrupt(tree.insert(&Position { table, key, tid }));
         match &index.bands {
             Some(bands) if !*isnull.add(column) => {
                 with_signature(*values.add(column), |signature| {
                     expect_length(index.relation(), bands, signature);
-                    let (kind, sketch) = (kind(signature), bands.sketch(signature.values));
+                    let (kind, sketch) = (scheme_hash(signature), bands.sketch(signature.values));
                     for band in 0..bands.count() {
                         let key = bands.key(band, signature.values, kind, scope, &sketch);
                         add(band as u16, key);
@@ -128,6 +123,6 @@ pub unsafe fn insert<const N: usize>(
             _ => add(index.design.null_table(), Bands::row(scope, &[0; 2])),
         }
         let root = tree.root();
-        index.remember(root);
+        index.remember_root(root);
     }
 }

@@ -10,17 +10,18 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
-use super::kind;
-use crate::am::conditions::{GivenScope, Presence};
-use crate::am::search::{Search, work_memory};
-use crate::am::state::Index;
-use crate::am::validate;
+use super::scheme_hash;
+use crate::am::index::Index;
+use crate::am::scan_keys::{Presence, ScopeQuals};
+use crate::am::search::Search;
+use crate::am::strategies;
+use crate::pg::memory::work_mem;
 use crate::settings;
 use crate::storage::pages::IndexPages;
 use crate::types::signature::{Signature, SignatureBall, near_duplicate};
 
 /// What a scan key on the signature asks: at most so many mismatches with a centre.
-struct Condition<'a> {
+struct SignatureQual<'a> {
     center: Signature<'a>,
     mismatches: usize,
     approximate: bool,
@@ -43,7 +44,7 @@ struct BandSearch<const N: usize> {
     rows: Vec<Row<N>>,
 }
 
-/// A search in an index on signatures, which is to be begun by [`Search::restart`].
+/// A search in an index on signatures, which is to be begun by [`Search::rescan`].
 pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
     let bands = index
         .bands
@@ -61,12 +62,12 @@ pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
 ///
 /// # Safety
 /// The key is for an operator of an operator class for signatures.
-unsafe fn condition<'a>(key: &pg_sys::ScanKeyData) -> Option<Condition<'a>> {
+unsafe fn signature_qual<'a>(key: &pg_sys::ScanKeyData) -> Option<SignatureQual<'a>> {
     // SAFETY: the operator of strategy 1 has a ball on its right side, the others a signature.
     unsafe {
-        if key.sk_strategy == validate::WITHIN {
+        if key.sk_strategy == strategies::WITHIN {
             let ball = SignatureBall::from_datum(key.sk_argument);
-            return Some(Condition {
+            return Some(SignatureQual {
                 center: ball.center,
                 mismatches: usize::try_from(ball.mismatches).ok()?,
                 approximate: ball.approximate && settings::allow_approximate(),
@@ -74,10 +75,10 @@ unsafe fn condition<'a>(key: &pg_sys::ScanKeyData) -> Option<Condition<'a>> {
         }
         let center = Signature::from_datum(key.sk_argument);
         let mismatches = match key.sk_strategy {
-            validate::NEAR => near_duplicate(center.values.len()),
+            strategies::NEAR => near_duplicate(center.values.len()),
             _ => 0,
         };
-        Some(Condition {
+        Some(SignatureQual {
             center,
             mismatches,
             approximate: false,
@@ -89,8 +90,8 @@ impl<const N: usize> BandSearch<N> {
     /// Sets out for what the keys ask; false if nothing fulfils them.
     unsafe fn begin(&mut self, keys: &[pg_sys::ScanKeyData]) -> Option<()> {
         let (layout, relation) = (self.index.layout, self.index.relation());
-        let mut narrowest: Option<Condition> = None;
-        let mut scope = GivenScope::new(layout.scope_columns);
+        let mut narrowest: Option<SignatureQual> = None;
+        let mut scope = ScopeQuals::new(layout.scope_columns);
         let mut presence = Presence::Any;
         for key in keys {
             // SAFETY: the caller's promise.
@@ -105,7 +106,7 @@ impl<const N: usize> BandSearch<N> {
                 if key.sk_flags as u32 & pg_sys::SK_ISNULL != 0 {
                     return None;
                 }
-                let condition = condition(key)?;
+                let condition = signature_qual(key)?;
                 if condition.center.values.len() != self.bands.hashes() {
                     // Nothing of another length is in the index, and can be compared.
                     return None;
@@ -138,7 +139,7 @@ impl<const N: usize> BandSearch<N> {
         let query = BandQuery::new(
             bands,
             near.center.values,
-            kind(&near.center),
+            scheme_hash(&near.center),
             scope,
             near.mismatches,
         );
@@ -150,14 +151,14 @@ impl<const N: usize> BandSearch<N> {
             // The usual case of a nested loop, which begins anew for each outer row.
             scan.restart(query);
         } else {
-            self.source = Source::Bands(BandScan::new(bands.clone(), query, work_memory()));
+            self.source = Source::Bands(BandScan::new(bands.clone(), query, work_mem()));
         }
         Some(())
     }
 }
 
 impl<const N: usize> Search for BandSearch<N> {
-    unsafe fn restart(
+    unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
         _order_bys: &[pg_sys::ScanKeyData],
@@ -183,10 +184,10 @@ impl<const N: usize> Search for BandSearch<N> {
         let tree = index.tree();
         let more = match &mut self.source {
             Source::Nothing => false,
-            Source::Bands(scan) => index.sound(scan.step(&tree, tids)),
+            Source::Bands(scan) => index.or_corrupt(scan.step(&tree, tids)),
             Source::All(scan, query) => {
                 self.rows.clear();
-                let more = index.sound(scan.step(&tree, &mut self.rows));
+                let more = index.or_corrupt(scan.step(&tree, &mut self.rows));
                 let admitted = |row: &&Row<N>| match (&*query, &row.fingerprint) {
                     (Some(query), Some(key)) => query.admits(key),
                     (query, _) => query.is_none(),
@@ -196,7 +197,7 @@ impl<const N: usize> Search for BandSearch<N> {
             }
         };
         let root = tree.root();
-        self.index.remember(root);
+        self.index.remember_root(root);
         more
     }
 

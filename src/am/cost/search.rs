@@ -1,7 +1,7 @@
 //! The conditions and the order of an index path, as far as the planner can know them.
 use pgrx::pg_sys;
 
-use crate::am::validate;
+use crate::am::strategies;
 use crate::pg::compat;
 use crate::planner::planned_ball::{BallRadius, PlannedBall};
 use crate::planner::selectivity;
@@ -146,7 +146,7 @@ impl Search {
             let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            if strategy as u16 == validate::WITHIN
+            if strategy as u16 == strategies::WITHIN
                 && let Some(ball) = PlannedBall::of_operand(root, (*clause).opno, argument)
             {
                 self.approximate |= ball.approximate;
@@ -159,11 +159,11 @@ impl Search {
                 return;
             }
             let radius = match strategy as u16 {
-                validate::EQUAL => Radius::Known(0),
+                strategies::EQUAL => Radius::Known(0),
                 strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
                     // Nothing lies within a radius below zero.
                     Some(radius) => Radius::Known(radius.clamp(0, u32::MAX.into()) as u32),
-                    None if strategy == validate::NEAR => Radius::Default,
+                    None if strategy == strategies::NEAR => Radius::Default,
                     None => Radius::Unknown,
                 },
             };
@@ -175,7 +175,7 @@ impl Search {
             if is_narrower {
                 self.radius = radius;
                 self.center = match strategy as u16 {
-                    validate::WITHIN => selectivity::center(root, (*clause).opno, argument),
+                    strategies::WITHIN => selectivity::center(root, (*clause).opno, argument),
                     _ => argument,
                 };
             }

@@ -8,15 +8,15 @@ use super::groups::Groups;
 use super::rows::{FoundRow, SignatureRows};
 use super::{edges, mismatches};
 use crate::am::bands;
+use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, words_of};
 use crate::dedup::clusters::{Give, Wanted, cluster, of_fingerprints, share};
 use crate::dedup::nodes::Graph;
 use crate::dedup::pairs::whole_distance;
 use crate::dedup::source::Distances;
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
-use crate::storage::rows::note_read;
+use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 

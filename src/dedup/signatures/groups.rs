@@ -9,7 +9,7 @@ use neardup_blocktree::pairs::InOrder;
 use neardup_blocktree::sort::{Entry, Rows, Sorted};
 
 use super::rows::SignatureRows;
-use crate::am::state::Index;
+use crate::am::index::Index;
 use crate::dedup::clusters::{share, too_many};
 use crate::storage::temp::TempSpace;
 
@@ -80,7 +80,7 @@ impl Groups {
         let mut entries = Vec::new();
         loop {
             entries.clear();
-            let more = index.sound(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+            let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
             for &(key, tid) in &entries {
                 match &mut run {
                     Some((known, alone)) if *known == key => {

@@ -13,10 +13,10 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::Rows;
 use pgrx::pg_sys;
 
-use super::pairs::work_memory;
 use crate::am::bands;
-use crate::am::state::{Index, name};
+use crate::am::index::{Index, name};
 use crate::pg::errors::UserError;
+use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
 use crate::types::signature::Bound;
 use groups::Groups;
@@ -81,10 +81,10 @@ unsafe fn edges<const N: usize>(
         return;
     };
     let mut files = TempSpace::new();
-    let mut candidates = Rows::<TempSpace, 2>::new(work_memory() / 2);
-    let mut search = BandPairs::<N>::new(bands, mismatches, work_memory() / 2);
+    let mut candidates = Rows::<TempSpace, 2>::new(work_mem() / 2);
+    let mut search = BandPairs::<N>::new(bands, mismatches, work_mem() / 2);
     let tree = index.tree();
-    while index.sound(search.step(
+    while index.or_corrupt(search.step(
         &tree,
         &mut |tid| groups.is_wanted(tid),
         &mut |[a, b], least| {

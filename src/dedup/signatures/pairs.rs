@@ -7,15 +7,16 @@ use super::groups::{Groups, InEntryOrder, Side};
 use super::rows::SignatureRows;
 use super::{edges, mismatches};
 use crate::am::bands;
+use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::am::state::{Index, words_of};
-use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance, work_memory};
+use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance};
 use crate::dedup::source::{Distances, find_index};
-use crate::pg::call::{Call, export};
 use crate::pg::compat;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
-use crate::pg::set::Set;
-use crate::storage::rows::note_read;
+use crate::pg::srf::SetReturning;
+use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 
@@ -54,7 +55,7 @@ enum AnyPairs {
     Signatures(Box<SignaturePairs>),
 }
 
-impl Set for AnyPairs {
+impl SetReturning for AnyPairs {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         match self {
             AnyPairs::Signatures(pairs) => pairs.next(columns),
@@ -136,7 +137,7 @@ impl SignaturePairs {
         let relations = LockedIndex::reopen(self.index);
         let (files, groups) = (&mut self.files, &mut self.groups);
         // Sorted by one end, then by the other, to meet the groups, which are in that order.
-        let mut by_second = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let mut by_second = Rows::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = groups.all();
         // SAFETY: the relations are open to the end of the function.
         unsafe {
@@ -155,7 +156,7 @@ impl SignaturePairs {
         drop(firsts);
         let mut sorted = by_second.sorted(files, None);
         drop(by_second);
-        let mut found = Rows::<TempSpace, 4>::new(work_memory() / 2);
+        let mut found = Rows::<TempSpace, 4>::new(work_mem() / 2);
         let mut seconds = groups.all();
         while let Some(edge) = sorted.next(files) {
             let [b, a, left, other] = edge.key;
@@ -213,7 +214,7 @@ impl SignaturePairs {
     }
 }
 
-impl Set for SignaturePairs {
+impl SetReturning for SignaturePairs {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         let Some((rows, distance)) = self.next_pair() else {
             return false;

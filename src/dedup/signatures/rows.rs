@@ -3,12 +3,12 @@ use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use crate::am::bands::with_signature;
+use crate::am::index::Index;
 use crate::am::keys::Layout;
-use crate::am::state::Index;
 use crate::dedup::scope::{IndexColumns, ScopeColumns, Values};
 use crate::pg::compat;
 use crate::pg::relation::LockedIndex;
-use crate::storage::rows::IndexedRows;
+use crate::storage::heap_fetch::HeapFetch;
 
 /// What makes rows equal or near: the signature, within a scope.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ impl FoundRow {
 
 /// Looks up rows.
 pub struct SignatureRows {
-    rows: IndexedRows,
+    rows: HeapFetch,
     columns: IndexColumns,
     index: pg_sys::Relation,
     layout: Layout,
@@ -52,7 +52,7 @@ impl SignatureRows {
         // SAFETY: the caller's promise.
         unsafe {
             SignatureRows {
-                rows: IndexedRows::new(relations.table()),
+                rows: HeapFetch::new(relations.table()),
                 columns: IndexColumns::of(relations.index()),
                 index: relations.index(),
                 layout: index.layout,

@@ -3,7 +3,7 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-use super::names;
+use super::names::{self, cstring};
 use crate::pg::errors::UserError;
 use crate::types::signature::{Bound, near_duplicate};
 
@@ -148,7 +148,7 @@ impl Arguments {
     }
 
     /// What an argument means, now that it is known what it is about; or an error.
-    pub fn sensible<T>(&self, meaning: Result<T, String>) -> T {
+    pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }
 
@@ -308,9 +308,4 @@ fn twice(name: &[u8]) -> String {
         "The option \"{}\" is given twice.",
         String::from_utf8_lossy(name)
     )
-}
-
-/// A C string of part of another.
-pub fn cstring(bytes: &[u8]) -> CString {
-    CString::new(bytes).expect("a part of a C string has no byte 0")
 }

@@ -4,11 +4,11 @@ use std::ffi::{CStr, CString};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
-use super::kind::Kind;
+use super::metric::Metric;
 use super::names;
+use crate::am::index::{Index, words_of};
 use crate::am::keys::{Layout, attribute, hash_of, with_words};
-use crate::am::state::{Index, words_of};
-use crate::am::validate;
+use crate::am::strategies;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -176,7 +176,7 @@ pub struct Columns {
     /// Within whose equal values rows are compared, in the order of the index's columns.
     pub scope: Vec<EqualColumn>,
     pub index: pg_sys::Oid,
-    pub kind: Kind,
+    pub metric: Metric,
 }
 
 impl Columns {
@@ -197,11 +197,11 @@ impl Columns {
             let form = &*compat::attribute((*relation).rd_att, fingerprint as usize - 1);
             let holds_signatures = types.is_signature(form.atttypid);
             // Whatever index there is: an argument that makes no sense is told first.
-            arguments.sensible(match holds_signatures {
+            arguments.or_invalid(match holds_signatures {
                 true => arguments.near.mismatches(1).map(drop),
                 false => arguments.near.bits().map(drop),
             });
-            let Some((index, scope, kind)) =
+            let Some((index, scope, metric)) =
                 find_index(relation, fingerprint, &wanted, mark, arguments)
             else {
                 no_index(relation, arguments, holds_signatures);
@@ -213,7 +213,7 @@ impl Columns {
                 mark,
                 scope,
                 index,
-                kind,
+                metric,
             }
         }
     }
@@ -291,7 +291,7 @@ unsafe fn find_index(
     wanted: &[i16],
     mark: Option<i16>,
     arguments: &Arguments,
-) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Kind)> {
+) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Metric)> {
     // SAFETY: the relation is open, and each of its indexes while it is looked at.
     unsafe {
         let indexes = pg_sys::RelationGetIndexList(relation);
@@ -301,7 +301,7 @@ unsafe fn find_index(
             let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
             if found.is_none() {
                 let fits = fits(index, fingerprint, wanted, mark, arguments);
-                found = fits.map(|(scope, kind)| (oid, scope, kind));
+                found = fits.map(|(scope, metric)| (oid, scope, metric));
             }
             pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
         }
@@ -316,7 +316,7 @@ unsafe fn fits(
     wanted: &[i16],
     mark: Option<i16>,
     arguments: &Arguments,
-) -> Option<(Vec<EqualColumn>, Kind)> {
+) -> Option<(Vec<EqualColumn>, Metric)> {
     // SAFETY: the index is open; it has as many columns and classes as its form says.
     unsafe {
         let form = &*(*index).rd_index;
@@ -338,26 +338,30 @@ unsafe fn fits(
             return None;
         }
         let scope = (0..front.len())
-            .map(|i| EqualColumn::of(index, i, validate::EQUAL as i16))
+            .map(|i| EqualColumn::of(index, i, strategies::EQUAL as i16))
             .collect();
-        Some((scope, kind(index, &layout, arguments)?))
+        Some((scope, metric(index, &layout, arguments)?))
     }
 }
 
 /// What near-duplicates are by an index; `None` if it cannot look them up.
-unsafe fn kind(index: pg_sys::Relation, layout: &Layout, arguments: &Arguments) -> Option<Kind> {
+unsafe fn metric(
+    index: pg_sys::Relation,
+    layout: &Layout,
+    arguments: &Arguments,
+) -> Option<Metric> {
     if !layout.signatures {
-        return Some(Kind::Fingerprints {
+        return Some(Metric::Fingerprints {
             words: layout.fingerprint_words,
-            radius: arguments.sensible(arguments.near.bits()),
+            radius: arguments.or_invalid(arguments.near.bits()),
         });
     }
     // SAFETY: the index is open.
     let bands = unsafe { with_words!(words_of(index), N => Index::<N>::open(index).bands) }?;
     let hashes = bands.hashes();
-    let mismatches = arguments.sensible(arguments.near.mismatches(hashes));
+    let mismatches = arguments.or_invalid(arguments.near.mismatches(hashes));
     // Beyond it a look would read the whole index.
-    (mismatches <= bands.guaranteed()).then_some(Kind::Signatures { hashes, mismatches })
+    (mismatches <= bands.guaranteed()).then_some(Metric::Signatures { hashes, mismatches })
 }
 
 /// Whether an index holds all rows that count: all, or where near-duplicates are marked, all that

@@ -4,11 +4,11 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::arguments::{Arguments, OPTIONS};
 use super::columns::{Columns, Types};
 use super::generated::{self, GeneratedColumns};
-use super::statements;
+use super::new_row::NewRow;
+use super::spi_plans;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -83,7 +83,7 @@ impl Fingerprints {
                 Fingerprints::OfText(statement, text_type) => {
                     let text = columns.text.and_then(|column| row.get(column));
                     let fingerprint =
-                        text.and_then(|text| statements::value(statement, &[(*text_type, text)]));
+                        text.and_then(|text| spi_plans::value(statement, &[(*text_type, text)]));
                     row.set(columns.fingerprint, fingerprint);
                     fingerprint
                 }

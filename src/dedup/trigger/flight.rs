@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 
 use super::arguments::Arguments;
 use super::columns::Columns;
-use super::look::Query;
 use crate::am::keys::Layout;
 use crate::registry::{self, Near, Owner, Row};
 
@@ -48,8 +47,8 @@ impl Flight {
     }
 
     /// Withdraws what was published for the statement's last row.
-    pub fn begin_row(&self) {
-        registry::begin_row(self.owner);
+    pub fn withdraw_previous(&self) {
+        registry::withdraw_previous(self.owner);
     }
 
     /// Publishes the row that is looked at, or returns a near one of another backend.
@@ -65,13 +64,18 @@ impl Flight {
     /// The row that is looked at, as others compare theirs with it.
     ///
     /// # Safety
-    /// The query's values are of the columns' types.
-    pub unsafe fn row(&self, columns: &Columns, query: &Query) -> Row {
+    /// The values are of the columns' types.
+    pub unsafe fn row(
+        &self,
+        columns: &Columns,
+        fingerprint: pg_sys::Datum,
+        scope: &[pg_sys::Datum],
+    ) -> Row {
         // SAFETY: the caller's promise; the database is set when the backend connects to it.
         unsafe {
-            let (kind, value) = columns.kind.in_flight(query.fingerprint);
+            let (kind, value) = columns.metric.in_flight(fingerprint);
             // In one order, whichever index's columns these are.
-            let mut scope: Vec<(i16, u64)> = (columns.scope.iter().zip(query.scope))
+            let mut scope: Vec<(i16, u64)> = (columns.scope.iter().zip(scope))
                 .map(|(column, &value)| (column.column, column.hash(value)))
                 .collect();
             scope.sort_unstable();
@@ -116,7 +120,7 @@ unsafe fn radius(
     // SAFETY: the relation is open; its triggers are as many as are counted.
     unsafe {
         let Some(all) = (*relation).trigdesc.as_ref() else {
-            return columns.kind.limit();
+            return columns.metric.limit();
         };
         let triggers = core::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
         (triggers.iter())
@@ -126,8 +130,8 @@ unsafe fn radius(
             .filter(|other| {
                 other.fingerprint == arguments.fingerprint && scope(other) == scope(arguments)
             })
-            .filter_map(|other| columns.kind.radius(&other.near))
-            .fold(columns.kind.limit(), u32::max)
+            .filter_map(|other| columns.metric.radius(&other.near))
+            .fold(columns.metric.limit(), u32::max)
     }
 }
 

@@ -3,7 +3,7 @@ use core::cell::OnceCell;
 
 use pgrx::pg_sys;
 
-use super::NewRow;
+use super::new_row::NewRow;
 use crate::pg::compat;
 
 /// Expressions of generated columns, ready to be evaluated for rows of their table.

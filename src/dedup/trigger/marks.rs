@@ -14,13 +14,13 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::columns::{NamedColumns, table};
 use super::names;
-use super::statements::{self, Sees};
+use super::new_row::NewRow;
+use super::spi_plans::{self, Sees};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
-use crate::pg::owner::AsConstraint;
+use crate::pg::security_context::AsConstraint;
 
 /// Steps from a mark to its original. There are no chains, but marks that were set while the
 /// trigger was off may make some.
@@ -189,7 +189,7 @@ impl Marks {
         unsafe {
             let _owner = AsConstraint::of(relation);
             let parameters = [(self.key_type, key)];
-            let found = statements::value(&self.is_original, &parameters);
+            let found = spi_plans::value(&self.is_original, &parameters);
             found.is_some_and(|original| original.value() != 0)
         }
     }
@@ -218,7 +218,7 @@ impl Marks {
                 }
                 let owner = AsConstraint::of(relation);
                 let parameters = [(self.key_type, key)];
-                let found = statements::first(&self.lock, &parameters, Sees::Latest);
+                let found = spi_plans::first(&self.lock, &parameters, Sees::Latest);
                 drop(owner);
                 match found {
                     Some(None) => return key,
@@ -264,7 +264,7 @@ impl Marks {
     /// The key is of its column's type, and the user may read that column.
     pub unsafe fn is_visible(&self, key: pg_sys::Datum) -> bool {
         // SAFETY: the caller's promise. The row may be younger than the statement.
-        unsafe { statements::first(&self.is_visible, &[(self.key_type, key)], Sees::Latest) }
+        unsafe { spi_plans::first(&self.is_visible, &[(self.key_type, key)], Sees::Latest) }
             .is_some()
     }
 }
@@ -363,7 +363,7 @@ unsafe fn operator(oid: pg_sys::Oid) -> Vec<u8> {
         let cache = pg_sys::SysCacheIdentifier::OPEROID as i32;
         let tuple = pg_sys::SearchSysCache1(cache, oid.into());
         if tuple.is_null() {
-            statements::failed(c"an operator was dropped");
+            spi_plans::failed(c"an operator was dropped");
         }
         let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_operator>();
         let schema = quoted(CStr::from_ptr(pg_sys::get_namespace_name(

@@ -3,115 +3,46 @@
 //! Transactions may insert near-duplicates of each other at the same time. So a row is published
 //! among those in flight ([`flight`]) from before the look for a near-duplicate until it stands in
 //! the index. The look sees what other transactions have not committed yet, and waits for them.
-mod act;
+mod action;
 mod arguments;
 mod columns;
 mod compute;
 mod flight;
 mod generated;
-mod kind;
-mod look;
+mod lookup;
 mod marks;
+mod metric;
 mod names;
+mod new_row;
 mod originals;
 mod requirements;
 mod row_lock;
 mod same_row;
-mod statements;
+mod spi_plans;
+mod usage;
 
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
-use crate::pg::call::{Call, export};
-use crate::pg::compat;
-use crate::pg::errors::UserError;
-use act::{Fate, Ready};
+use crate::pg::fmgr::{Call, export};
+use action::{Outcome, PreparedAction};
 use arguments::Arguments;
 use columns::{Columns, Types};
 use compute::Fingerprints;
 use flight::Flight;
-use look::Itself;
+use lookup::OwnRow;
 use marks::Recheck;
+use new_row::NewRow;
 use same_row::SameRow;
+use usage::misused;
 
 /// What one trigger knows while one statement lasts.
 struct State {
-    action: Ready,
+    action: PreparedAction,
     columns: Columns,
     fingerprints: Fingerprints,
     unique: same_row::Lazy,
     generated: generated::Lazy,
     flight: Flight,
-}
-
-/// A row as the trigger was given it, taken apart.
-struct NewRow {
-    tuple: pg_sys::HeapTuple,
-    descriptor: pg_sys::TupleDesc,
-    values: Vec<pg_sys::Datum>,
-    nulls: Vec<bool>,
-}
-
-impl NewRow {
-    /// # Safety
-    /// The tuple is of a row with this descriptor.
-    unsafe fn new(tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) -> Self {
-        // SAFETY: the caller's promise; as many places as the descriptor has columns.
-        unsafe {
-            let columns = (*descriptor).natts as usize;
-            let mut values = vec![pg_sys::Datum::null(); columns];
-            let mut nulls = vec![true; columns];
-            pg_sys::heap_deform_tuple(tuple, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
-            NewRow {
-                tuple,
-                descriptor,
-                values,
-                nulls,
-            }
-        }
-    }
-
-    /// The value in a column, counted from 1; `None` for NULL.
-    fn get(&self, column: i16) -> Option<pg_sys::Datum> {
-        let at = column as usize - 1;
-        (!self.nulls[at]).then(|| self.values[at])
-    }
-
-    /// Puts NULL into a column, if there is one and it holds something else.
-    fn clear(&mut self, column: Option<i16>) {
-        if let Some(column) = column.filter(|&column| self.get(column).is_some()) {
-            self.set(column, None);
-        }
-    }
-
-    /// Puts a value, or NULL, into a column. Raises an error if the column is of a domain that does
-    /// not allow it.
-    fn set(&mut self, column: i16, value: Option<pg_sys::Datum>) {
-        let at = column as usize - 1;
-        // SAFETY: the column is one of this descriptor, and the value of its type.
-        unsafe {
-            let kept = (*compat::attribute(self.descriptor, at)).atttypid;
-            if pg_sys::get_typtype(kept) as u8 == pg_sys::TYPTYPE_DOMAIN {
-                let (null, datum) = (value.is_none(), value.unwrap_or(pg_sys::Datum::null()));
-                let memory = pg_sys::CurrentMemoryContext;
-                pg_sys::domain_check(datum, null, kept, core::ptr::null_mut(), memory);
-            }
-        }
-        self.nulls[at] = value.is_none();
-        self.values[at] = value.unwrap_or(pg_sys::Datum::null());
-        let (mut values, mut nulls) = ([self.values[at]], [self.nulls[at]]);
-        let mut columns = [i32::from(column)];
-        // SAFETY: the tuple is of this descriptor, and the column is one of its own.
-        unsafe {
-            self.tuple = pg_sys::heap_modify_tuple_by_cols(
-                self.tuple,
-                self.descriptor,
-                1,
-                columns.as_mut_ptr(),
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
-        }
-    }
 }
 
 /// Whether an event of a trigger has one of the server's flags.
@@ -200,7 +131,12 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut Stat
                 &columns,
             );
             let state = State {
-                action: Ready::new(&arguments, data.tg_relation, &columns, (*function).fn_mcxt),
+                action: PreparedAction::new(
+                    &arguments,
+                    data.tg_relation,
+                    &columns,
+                    (*function).fn_mcxt,
+                ),
                 columns,
                 fingerprints,
                 unique: same_row::Lazy::new((*function).fn_mcxt),
@@ -225,7 +161,7 @@ impl State {
         mut row: NewRow,
         old: Option<&NewRow>,
     ) -> pg_sys::HeapTuple {
-        self.flight.begin_row();
+        self.flight.withdraw_previous();
         let columns = &self.columns;
         let marks = self.action.marks();
         // SAFETY: the caller's promise.
@@ -248,7 +184,7 @@ impl State {
                     || marks.is_some_and(|marks| {
                         let key = columns.key.expect("a column is found for this action");
                         marks.settle(relation, old, &mut row, |value| {
-                            act::may_know(marks, relation, key, value)
+                            action::may_know(marks, relation, key, value)
                         })
                     });
                 if !look {
@@ -258,12 +194,12 @@ impl State {
             row.clear(columns.mark);
             loop {
                 let found = {
-                    let query = look::Query {
+                    let query = lookup::Query {
                         fingerprint,
                         scope: &scope,
-                        itself: match old {
-                            Some(old) => Itself::Version((*old.tuple).t_self),
-                            None => Itself::Key(SameRow::new(
+                        own_row: match old {
+                            Some(old) => OwnRow::Version((*old.tuple).t_self),
+                            None => OwnRow::Key(SameRow::new(
                                 relation,
                                 &row,
                                 &self.unique,
@@ -271,17 +207,17 @@ impl State {
                             )),
                         },
                     };
-                    look::nearest(relation, columns, &query, &self.flight)
+                    lookup::find_existing(relation, columns, &query, &self.flight)
                 };
                 let Some(found) = found else {
                     return row.tuple;
                 };
                 // Whatever happens now, the row does not count as an original.
                 self.flight.withdraw();
-                match act::fate(&self.action, relation, columns, &found, &mut row) {
-                    Fate::Write => return row.tuple,
-                    Fate::Drop => return core::ptr::null_mut(),
-                    Fate::LookAgain => {
+                match action::run(&self.action, relation, columns, &found, &mut row) {
+                    Outcome::Write => return row.tuple,
+                    Outcome::Drop => return core::ptr::null_mut(),
+                    Outcome::Retry => {
                         pgrx::check_for_interrupts!();
                     }
                 }
@@ -303,27 +239,13 @@ impl State {
         // SAFETY: the caller's promise.
         unsafe {
             old.get(columns.fingerprint)
-                .is_some_and(|old| columns.kind.distance(old, fingerprint) == Some(0))
+                .is_some_and(|old| columns.metric.distance(old, fingerprint) == Some(0))
                 && (columns.scope.iter().zip(scope)).all(|(column, &value)| {
                     old.get(column.column)
                         .is_some_and(|old| column.equal(old, value))
                 })
         }
     }
-}
-
-fn misused(why: &str) -> ! {
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        "neardup_dedup cannot be used like this",
-    )
-    .detail(format!("As it is, {why}."))
-    .hint(
-        "CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION \
-         neardup_dedup('fp', 'body', 'distance=3', 'action=skip'); for the action mark there is \
-         one AFTER UPDATE OR DELETE, too.",
-    )
-    .raise()
 }
 
 export! {

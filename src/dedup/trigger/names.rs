@@ -7,8 +7,6 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-use super::arguments::cstring;
-
 /// Whether an argument begins as a quoted name, which is no option even if it holds an equals sign.
 pub fn is_quoted(argument: &[u8]) -> bool {
     argument.trim_ascii().starts_with(b"\"")
@@ -90,4 +88,9 @@ pub fn shown(name: &CStr) -> String {
     unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }
         .to_string_lossy()
         .into_owned()
+}
+
+/// A C string of part of another.
+pub fn cstring(bytes: &[u8]) -> CString {
+    CString::new(bytes).expect("a part of a C string has no byte 0")
 }

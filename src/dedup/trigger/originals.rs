@@ -4,15 +4,16 @@ use std::collections::HashSet;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::NewRow;
 use super::arguments::{Action, Arguments};
 use super::columns::{NamedColumns, table};
 use super::marks::{Marks, Recheck};
-use super::statements;
-use crate::pg::call::Call;
+use super::new_row::NewRow;
+use super::spi_plans;
+use super::usage::misused;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
-use crate::pg::owner::AsConstraint;
+use crate::pg::fmgr::Call;
+use crate::pg::security_context::AsConstraint;
 
 /// Rows fetched at a time.
 const FETCH: core::ffi::c_long = 1000;
@@ -73,11 +74,11 @@ unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a State {
         if (*function).fn_extra.is_null() {
             let arguments = Arguments::of(&*data.tg_trigger);
             if !matches!(arguments.action, Action::Mark(_)) {
-                super::misused("it is an AFTER trigger, which is for the action mark only");
+                misused("it is an AFTER trigger, which is for the action mark only");
             }
             let columns = NamedColumns::find(data.tg_relation, &arguments);
             let marks = Marks::of(data.tg_relation, &columns)
-                .unwrap_or_else(|| super::misused("an AFTER trigger needs a key and a mark"));
+                .unwrap_or_else(|| misused("an AFTER trigger needs a key and a mark"));
             let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
             (*function).fn_extra = context
                 .leak_and_drop_on_delete(State { marks, columns })
@@ -142,8 +143,8 @@ unsafe fn pass(
     // SAFETY: the relation is open, and parameters are of the types that go with them. The
     // connection and the cursor are closed here, and by the server after an error.
     unsafe {
-        statements::connect(&marks.dependents);
-        let plan = statements::plan(&marks.dependents, &[marks.key_type()]);
+        spi_plans::connect(&marks.dependents);
+        let plan = spi_plans::plan(&marks.dependents, &[marks.key_type()]);
         // What others have committed in the meantime counts, also where the transaction does not
         // see it.
         pg_sys::CommandCounterIncrement();
@@ -204,7 +205,7 @@ unsafe fn unmark(
 ) -> bool {
     // SAFETY: a connection is open; parameters are of the types that go with them.
     unsafe {
-        let plan = statements::plan(&marks.unmark, &[pg_sys::TIDOID, marks.key_type()]);
+        let plan = spi_plans::plan(&marks.unmark, &[pg_sys::TIDOID, marks.key_type()]);
         let mut values = [pg_sys::Datum::from(&raw mut *row), key];
         // As for foreign keys: where the transaction has a snapshot of its own, a row that it does
         // not see is error 40001.
@@ -232,7 +233,7 @@ unsafe fn unmark(
                 0,
             );
             if done != pg_sys::SPI_OK_UPDATE as i32 {
-                statements::failed(&marks.unmark);
+                spi_plans::failed(&marks.unmark);
             }
             written = pg_sys::SPI_processed;
         });

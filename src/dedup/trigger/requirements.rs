@@ -8,7 +8,7 @@ use super::arguments::{Arguments, texts};
 use super::columns::{Columns, table};
 use super::generated;
 use super::marks::{qualified, quoted};
-use super::statements;
+use super::spi_plans;
 use crate::pg::errors::UserError;
 
 /// Raises error 55000 unless the triggers of a table keep its marks true, if it has marks.
@@ -180,7 +180,7 @@ unsafe fn made_for(relation: pg_sys::Relation, trigger: &pg_sys::Trigger) -> Vec
     // SAFETY: the parameter is of the type that goes with it; names are null or C strings.
     unsafe {
         let parameters = [(pg_sys::OIDOID, pg_sys::Datum::from(trigger.tgoid))];
-        let Some(oid) = statements::value(ORIGIN, &parameters) else {
+        let Some(oid) = spi_plans::value(ORIGIN, &parameters) else {
             return qualified(relation);
         };
         let oid = pg_sys::Oid::from(oid.value() as u32);

@@ -4,9 +4,9 @@ use core::cell::OnceCell;
 
 use pgrx::pg_sys;
 
-use super::NewRow;
 use super::columns::EqualColumn;
 use super::generated;
+use super::new_row::NewRow;
 use crate::pg::compat;
 
 /// A unique index that is checked at once.

@@ -6,8 +6,8 @@
 use pgrx::pg_sys;
 
 use super::{Signature, distance, near_duplicate, similarity, text};
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
 use crate::types::fingerprint::{cstring_arg, message_bytes, return_cstring};
 

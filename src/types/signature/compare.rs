@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 use pgrx::pg_sys::Datum;
 
 use super::{Signature, distance, similarity};
-use crate::pg::call::{Call, export};
+use crate::pg::fmgr::{Call, export};
 use crate::types::fingerprint::{hash_of_bytes, hash_of_bytes_extended};
 
 fn two<'a>(call: &Call) -> [Signature<'a>; 2] {

@@ -11,8 +11,8 @@ use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::{BITS, Signature};
-use crate::pg::call::{Call, export};
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
 use crate::types::fingerprint::{cstring_arg, message_bytes, return_cstring};
 

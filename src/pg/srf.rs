@@ -6,11 +6,11 @@
 //! so is collected in one call, in the server's own store, which goes to disk beyond `work_mem`.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::call::Call;
 use super::errors::UserError;
+use super::fmgr::Call;
 
 /// Rows on their way to the server.
-pub trait Set: Sized {
+pub trait SetReturning: Sized {
     /// The next row's columns, NULL for `None`; `None` after the last. Datums may point into
     /// memory of the set, which is good until the next call, or of the current memory context.
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool;
@@ -69,7 +69,7 @@ impl Call {
     }
 
     /// Returns the next row of a set, which `begin` makes in the first call.
-    pub fn return_set<T: Set>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
+    pub fn return_set<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         let fcinfo = self.fcinfo();
         // SAFETY: the server passes a live call record. What it keeps for the function, in a
         // context of its own, is null before the first call and ours from then on.

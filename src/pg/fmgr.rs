@@ -139,7 +139,7 @@ macro_rules! export {
         const _: () = {
             #[unsafe(export_name = $symbol)]
             unsafe extern "C-unwind" fn call(fcinfo: ::pgrx::pg_sys::FunctionCallInfo) -> ::pgrx::pg_sys::Datum {
-                $crate::pg::call::export!(@body $mode fcinfo $function)
+                $crate::pg::fmgr::export!(@body $mode fcinfo $function)
             }
             #[unsafe(export_name = concat!("pg_finfo_", $symbol))]
             extern "C" fn finfo() -> &'static ::pgrx::pg_sys::Pg_finfo_record {
@@ -150,14 +150,14 @@ macro_rules! export {
     )* };
     (@body plain $fcinfo:ident $function:expr) => {{
         // SAFETY: the server passes a live call record.
-        let mut call = unsafe { $crate::pg::call::Call::new($fcinfo) };
+        let mut call = unsafe { $crate::pg::fmgr::Call::new($fcinfo) };
         $function(&mut call)
     }};
     (@body guarded $fcinfo:ident $function:expr) => {
         // SAFETY: the guard is the outermost frame of Rust, and the server passes a live record.
         unsafe {
             ::pgrx::pg_sys::submodules::panic::pgrx_extern_c_guard(move || {
-                let mut call = $crate::pg::call::Call::new($fcinfo);
+                let mut call = $crate::pg::fmgr::Call::new($fcinfo);
                 $crate::pg::memory::guarded(|| $function(&mut call))
             })
         }

@@ -6,7 +6,7 @@ use pgrx::pg_sys::PgTryBuilder;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
-use crate::am::keys::tid_of;
+use super::tid::{item_pointer, tid_of};
 
 /// Rows fetched at a time.
 const FETCH: core::ffi::c_long = 10_000;
@@ -99,7 +99,7 @@ impl OrderBy {
                     let mut null = false;
                     let tuple = *(*table).vals.add(i);
                     let value = pg_sys::SPI_getbinval(tuple, (*table).tupdesc, 1, &raw mut null);
-                    each(tid_of(value.cast_mut_ptr()));
+                    each(tid_of(*value.cast_mut_ptr()));
                 }
                 pg_sys::SPI_freetuptable(table);
                 if count == 0 {
@@ -137,8 +137,7 @@ unsafe fn store_rows(
         );
         let store = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
         while let Some(tid) = next() {
-            let mut pointer = pg_sys::ItemPointerData::default();
-            pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
+            let mut pointer = item_pointer(tid);
             let mut value = pg_sys::Datum::from(&raw mut pointer);
             let mut null = false;
             pg_sys::tuplestore_putvalues(store, descriptor, &raw mut value, &raw mut null);
@@ -189,13 +188,8 @@ unsafe fn is_order(statements: *mut pg_sys::List) -> bool {
 
 /// An array of row addresses, in the current memory context.
 pub fn tid_array(rows: &[Tid]) -> pg_sys::Datum {
-    let mut pointers: Vec<pg_sys::ItemPointerData> = (rows.iter())
-        .map(|tid| {
-            let mut pointer = pg_sys::ItemPointerData::default();
-            pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.block, tid.offset);
-            pointer
-        })
-        .collect();
+    let mut pointers: Vec<pg_sys::ItemPointerData> =
+        (rows.iter()).map(|&tid| item_pointer(tid)).collect();
     let mut datums: Vec<pg_sys::Datum> = (pointers.iter_mut())
         .map(|pointer| pg_sys::Datum::from(&raw mut *pointer))
         .collect();

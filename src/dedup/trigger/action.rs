@@ -5,15 +5,16 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
 use super::columns::{Columns, table};
-use super::look::{self, Found};
+use super::lookup::{self, Found};
 use super::marks::{self, Marks};
+use super::new_row::NewRow;
 use super::row_lock::{Locked, Mode};
-use super::{NewRow, generated, names, statements};
+use super::{generated, names, spi_plans};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
 /// An action with what it needs.
-pub enum Ready {
+pub enum PreparedAction {
     Skip,
     Error,
     Mark(Marks),
@@ -21,7 +22,7 @@ pub enum Ready {
     Log(CString, generated::Lazy),
 }
 
-impl Ready {
+impl PreparedAction {
     /// # Safety
     /// The relation is open, and the columns are its own; the memory context outlives the value.
     pub unsafe fn new(
@@ -33,15 +34,15 @@ impl Ready {
         // SAFETY: the caller's promise.
         unsafe {
             match &arguments.action {
-                Action::Skip => Ready::Skip,
-                Action::Error => Ready::Error,
+                Action::Skip => PreparedAction::Skip,
+                Action::Error => PreparedAction::Error,
                 Action::Mark(_) => {
                     let (key, mark) = (columns.key.zip(columns.mark))
                         .expect("both columns are found for this action");
-                    Ready::Mark(Marks::new(relation, key, mark))
+                    PreparedAction::Mark(Marks::new(relation, key, mark))
                 }
                 Action::Log(name) => {
-                    Ready::Log(log_statement(name, relation), generated::Lazy::new(memory))
+                    PreparedAction::Log(log_statement(name, relation), generated::Lazy::new(memory))
                 }
             }
         }
@@ -50,43 +51,43 @@ impl Ready {
     /// The marks that are kept; `None` for other actions.
     pub fn marks(&self) -> Option<&Marks> {
         match self {
-            Ready::Mark(marks) => Some(marks),
+            PreparedAction::Mark(marks) => Some(marks),
             _ => None,
         }
     }
 }
 
 /// What becomes of the row.
-pub enum Fate {
+pub enum Outcome {
     Write,
     Drop,
     /// The row that was found has changed meanwhile: the new one is to be looked up again.
-    LookAgain,
+    Retry,
 }
 
 /// Does what the trigger's action asks for.
 ///
 /// # Safety
 /// The row is of this relation, which is the one that the columns are of.
-pub unsafe fn fate(
-    action: &Ready,
+pub unsafe fn run(
+    action: &PreparedAction,
     relation: pg_sys::Relation,
     columns: &Columns,
     found: &Found,
     row: &mut NewRow,
-) -> Fate {
+) -> Outcome {
     // SAFETY: the caller's promise.
     unsafe {
         match action {
             // A constraint does not care either for what the transaction can see.
-            Ready::Error => refuse(relation, columns, found),
-            _ if found.unseen => look::refuse_unseen(),
-            Ready::Skip => Fate::Drop,
-            Ready::Mark(marks) => mark(marks, relation, columns, found, row),
-            Ready::Log(statement, generated) => {
+            PreparedAction::Error => refuse(relation, columns, found),
+            _ if found.unseen => lookup::refuse_unseen(),
+            PreparedAction::Skip => Outcome::Drop,
+            PreparedAction::Mark(marks) => mark(marks, relation, columns, found, row),
+            PreparedAction::Log(statement, generated) => {
                 let row = generated.complete(relation, row);
                 log(statement, relation, columns, found, row);
-                Fate::Drop
+                Outcome::Drop
             }
         }
     }
@@ -100,7 +101,7 @@ unsafe fn mark(
     columns: &Columns,
     found: &Found,
     row: &mut NewRow,
-) -> Fate {
+) -> Outcome {
     // SAFETY: the relation is open, and the key of its column's type.
     unsafe {
         let (key, mark) =
@@ -118,10 +119,10 @@ unsafe fn mark(
             marks::hidden(relation);
         }
         if found.row.lock(relation, Mode::Share, true) != Locked::Yes {
-            return Fate::LookAgain;
+            return Outcome::Retry;
         }
         row.set(mark, Some(original));
-        Fate::Write
+        Outcome::Write
     }
 }
 
@@ -144,7 +145,7 @@ pub unsafe fn may_know(
 unsafe fn refuse(relation: pg_sys::Relation, columns: &Columns, found: &Found) -> ! {
     // SAFETY: the relation is open, and the key of its column's type.
     unsafe {
-        let (unit, limit) = (columns.kind.unit(), columns.kind.limit());
+        let (unit, limit) = (columns.metric.unit(), columns.metric.limit());
         let shown = columns
             .key
             .zip(found.key)
@@ -229,11 +230,11 @@ unsafe fn log(
                 .hint("Name a column that is never NULL, such as 'key=id'.")
                 .raise();
         };
-        statements::insert(
+        spi_plans::insert(
             statement,
             &[
                 (key_type, existing),
-                columns.kind.shown(found.distance),
+                columns.metric.shown(found.distance),
                 (row_type, dropped),
             ],
         );

@@ -3,11 +3,11 @@ use neardup_blocktree::key::{Key, distance};
 use pgrx::pg_sys;
 
 use super::keys::{self, Layout};
-use super::validate;
+use super::strategies;
 
 /// A condition on the fingerprint: a ball, of which an equality is the smallest.
 #[derive(Clone, Copy)]
-pub struct Condition<const N: usize> {
+pub struct BallQual<const N: usize> {
     /// Without a scope.
     pub center: Key<N>,
     /// In bits.
@@ -42,9 +42,9 @@ impl Presence {
 }
 
 /// What the conditions of a scan come to.
-pub struct Conditions<const N: usize> {
+pub struct ScanQuals<const N: usize> {
     /// On the fingerprint.
-    pub near: Vec<Condition<N>>,
+    pub near: Vec<BallQual<N>>,
     /// On there being one.
     pub presence: Presence,
     /// The scope, if all of its columns are given.
@@ -53,7 +53,7 @@ pub struct Conditions<const N: usize> {
     pub recheck: bool,
 }
 
-impl<const N: usize> Conditions<N> {
+impl<const N: usize> ScanQuals<N> {
     /// The conditions that scan keys make; `None` if nothing fulfils them.
     ///
     /// # Safety
@@ -64,7 +64,7 @@ impl<const N: usize> Conditions<N> {
         keys: &[pg_sys::ScanKeyData],
     ) -> Option<Self> {
         let mut near = Vec::new();
-        let mut scope = GivenScope::new(layout.scope_columns);
+        let mut scope = ScopeQuals::new(layout.scope_columns);
         let mut presence = Presence::Any;
         // Another scope may have the same hash, and a ball's radius is not in the index.
         let recheck = layout.balls || layout.scope_columns > 0;
@@ -85,7 +85,7 @@ impl<const N: usize> Conditions<N> {
         if presence == Presence::Null && !near.is_empty() {
             return None;
         }
-        Some(Conditions {
+        Some(ScanQuals {
             near,
             presence,
             scope: scope.word(),
@@ -95,15 +95,15 @@ impl<const N: usize> Conditions<N> {
 }
 
 /// The values that conditions ask of the columns of a scope.
-pub struct GivenScope {
+pub struct ScopeQuals {
     /// For each column: not given, NULL, or the hash of a value.
     columns: Vec<Option<Option<u64>>>,
 }
 
-impl GivenScope {
+impl ScopeQuals {
     /// None of so many columns is given.
     pub fn new(columns: usize) -> Self {
-        GivenScope {
+        ScopeQuals {
             columns: vec![None; columns],
         }
     }
@@ -169,12 +169,12 @@ unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanK
 unsafe fn near_condition<const N: usize>(
     layout: &Layout,
     key: &pg_sys::ScanKeyData,
-) -> Option<Condition<N>> {
+) -> Option<BallQual<N>> {
     let mut center = [0; N];
     // SAFETY: the caller's promise; the operators of strategy 1, and all those of classes for
     // balls, have a ball on their right side.
     let radius = unsafe {
-        if layout.balls || key.sk_strategy == validate::WITHIN {
+        if layout.balls || key.sk_strategy == strategies::WITHIN {
             layout.ball(&mut center, key.sk_argument)?
         } else {
             // Shorter integers that a bigint is to be equal to.
@@ -186,17 +186,17 @@ unsafe fn near_condition<const N: usize>(
             };
             layout.put_fingerprint(&mut center, value);
             match key.sk_strategy {
-                validate::NEAR => validate::near_radius(layout.fingerprint_words),
+                strategies::NEAR => strategies::near_radius(layout.fingerprint_words),
                 _ => 0,
             }
         }
     };
-    Some(Condition { center, radius })
+    Some(BallQual { center, radius })
 }
 
 /// Whether a row fulfils further conditions; `skipped` words of a key are its scope.
 pub fn all_hold<const N: usize>(
-    also: &[Condition<N>],
+    also: &[BallQual<N>],
     fingerprint: &Key<N>,
     skipped: usize,
 ) -> bool {

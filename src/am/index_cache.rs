@@ -1,5 +1,8 @@
-//! What a backend remembers of an index for the transaction under way. Constraints and triggers open
-//! a scan for each row; what stays the same from row to row is not to be asked for each time.
+//! Cache of the indexes that the current transaction has opened row by row. Constraints and triggers
+//! open a scan for each row; the size of the index and the leaves of the last keys are kept from one
+//! to the next.
+//!
+//! docs/locking.md, "Remembered leaves", says why that is safe.
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -16,13 +19,13 @@ unsafe extern "C-unwind" {
     fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
 }
 
-/// Indexes that are remembered: those of a table or two.
+/// Entries kept: the indexes of a table or two.
 const MOST: usize = 8;
 /// How often an index is opened before its size is asked for again. What takes so few rows is
 /// cheap however it is done.
 const ASK_AGAIN: u32 = 32;
 
-/// What a visit is one of.
+/// What a cache is one of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     /// The entry in the relation cache: see [`next_serial`].
@@ -32,9 +35,9 @@ struct Key {
     subtransaction: u32,
 }
 
-/// A transaction's visit to an index, during which no page is moved and the end not cut off: a lock
-/// keeps off whoever does that.
-pub struct Visit {
+/// Entry of the cache. While it is valid the transaction holds a lock that keeps VACUUM from moving
+/// pages and from cutting off the end of the index.
+pub struct IndexCache {
     key: Key,
     /// Blocks in the index, when it was asked last, and how many times it has been opened since.
     blocks: Cell<Block>,
@@ -46,7 +49,7 @@ pub struct Visit {
 thread_local! {
     static SERIAL: Cell<u64> = const { Cell::new(0) };
     /// The last one first.
-    static VISITS: RefCell<Vec<Rc<Visit>>> = const { RefCell::new(Vec::new()) };
+    static CACHES: RefCell<Vec<Rc<IndexCache>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A number for what has just been put into the relation cache. The server drops that whenever the
@@ -58,24 +61,24 @@ pub fn next_serial() -> u64 {
     })
 }
 
-/// The transaction's visit to an index with this number in the relation cache.
+/// Returns the transaction's entry for an index with this number in the relation cache.
 ///
 /// # Safety
 /// The relation is open and locked.
-pub unsafe fn visit(relation: pg_sys::Relation, entry: u64) -> Rc<Visit> {
+pub unsafe fn cache_of(relation: pg_sys::Relation, entry: u64) -> Rc<IndexCache> {
     let key = Key {
         entry,
         transaction: compat::local_transaction(),
         // SAFETY: reads a variable.
         subtransaction: unsafe { GetCurrentSubTransactionId() },
     };
-    let known = VISITS.with_borrow_mut(|visits| {
-        let place = visits.iter().position(|visit| visit.key == key)?;
-        visits.swap(0, place);
-        Some(visits[0].clone())
+    let known = CACHES.with_borrow_mut(|caches| {
+        let place = caches.iter().position(|cache| cache.key == key)?;
+        caches.swap(0, place);
+        Some(caches[0].clone())
     });
-    if let Some(visit) = known {
-        return visit;
+    if let Some(cache) = known {
+        return cache;
     }
     // The executor lets go of what an INSERT has locked when the statement ends. This lock stays; it
     // is one that any query takes.
@@ -86,20 +89,20 @@ pub unsafe fn visit(relation: pg_sys::Relation, entry: u64) -> Rc<Visit> {
             pg_sys::AccessShareLock as pg_sys::LOCKMODE,
         )
     };
-    let visit = Rc::new(Visit {
+    let cache = Rc::new(IndexCache {
         key,
         blocks: Cell::new(0),
         opened: Cell::new(ASK_AGAIN),
         leaves: Leaves::default(),
     });
-    VISITS.with_borrow_mut(|visits| {
-        visits.truncate(MOST - 1);
-        visits.insert(0, visit.clone());
+    CACHES.with_borrow_mut(|caches| {
+        caches.truncate(MOST - 1);
+        caches.insert(0, cache.clone());
     });
-    visit
+    cache
 }
 
-impl Visit {
+impl IndexCache {
     /// Blocks in the index, about: there may be more, but never fewer.
     pub fn blocks(&self, pages: &IndexPages) -> Block {
         let opened = self.opened.get() + 1;

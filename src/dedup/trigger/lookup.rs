@@ -7,7 +7,7 @@ use super::columns::Columns;
 use super::flight::Flight;
 use super::row_lock::{Locked, Mode, SeenRow};
 use super::same_row::SameRow;
-use crate::am::validate;
+use crate::am::strategies;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 
@@ -16,11 +16,11 @@ pub struct Query<'a> {
     pub fingerprint: pg_sys::Datum,
     /// The values of the scope columns, in the index's order.
     pub scope: &'a [pg_sys::Datum],
-    pub itself: Itself<'a>,
+    pub own_row: OwnRow<'a>,
 }
 
 /// What is no other row.
-pub enum Itself<'a> {
+pub enum OwnRow<'a> {
     /// The version of the row that is being replaced.
     Version(pg_sys::ItemPointerData),
     /// Whatever has a unique key of this new row. It is for ON CONFLICT to say what becomes of it,
@@ -41,8 +41,8 @@ pub struct Found {
 }
 
 /// What a look comes to.
-enum Sight {
-    /// No other row; with near rows that are the new one itself by a unique key.
+enum LookupResult {
+    /// No other row; with near rows that are the new one own_row by a unique key.
     Nothing(Vec<SeenRow>),
     Found(Found),
     /// A near row that this transaction writes or deletes and has not ended yet; with the token of
@@ -56,7 +56,7 @@ enum Sight {
 ///
 /// # Safety
 /// The relation is the one that the columns are of, and the query's values of their types.
-pub unsafe fn nearest(
+pub unsafe fn find_existing(
     relation: pg_sys::Relation,
     columns: &Columns,
     query: &Query,
@@ -64,13 +64,13 @@ pub unsafe fn nearest(
 ) -> Option<Found> {
     // SAFETY: the caller's promise.
     unsafe {
-        let row = flight.row(columns, query);
+        let row = flight.row(columns, query.fingerprint, query.scope);
         loop {
             let ahead = flight.publish(&row).err();
-            match (settled_look(relation, columns, query), ahead) {
+            match (settled_lookup(relation, columns, query), ahead) {
                 // Also if a row in flight may come to be nearer still: this one is near enough.
-                (Sight::Found(found), _) => return Some(found),
-                (Sight::Undecided(transaction, token), _) => {
+                (LookupResult::Found(found), _) => return Some(found),
+                (LookupResult::Undecided(transaction, token), _) => {
                     // It may have to wait for this row before it can end.
                     flight.withdraw();
                     if token != 0 {
@@ -81,8 +81,8 @@ pub unsafe fn nearest(
                         pg_sys::XactLockTableWait(transaction, relation, &mut nowhere, operation);
                     }
                 }
-                (Sight::Nothing(_), Some(ahead)) => ahead.wait(),
-                (Sight::Nothing(same), None) => match keep_same(relation, &same) {
+                (LookupResult::Nothing(_), Some(ahead)) => ahead.wait(),
+                (LookupResult::Nothing(same), None) => match keep_same(relation, &same) {
                     Ok(()) => return None,
                     Err(None) => {
                         flight.withdraw();
@@ -115,30 +115,34 @@ unsafe fn keep_same(relation: pg_sys::Relation, same: &[SeenRow]) -> Result<(), 
 }
 
 /// Looks until no near row can have moved past the look.
-unsafe fn settled_look(relation: pg_sys::Relation, columns: &Columns, query: &Query) -> Sight {
-    let mut gone = HashSet::new();
+unsafe fn settled_lookup(
+    relation: pg_sys::Relation,
+    columns: &Columns,
+    query: &Query,
+) -> LookupResult {
+    let mut vanished = HashSet::new();
     loop {
-        let known = core::mem::take(&mut gone);
+        let known = core::mem::take(&mut vanished);
         // SAFETY: the caller's promise.
-        let sight = unsafe { look(relation, columns, query, &mut gone) };
-        // A version that has gone since the last look may have a successor, which stands in the
+        let result = unsafe { lookup(relation, columns, query, &mut vanished) };
+        // A version that has vanished since the last look may have a successor, which stands in the
         // index where this look had passed already. It need not be published: an update that leaves
         // the fingerprint as it is does not come by here.
-        if !matches!(sight, Sight::Nothing(_)) || gone.is_subset(&known) {
-            return sight;
+        if !matches!(result, LookupResult::Nothing(_)) || vanished.is_subset(&known) {
+            return result;
         }
         pgrx::check_for_interrupts!();
     }
 }
 
-/// One look. `gone` gets the addresses of versions that nobody will see any more who comes later,
-/// but that have not gone so long ago that all who are there now came later.
-unsafe fn look(
+/// One look. `vanished` gets the addresses of versions that nobody will see any more who comes later,
+/// but that have not vanished so long ago that all who are there now came later.
+unsafe fn lookup(
     relation: pg_sys::Relation,
     columns: &Columns,
     query: &Query,
-    gone: &mut HashSet<(u32, u16)>,
-) -> Sight {
+    vanished: &mut HashSet<(u32, u16)>,
+) -> LookupResult {
     // SAFETY: what is opened here is closed here, and by the server after an error. The snapshot
     // needs nothing set but its type.
     unsafe {
@@ -164,8 +168,8 @@ unsafe fn look(
             order.len() as i32,
         );
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
-        let in_order = columns.kind.comes_in_order();
-        let mut sight = Sight::Nothing(Vec::new());
+        let in_order = columns.metric.comes_in_order();
+        let mut result = LookupResult::Nothing(Vec::new());
         let mut same = Vec::new();
         let mut nearest = None;
         loop {
@@ -177,7 +181,7 @@ unsafe fn look(
             if !pg_sys::index_fetch_heap(scan, slot) {
                 // The server would take the entry away for a version that is dead to all.
                 if !another_version && !(*scan).kill_prior_tuple {
-                    gone.insert(address);
+                    vanished.insert(address);
                 }
                 continue;
             }
@@ -188,12 +192,12 @@ unsafe fn look(
             // A row that another transaction is inserting has to be waited for even so: that
             // transaction may give it another key.
             let is_inserted = snapshot.xmin != pg_sys::InvalidTransactionId;
-            if !is_inserted && query.itself.is_same(slot) {
+            if !is_inserted && query.own_row.is_same(slot) {
                 same.push(SeenRow::of(slot));
                 continue;
             }
             // Of rows that are equally near one that will stay is better than one that may not.
-            let is_undecided = matches!(sight, Sight::Undecided(..));
+            let is_undecided = matches!(result, LookupResult::Undecided(..));
             if nearest.is_some_and(|best| best < distance || best == distance && !is_undecided) {
                 continue;
             }
@@ -202,26 +206,26 @@ unsafe fn look(
                 pg_sys::InvalidTransactionId => snapshot.xmax,
                 writer => writer,
             };
-            sight = if other == pg_sys::InvalidTransactionId {
-                Sight::Found(Found {
+            result = if other == pg_sys::InvalidTransactionId {
+                LookupResult::Found(Found {
                     distance,
                     key: columns.key.and_then(|key| values.copy(key)),
                     unseen: is_unseen(relation, slot),
                     row: SeenRow::of(slot),
                 })
             } else {
-                Sight::Undecided(other, snapshot.speculativeToken)
+                LookupResult::Undecided(other, snapshot.speculativeToken)
             };
             nearest = Some(distance);
-            if in_order || distance == 0 && matches!(sight, Sight::Found(_)) {
+            if in_order || distance == 0 && matches!(result, LookupResult::Found(_)) {
                 break;
             }
         }
         pg_sys::index_endscan(scan);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        match sight {
-            Sight::Nothing(_) => Sight::Nothing(same),
+        match result {
+            LookupResult::Nothing(_) => LookupResult::Nothing(same),
             other => other,
         }
     }
@@ -240,14 +244,14 @@ unsafe fn conditions(
         ..Default::default()
     };
     let mut keys: Vec<_> = (query.scope.iter().enumerate())
-        .map(|(i, &value)| key(i + 1, validate::EQUAL, value))
+        .map(|(i, &value)| key(i + 1, strategies::EQUAL, value))
         .collect();
     let last = query.scope.len() + 1;
     // SAFETY: the caller's promise.
-    let ball = unsafe { columns.kind.ball(query.fingerprint) };
-    keys.push(key(last, validate::WITHIN, ball));
-    let order = match columns.kind.comes_in_order() {
-        true => vec![key(last, validate::DISTANCE, query.fingerprint)],
+    let ball = unsafe { columns.metric.ball(query.fingerprint) };
+    keys.push(key(last, strategies::WITHIN, ball));
+    let order = match columns.metric.comes_in_order() {
+        true => vec![key(last, strategies::DISTANCE, query.fingerprint)],
         false => Vec::new(),
     };
     (keys, order)
@@ -299,13 +303,13 @@ impl<'a> Values<'a> {
 
     /// The distance to what is looked for; `None` if this row does not count.
     unsafe fn distance(&self, columns: &Columns, query: &Query) -> Option<u32> {
-        if let Itself::Version(itself) = query.itself
-            && pgrx::itemptr::item_pointer_get_both(itself)
+        if let OwnRow::Version(own_row) = query.own_row
+            && pgrx::itemptr::item_pointer_get_both(own_row)
                 == pgrx::itemptr::item_pointer_get_both(self.slot.tts_tid)
         {
             return None;
         }
-        // What is marked is a near-duplicate itself, and no original.
+        // What is marked is a near-duplicate own_row, and no original.
         if columns.mark.is_some_and(|mark| self.get(mark).is_some()) {
             return None;
         }
@@ -320,19 +324,19 @@ impl<'a> Values<'a> {
             if !same_scope {
                 return None;
             }
-            let distance = columns.kind.distance(fingerprint, query.fingerprint)?;
-            columns.kind.is_near(distance).then_some(distance)
+            let distance = columns.metric.distance(fingerprint, query.fingerprint)?;
+            columns.metric.is_near(distance).then_some(distance)
         }
     }
 }
 
-impl Itself<'_> {
+impl OwnRow<'_> {
     /// Whether a unique key says that a row is the one that is to be inserted.
     unsafe fn is_same(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
         match self {
-            Itself::Version(_) => false,
+            OwnRow::Version(_) => false,
             // SAFETY: the slot holds a row of the table.
-            Itself::Key(row) => unsafe { row.is(slot) },
+            OwnRow::Key(row) => unsafe { row.is(slot) },
         }
     }
 }

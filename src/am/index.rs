@@ -14,8 +14,8 @@ use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::index_cache::{self, IndexCache};
 use super::keys::Layout;
-use super::visit::{self, Visit};
 use crate::pg::errors::UserError;
 use crate::storage::pages::IndexPages;
 
@@ -44,7 +44,7 @@ pub struct Index<const N: usize> {
     pub pages: IndexPages,
     /// How many there were when it was opened, or a little before.
     pub blocks: Block,
-    visit: Option<Rc<Visit>>,
+    cache: Option<Rc<IndexCache>>,
 }
 
 /// The words of an open index's keys.
@@ -72,13 +72,13 @@ impl<const N: usize> Index<N> {
     ///
     /// # Safety
     /// As for [`Index::open`].
-    pub unsafe fn visit(relation: pg_sys::Relation) -> Self {
+    pub unsafe fn open_cached(relation: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            let visit = visit::visit(relation, cached(relation).serial);
+            let cache = index_cache::cache_of(relation, cached(relation).serial);
             let pages = IndexPages::new(relation);
-            let blocks = visit.blocks(&pages);
-            Self::with_all(relation, pages, blocks, Some(visit))
+            let blocks = cache.blocks(&pages);
+            Self::with_all(relation, pages, blocks, Some(cache))
         }
     }
 
@@ -96,7 +96,7 @@ impl<const N: usize> Index<N> {
         relation: pg_sys::Relation,
         pages: IndexPages,
         blocks: Block,
-        visit: Option<Rc<Visit>>,
+        cache: Option<Rc<IndexCache>>,
     ) -> Self {
         // SAFETY: the caller's promise.
         let Cached { meta, layout, .. } = unsafe { cached(relation) };
@@ -110,13 +110,13 @@ impl<const N: usize> Index<N> {
             bands,
             pages,
             blocks,
-            visit,
+            cache,
         };
         if meta.root.block >= blocks {
             // The root has been moved, and the end of the index cut off.
             // SAFETY: the caller's promise.
             let meta = unsafe { read_meta(relation, &layout) };
-            index.remember(meta.root);
+            index.remember_root(meta.root);
         }
         index
     }
@@ -129,14 +129,14 @@ impl<const N: usize> Index<N> {
     /// The tree, from the newest root that this backend knows.
     pub fn tree(&self) -> Tree<'_, IndexPages, N> {
         let tree = Tree::new(&self.pages, self.meta.root);
-        match &self.visit {
-            Some(visit) => tree.with_leaves(&visit.leaves),
+        match &self.cache {
+            Some(cache) => tree.with_leaves(&cache.leaves),
             None => tree,
         }
     }
 
     /// Keeps the root that a tree has come across for this backend's next look.
-    pub fn remember(&mut self, root: Root) {
+    pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
             // SAFETY: as in `cached`; null if the server has dropped it since.
@@ -154,7 +154,7 @@ impl<const N: usize> Index<N> {
     }
 
     /// Ends the statement if the tree is damaged.
-    pub fn sound<T>(&self, result: Result<T, Corruption>) -> T {
+    pub fn or_corrupt<T>(&self, result: Result<T, Corruption>) -> T {
         // SAFETY: the relation is open.
         result.unwrap_or_else(|corruption| unsafe { raise_corruption(self.relation, &corruption) })
     }
@@ -194,7 +194,7 @@ unsafe fn cached(relation: pg_sys::Relation) -> Cached {
         let cached = Cached {
             meta,
             layout,
-            serial: visit::next_serial(),
+            serial: index_cache::next_serial(),
         };
         let place = pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Cached>());
         place.cast::<Cached>().write(cached);

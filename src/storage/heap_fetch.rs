@@ -7,7 +7,7 @@
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
-use crate::am::keys::tid_of;
+use crate::pg::tid::{item_pointer, tid_of};
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (storage/predicate.h).
@@ -15,13 +15,13 @@ unsafe extern "C-unwind" {
 }
 
 /// Rows of a table that are looked up by the addresses in its indexes.
-pub struct IndexedRows {
+pub struct HeapFetch {
     snapshot: pg_sys::Snapshot,
     fetch: *mut pg_sys::IndexFetchTableData,
     slot: *mut pg_sys::TupleTableSlot,
 }
 
-impl IndexedRows {
+impl HeapFetch {
     /// Rows as the active snapshot sees them.
     ///
     /// # Safety
@@ -29,7 +29,7 @@ impl IndexedRows {
     pub unsafe fn new(table: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            IndexedRows {
+            HeapFetch {
                 snapshot: pg_sys::GetActiveSnapshot(),
                 fetch: pg_sys::table_index_fetch_begin(table),
                 slot: pg_sys::table_slot_create(table, core::ptr::null_mut()),
@@ -40,8 +40,7 @@ impl IndexedRows {
     /// The address of the row that an entry leads to: that of the version which the snapshot sees,
     /// on which SQL can join. `None` if it sees none. The row stays at hand until the next call.
     pub fn find(&mut self, entry: Tid) -> Option<Tid> {
-        let mut pointer = pg_sys::ItemPointerData::default();
-        pgrx::itemptr::item_pointer_set_all(&mut pointer, entry.block, entry.offset);
+        let mut pointer = item_pointer(entry);
         let (mut again, mut all_dead) = (false, false);
         // SAFETY: the table is open; MVCC snapshots see at most one row of a chain.
         unsafe {
@@ -53,7 +52,7 @@ impl IndexedRows {
                 &raw mut again,
                 &raw mut all_dead,
             );
-            found.then(|| tid_of(&raw mut (*self.slot).tts_tid))
+            found.then(|| tid_of((*self.slot).tts_tid))
         }
     }
 
@@ -63,7 +62,7 @@ impl IndexedRows {
     }
 }
 
-impl Drop for IndexedRows {
+impl Drop for HeapFetch {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: both were made by us; on an error the server releases what they hold.

@@ -2,7 +2,7 @@
 use pgrx::pg_sys;
 
 use super::arguments::Near;
-use crate::am::bands::{kind, with_signature};
+use crate::am::bands::{scheme_hash, with_signature};
 use crate::registry::Value;
 use crate::types::signature::{self, SignatureBall};
 use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
@@ -10,7 +10,7 @@ use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint
 /// What a column holds, as far as the index does not tell types of one width apart, and how near
 /// values are that repeat each other.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum Metric {
     Fingerprints {
         /// 64-bit words: 1, 2 or 4.
         words: usize,
@@ -25,7 +25,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl Metric {
     /// The bits of a fingerprint of so many words, the most significant word first.
     unsafe fn bits(words: usize, fingerprint: pg_sys::Datum) -> Vec<u64> {
         match words {
@@ -46,11 +46,11 @@ impl Kind {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Kind::Fingerprints { words, .. } => {
+                Metric::Fingerprints { words, .. } => {
                     (words as u64, Value::of_words(&Self::bits(words, value)))
                 }
-                Kind::Signatures { .. } => with_signature(value, |signature| {
-                    let kind = kind(signature).wrapping_add(signature.values.len() as u64);
+                Metric::Signatures { .. } => with_signature(value, |signature| {
+                    let kind = scheme_hash(signature).wrapping_add(signature.values.len() as u64);
                     (kind, Value::of_signature(signature))
                 }),
             }
@@ -61,8 +61,8 @@ impl Kind {
     /// for these values.
     pub fn radius(self, near: &Near) -> Option<u32> {
         match self {
-            Kind::Fingerprints { .. } => near.bits().ok().map(i32::unsigned_abs),
-            Kind::Signatures { hashes, .. } => near.mismatches(hashes).ok().map(|n| n as u32),
+            Metric::Fingerprints { .. } => near.bits().ok().map(i32::unsigned_abs),
+            Metric::Signatures { hashes, .. } => near.mismatches(hashes).ok().map(|n| n as u32),
         }
     }
 
@@ -75,11 +75,11 @@ impl Kind {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Kind::Fingerprints { words, .. } => {
+                Metric::Fingerprints { words, .. } => {
                     let (a, b) = (Self::bits(words, a), Self::bits(words, b));
                     Some(a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum())
                 }
-                Kind::Signatures { .. } => with_signature(a, |a| {
+                Metric::Signatures { .. } => with_signature(a, |a| {
                     with_signature(b, |b| a.mismatches(b).map(|it| it as u32))
                 }),
             }
@@ -89,14 +89,14 @@ impl Kind {
     /// Whether values so far apart are near-duplicates.
     pub fn is_near(self, distance: u32) -> bool {
         match self {
-            Kind::Fingerprints { radius, .. } => i64::from(distance) <= i64::from(radius),
-            Kind::Signatures { mismatches, .. } => distance as usize <= mismatches,
+            Metric::Fingerprints { radius, .. } => i64::from(distance) <= i64::from(radius),
+            Metric::Signatures { mismatches, .. } => distance as usize <= mismatches,
         }
     }
 
     /// Whether an index gives rows from the nearest on.
     pub fn comes_in_order(self) -> bool {
-        matches!(self, Kind::Fingerprints { .. })
+        matches!(self, Metric::Fingerprints { .. })
     }
 
     /// The ball around a value that holds its near-duplicates, as the operator `<@` takes it.
@@ -113,10 +113,10 @@ impl Kind {
         // SAFETY: the caller's promise; balls of one width are stored alike.
         unsafe {
             match self {
-                Kind::Fingerprints { words: 1, radius } => ball::<Fingerprint64>(center, radius),
-                Kind::Fingerprints { words: 2, radius } => ball::<Fingerprint128>(center, radius),
-                Kind::Fingerprints { radius, .. } => ball::<Fingerprint256>(center, radius),
-                Kind::Signatures { mismatches, .. } => with_signature(center, |&center| {
+                Metric::Fingerprints { words: 1, radius } => ball::<Fingerprint64>(center, radius),
+                Metric::Fingerprints { words: 2, radius } => ball::<Fingerprint128>(center, radius),
+                Metric::Fingerprints { radius, .. } => ball::<Fingerprint256>(center, radius),
+                Metric::Signatures { mismatches, .. } => with_signature(center, |&center| {
                     SignatureBall {
                         center,
                         mismatches: mismatches as i32,
@@ -131,8 +131,8 @@ impl Kind {
     /// A distance for users, with its type.
     pub fn shown(self, distance: u32) -> (pg_sys::Oid, pg_sys::Datum) {
         match self {
-            Kind::Fingerprints { .. } => (pg_sys::INT4OID, pg_sys::Datum::from(distance as i32)),
-            Kind::Signatures { hashes, .. } => {
+            Metric::Fingerprints { .. } => (pg_sys::INT4OID, pg_sys::Datum::from(distance as i32)),
+            Metric::Signatures { hashes, .. } => {
                 let share = signature::distance(distance as usize, hashes);
                 (pg_sys::FLOAT8OID, pg_sys::Datum::from(share.to_bits()))
             }
@@ -142,16 +142,16 @@ impl Kind {
     /// The greatest distance of near-duplicates, for messages.
     pub fn limit(self) -> u32 {
         match self {
-            Kind::Fingerprints { radius, .. } => radius.unsigned_abs(),
-            Kind::Signatures { mismatches, .. } => mismatches as u32,
+            Metric::Fingerprints { radius, .. } => radius.unsigned_abs(),
+            Metric::Signatures { mismatches, .. } => mismatches as u32,
         }
     }
 
     /// What a distance counts, for messages.
     pub fn unit(self) -> String {
         match self {
-            Kind::Fingerprints { .. } => "bits".to_owned(),
-            Kind::Signatures { hashes, .. } => format!("of {hashes} hashes"),
+            Metric::Fingerprints { .. } => "bits".to_owned(),
+            Metric::Signatures { hashes, .. } => format!("of {hashes} hashes"),
         }
     }
 }

@@ -1,0 +1,42 @@
+//! Progress of a build, as `pg_stat_progress_create_index` shows it, and the writer that reports it.
+use core::ffi::c_char;
+
+use pgrx::{pg_guard, pg_sys};
+
+use crate::storage::bulk::BulkWriter;
+
+/// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
+/// is 1.)
+pub const PHASE_SCAN: i64 = 2;
+/// Sorting and writing.
+pub const PHASE_WRITE: i64 = 3;
+
+/// Memory, in bytes, of the sort of rows without a fingerprint: they are few or all alike.
+pub const NULL_MEMORY: usize = 1 << 20;
+
+/// Writes pages, and shows how far it is.
+pub type Writer = BulkWriter<fn(usize, usize)>;
+
+/// Shows a number of the progress of the build.
+pub fn report(parameter: u32, value: i64) {
+    // SAFETY: counts for this backend only, and only while a command reports its progress.
+    unsafe { pg_sys::pgstat_progress_update_param(parameter as i32, value) }
+}
+
+/// Counts the tables of the index, as the server counts partitions, in the column `tuples`.
+pub fn report_table(done: usize, tables: usize) {
+    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, tables as i64);
+    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, done as i64);
+}
+
+/// `ambuildphasename`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn phase_name(phase: pg_sys::int64) -> *mut c_char {
+    let name = match phase {
+        1 => c"initializing",
+        PHASE_SCAN => c"scanning table",
+        PHASE_WRITE => c"sorting and writing tables of the index",
+        _ => return core::ptr::null_mut(),
+    };
+    name.as_ptr().cast_mut()
+}

@@ -1,0 +1,114 @@
+//! Counts of pairs by distance, with a random sample of pairs at each.
+use std::collections::BinaryHeap;
+
+use neardup_blocktree::key::Tid;
+
+/// Pairs shown of each distance.
+const SHOWN: usize = 3;
+/// Characters of the longest bar.
+const LONGEST_BAR: f64 = 40.0;
+
+/// Mixes a number (the finaliser of splitmix64).
+pub fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Bottom-k sample by hash: a random choice of values, the same every time.
+pub struct BottomKSample<T> {
+    heap: BinaryHeap<(u64, T)>,
+    most: usize,
+}
+
+impl<T: Ord> BottomKSample<T> {
+    pub fn new(most: usize) -> Self {
+        BottomKSample {
+            heap: BinaryHeap::new(),
+            most,
+        }
+    }
+
+    /// Whether a value with this hash would be in the sample.
+    pub fn wants(&self, mixed: u64) -> bool {
+        self.heap.len() < self.most || self.heap.peek().is_some_and(|top| mixed < top.0)
+    }
+
+    pub fn offer(&mut self, mixed: u64, thing: T) {
+        if self.wants(mixed) {
+            self.heap.push((mixed, thing));
+            if self.heap.len() > self.most {
+                self.heap.pop();
+            }
+        }
+    }
+
+    /// In a random order.
+    pub fn into_vec(self) -> Vec<T> {
+        self.heap
+            .into_sorted_vec()
+            .into_iter()
+            .map(|(_, thing)| thing)
+            .collect()
+    }
+}
+
+/// Pairs by distance.
+pub struct Counts {
+    /// How many pairs stand for one that is counted.
+    pub weight: f64,
+    rings: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
+}
+
+impl Counts {
+    pub fn new(most: u32) -> Self {
+        Counts {
+            weight: 1.0,
+            rings: (0..=most).map(|_| (0, BottomKSample::new(SHOWN))).collect(),
+        }
+    }
+
+    /// Counts a pair within the greatest distance.
+    #[inline]
+    pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
+        let (count, shown) = &mut self.rings[distance as usize];
+        *count += 1;
+        let (a, b) = (a.min(b), a.max(b));
+        let mixed = mix(mix(a.packed()).wrapping_add(b.packed()));
+        if shown.wants(mixed) && !shown.heap.iter().any(|(_, pair)| *pair == (a, b)) {
+            shown.offer(mixed, (a, b));
+        }
+    }
+
+    /// One line a distance.
+    pub fn lines(self) -> Vec<Line> {
+        let pairs = |count: u64| (count as f64 * self.weight).round();
+        let most = self
+            .rings
+            .iter()
+            .map(|(count, _)| pairs(*count))
+            .fold(1.0, f64::max);
+        (0..)
+            .zip(self.rings)
+            .map(|(distance, (count, shown))| {
+                // The numbers grow from one ring to the next as powers do.
+                let share = (1.0 + pairs(count)).ln() / (1.0 + most).ln();
+                Line {
+                    distance,
+                    pairs: pairs(count) as i64,
+                    bar: "#".repeat((LONGEST_BAR * share).round() as usize),
+                    shown: shown.into_vec(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// A row of the result.
+pub struct Line {
+    pub distance: u32,
+    pub pairs: i64,
+    /// Its share of the highest count, on a logarithmic scale.
+    pub bar: String,
+    pub shown: Vec<(Tid, Tid)>,
+}

@@ -1,0 +1,90 @@
+//! Scans of indexes and their snapshots.
+use pgrx::pg_sys;
+
+/// Counts a search of an index in the statistics (`pgstat_count_index_scan`), and from version 18
+/// on in what EXPLAIN ANALYZE shows.
+///
+/// # Safety
+/// The scan is one that the server has begun, of an open index.
+pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
+    unsafe {
+        let relation = (*scan).indexRelation;
+        #[cfg(feature = "pg18")]
+        if let Some(instrument) = (*scan).instrument.as_mut() {
+            instrument.nsearches += 1;
+        }
+        if let Some(statistics) = super::buffers::statistics_of(relation) {
+            #[cfg(any(feature = "pg14", feature = "pg15"))]
+            {
+                statistics.t_counts.t_numscans += 1;
+            }
+            #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+            {
+                statistics.counts.numscans += 1;
+            }
+        }
+    }
+}
+
+/// Whether bitmap scans that need no column skip the rows of pages that are all visible, although
+/// VACUUM may have removed a row since its address came into the bitmap. The server did so until
+/// the minor releases of May 2025.
+pub fn bitmap_scans_trust_visibility_map() -> bool {
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        // SAFETY: a setting that always exists; its text is read at once.
+        let version = unsafe {
+            let text = pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false);
+            core::ffi::CStr::from_ptr(text).to_str().ok()
+        };
+        let version: u32 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        match (version / 10_000, version % 10_000) {
+            (14, minor) => minor < 18,
+            (15, minor) => minor < 13,
+            (16, minor) => minor < 9,
+            (17, minor) => minor < 5,
+            _ => false,
+        }
+    })
+}
+
+/// Whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
+///
+/// # Safety
+/// Null, as in bitmap scans' descriptors, or a snapshot.
+pub unsafe fn is_mvcc_snapshot(snapshot: pg_sys::Snapshot) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { snapshot.as_ref() }.is_some_and(|snapshot| {
+        snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
+            || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
+    })
+}
+
+/// Begins a scan of an index and its table.
+///
+/// # Safety
+/// Both relations are open and stay so, as does the snapshot, until the scan ends.
+pub unsafe fn index_beginscan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+    keys: i32,
+    order_bys: i32,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller's promise. Since version 18 the scan may count its index searches.
+    unsafe {
+        #[cfg(feature = "pg18")]
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            core::ptr::null_mut(),
+            keys,
+            order_bys,
+        );
+        #[cfg(not(feature = "pg18"))]
+        let scan = pg_sys::index_beginscan(table, index, snapshot, keys, order_bys);
+        scan
+    }
+}

@@ -1,0 +1,13 @@
+//! State of the backend's transaction.
+use pgrx::pg_sys;
+
+/// The number of the transaction among those of this backend.
+pub fn local_transaction() -> u32 {
+    // SAFETY: a backend has its entry from its start to its end, and changes this part alone.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
+        return (*pg_sys::MyProc).lxid;
+        #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
+        return (*pg_sys::MyProc).vxid.lxid;
+    }
+}

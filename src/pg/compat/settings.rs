@@ -1,0 +1,48 @@
+//! Settings, and the options of indexes.
+use pgrx::pg_sys;
+
+/// Refuses settings whose names begin with a prefix and that are not defined by now.
+#[cfg(not(feature = "pg14"))]
+pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
+    // SAFETY: the server copies the terminated name.
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
+}
+
+/// Warns of settings whose names begin with a prefix and that are not defined by now. Version 14
+/// cannot refuse later ones.
+#[cfg(feature = "pg14")]
+pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
+    // SAFETY: the server reads the terminated name.
+    unsafe { pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr()) }
+}
+
+/// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the struct
+/// of options the server puts its value.
+pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {
+    pg_sys::relopt_parse_elt {
+        optname: name.as_ptr(),
+        opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
+        offset: offset as core::ffi::c_int,
+        // 0: nobody asks whether the option was written or took its default.
+        #[cfg(feature = "pg18")]
+        isset_offset: 0,
+    }
+}
+
+/// A floating-point number among the options of an index, likewise.
+pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {
+    pg_sys::relopt_parse_elt {
+        opttype: pg_sys::relopt_type::RELOPT_TYPE_REAL,
+        ..int_option(name, offset)
+    }
+}
+
+/// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
+/// version 17 where it runs the expressions of indexes.
+pub fn restrict_search_path() {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: changes a setting of this backend.
+    unsafe {
+        pg_sys::RestrictSearchPath()
+    }
+}

@@ -1,0 +1,78 @@
+//! The server's vacuum.
+use pgrx::pg_sys;
+
+/// Waits as `vacuum_cost_delay` asks.
+///
+/// # Safety
+/// No lock on a page is held.
+pub unsafe fn vacuum_delay_point() {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::vacuum_delay_point();
+        #[cfg(feature = "pg18")]
+        pg_sys::vacuum_delay_point(false);
+    }
+}
+
+/// Whether a vacuum of this index's table may take the strongest lock for a moment, to give space
+/// back: not if the table's option `vacuum_truncate` forbids it, nor while several processes work,
+/// as such a lock needs a transaction id then.
+///
+/// # Safety
+/// The index is open, and its table is locked.
+pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. The options are null or those of a table.
+    unsafe {
+        if pg_sys::IsInParallelMode() {
+            return false;
+        }
+        let table = (*(*index).rd_index).indrelid;
+        let table = pg_sys::table_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
+        #[cfg(not(feature = "pg18"))]
+        let may = options.is_none_or(|options| options.vacuum_truncate);
+        #[cfg(feature = "pg18")]
+        let may = options
+            .filter(|options| options.vacuum_truncate_set)
+            .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
+        pg_sys::table_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        may
+    }
+}
+
+/// Waits for a moment, as a vacuum does between its attempts to lock a table so strongly that it
+/// may cut off the table's end.
+///
+/// # Safety
+/// No lock on a page is held.
+pub unsafe fn vacuum_truncate_nap() {
+    #[cfg(feature = "pg14")]
+    use pg_sys::WaitEventTimeout::WAIT_EVENT_PG_SLEEP as REASON;
+    #[cfg(not(feature = "pg14"))]
+    use pg_sys::WaitEventTimeout::WAIT_EVENT_VACUUM_TRUNCATE as REASON;
+    /// VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL of the server, in milliseconds.
+    const INTERVAL: core::ffi::c_long = 50;
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: the caller's promise; a backend's latch is its own.
+    unsafe {
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, INTERVAL, REASON);
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+    pgrx::check_for_interrupts!();
+}
+
+/// Whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has: for the
+/// last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not valid is
+/// vacuumed as well, in a vacuum, with what that has found dead.
+///
+/// # Safety
+/// The index is open.
+pub unsafe fn is_validating(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. A backend has its entry from its start to its end, and changes
+    // these flags alone.
+    unsafe {
+        let in_vacuum = u32::from((*pg_sys::MyProc).statusFlags) & pg_sys::PROC_IN_VACUUM != 0;
+        !(*(*index).rd_index).indisvalid && !in_vacuum
+    }
+}

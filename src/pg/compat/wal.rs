@@ -1,0 +1,84 @@
+//! Log records.
+use pgrx::pg_sys;
+
+/// The resource manager that replays generic records.
+pub const RM_GENERIC_ID: pg_sys::RmgrId = pg_sys::RmgrIds::RM_GENERIC_ID as pg_sys::RmgrId;
+
+/// Whether changes to a relation go into the write-ahead log (`RelationNeedsWAL`).
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn relation_needs_wal(relation: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's promise. What a C macro tests is tested here: a permanent relation,
+    // unless its file is new in this transaction and `wal_level` is `minimal`.
+    unsafe {
+        let permanent =
+            (*(*relation).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
+        // 0 is InvalidSubTransactionId.
+        let new_file = (*relation).rd_createSubid != 0 || first_locator_subid(relation) != 0;
+        permanent && (pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32 || !new_file)
+    }
+}
+
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
+    // SAFETY: the relation is open.
+    unsafe { (*relation).rd_firstRelfilenodeSubid }
+}
+
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
+    // SAFETY: the relation is open.
+    unsafe { (*relation).rd_firstRelfilelocatorSubid }
+}
+
+/// Registers data of a page for the log record under way.
+///
+/// # Safety
+/// Between `XLogBeginInsert` and `XLogInsert`; the data lives until then.
+pub unsafe fn xlog_register_buffer_data(block_id: u8, data: &[u8]) {
+    // SAFETY: the caller's promise; the server only reads.
+    unsafe {
+        pg_sys::XLogRegisterBufData(block_id, data.as_ptr().cast_mut().cast(), data.len() as _)
+    }
+}
+
+/// Notes the log position that a page's last change has (`PageSetLSN`): two halves, the upper
+/// first.
+pub fn page_set_lsn(page: &mut [u8; pg_sys::BLCKSZ as usize], lsn: pg_sys::XLogRecPtr) {
+    page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
+    page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());
+}
+
+/// Logs new pages whole, but for their holes, and notes the log position on them.
+///
+/// # Safety
+/// The relation is open; `blocks` and `pages` are equally long, and not longer than one record
+/// allows.
+pub unsafe fn log_new_pages(
+    relation: pg_sys::Relation,
+    fork: pg_sys::ForkNumber::Type,
+    blocks: &[pg_sys::BlockNumber],
+    pages: &mut [[u8; pg_sys::BLCKSZ as usize]],
+) {
+    let mut starts: Vec<_> = pages
+        .iter_mut()
+        .map(|page| page.as_mut_ptr().cast())
+        .collect();
+    // SAFETY: the caller's promise; the server does not change the block numbers.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        let file = &raw mut (*relation).rd_node;
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        let file = &raw mut (*relation).rd_locator;
+        let count = blocks.len() as core::ffi::c_int;
+        pg_sys::log_newpages(
+            file,
+            fork,
+            count,
+            blocks.as_ptr().cast_mut(),
+            starts.as_mut_ptr(),
+            true,
+        );
+    }
+}

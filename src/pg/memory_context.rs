@@ -1,0 +1,83 @@
+//! Memory contexts of one's own.
+use core::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// A memory context that is deleted when the value is dropped.
+///
+/// It hangs below the backend's topmost context, so that nobody else deletes it, whatever happens to
+/// the context that is current when it is made; and it is deleted while an error unwinds as well,
+/// which the server allows.
+pub struct OwnContext(pg_sys::MemoryContext);
+
+impl OwnContext {
+    /// Makes a context for little.
+    pub fn new(name: &'static CStr) -> Self {
+        // SAFETY: the name lives for ever, as the server asks for; the topmost context does, too.
+        OwnContext(unsafe {
+            pg_sys::AllocSetContextCreateInternal(
+                pg_sys::TopMemoryContext,
+                name.as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+            )
+        })
+    }
+
+    /// Runs a function with this as the current context.
+    pub fn run<T>(&self, function: impl FnOnce() -> T) -> T {
+        let _inside = Switched::to(self.0);
+        function()
+    }
+
+    /// Frees all that was allocated in it.
+    pub fn reset(&mut self) {
+        // SAFETY: the context is ours, and values in it are borrowed from `self`.
+        unsafe { pg_sys::MemoryContextReset(self.0) }
+    }
+}
+
+impl Drop for OwnContext {
+    fn drop(&mut self) {
+        // SAFETY: the context is ours, and nobody has it as the current one: see `run`.
+        unsafe { pg_sys::MemoryContextDelete(self.0) }
+    }
+}
+
+/// Makes a context the current one until dropped, also by an error.
+struct Switched {
+    outer: pg_sys::MemoryContext,
+}
+
+impl Switched {
+    fn to(context: pg_sys::MemoryContext) -> Self {
+        // SAFETY: the caller's context lives.
+        let outer = unsafe { pg_sys::MemoryContextSwitchTo(context) };
+        Switched { outer }
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        // SAFETY: it was the current one outside, where it still is in use.
+        unsafe { pg_sys::MemoryContextSwitchTo(self.outer) };
+    }
+}
+
+/// A memory context for little, below the current one.
+///
+/// # Safety
+/// The caller deletes it, or leaves that to the current context's end.
+pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the name lives for ever, as the server asks for.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+        )
+    }
+}

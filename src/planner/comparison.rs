@@ -1,0 +1,66 @@
+//! Comparisons of distances with numbers.
+use core::ffi::c_int;
+
+use pgrx::pg_sys::{self, Oid};
+
+/// A comparison of a distance with a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+    GreaterOrEqual,
+    Greater,
+}
+
+impl Comparison {
+    /// The comparison that holds for `(b, a)` whenever this one holds for `(a, b)`.
+    pub fn commuted(self) -> Self {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            Comparison::Greater => Comparison::Less,
+            symmetric => symmetric,
+        }
+    }
+
+    /// Whether it holds for two numbers.
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Comparison::Less => a < b,
+            Comparison::LessOrEqual => a <= b,
+            Comparison::Equal => a == b,
+            Comparison::NotEqual => a != b,
+            Comparison::GreaterOrEqual => a >= b,
+            Comparison::Greater => a > b,
+        }
+    }
+}
+
+/// The comparison that an operator makes of numbers, if it is one of those of a type's family.
+///
+/// # Safety
+/// Runs in the planner.
+pub unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
+    // SAFETY: look-ups in the catalogue.
+    unsafe {
+        let flags = pg_sys::TYPECACHE_BTREE_OPFAMILY as c_int;
+        let family = (*pg_sys::lookup_type_cache(number, flags)).btree_opf;
+        let strategy = |operator| pg_sys::get_op_opfamily_strategy(operator, family) as u32;
+        match strategy(operator) {
+            pg_sys::BTLessStrategyNumber => Some(Comparison::Less),
+            pg_sys::BTLessEqualStrategyNumber => Some(Comparison::LessOrEqual),
+            pg_sys::BTEqualStrategyNumber => Some(Comparison::Equal),
+            pg_sys::BTGreaterEqualStrategyNumber => Some(Comparison::GreaterOrEqual),
+            pg_sys::BTGreaterStrategyNumber => Some(Comparison::Greater),
+            _ => {
+                let negator = pg_sys::get_negator(operator);
+                (negator != pg_sys::InvalidOid
+                    && strategy(negator) == pg_sys::BTEqualStrategyNumber)
+                    .then_some(Comparison::NotEqual)
+            }
+        }
+    }
+}
