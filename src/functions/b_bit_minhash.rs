@@ -1,25 +1,24 @@
-//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance tells
+//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance estimates
 //! the Jaccard similarity.
+use std::borrow::Cow;
+
 use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::hash::feature_hash;
 use pgrx::pg_sys::Datum;
 
-use super::arrays::{TEXT, elements};
 use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::text;
-use crate::pg::tsvector::Lexemes;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
-/// Features between two looks for a request to cancel.
+/// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
 /// The 64-bit fingerprint of a text; NULL if it has no feature.
 fn minhash64(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text and the parameters that are read here.
-    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::unweighted(call, 1)) };
+    let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.minhash64(&text, &mut check_interrupts)
     });
@@ -28,8 +27,7 @@ fn minhash64(call: &mut Call) -> Datum {
 
 /// The 128-bit fingerprint of a text, likewise.
 fn minhash128(call: &mut Call) -> Datum {
-    // SAFETY: as above.
-    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::unweighted(call, 1)) };
+    let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.minhash128(&text, &mut check_interrupts)
     });
@@ -38,20 +36,15 @@ fn minhash128(call: &mut Call) -> Datum {
 
 /// The fingerprint of ready-made features; NULL if there are none.
 fn of_features<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text[].
-    let features = unsafe { elements(call.arg(0), "features", &TEXT) };
-    // SAFETY: the elements of text[] are texts, which live as long as the array.
-    let texts = features
-        .iter()
-        .map(|feature| unsafe { text::utf8(*feature) });
-    let fingerprint = of_set::<W, T>(texts.map(|text| feature_hash(text.as_bytes())));
+    let features = call.array::<Cow<str>>(0, "features");
+    let hashes = features.iter().map(|text| feature_hash(text.as_bytes()));
+    let fingerprint = of_set::<W, T>(hashes);
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
 /// The fingerprint of the lexemes of a document; NULL if there are none.
 fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
-    // SAFETY: declared to take tsvector.
-    let lexemes = unsafe { Lexemes::new(call.arg(0)) };
+    let lexemes = call.tsvector(0);
     let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));
     let fingerprint = of_set::<W, T>(texts.map(|text| feature_hash(text.as_bytes())));
     call.return_value(fingerprint.map(Fingerprint::into_datum))

@@ -5,13 +5,11 @@ use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
-use crate::pg::text;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
 /// `simhash(body, options)`; NULL if the text has no feature.
 fn simhash64(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text and the parameters that are read here.
-    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
+    let (text, options) = (call.utf8(0), text_options::weighted(call, 1));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.simhash64(&text, &mut check_interrupts)
     });
@@ -20,8 +18,7 @@ fn simhash64(call: &mut Call) -> Datum {
 
 /// `simhash128(body, options)`, likewise.
 fn simhash128(call: &mut Call) -> Datum {
-    // SAFETY: as above.
-    let (text, options) = unsafe { (text::utf8(call.arg(0)), text_options::weighted(call, 1)) };
+    let (text, options) = (call.utf8(0), text_options::weighted(call, 1));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.simhash128(&text, &mut check_interrupts)
     });

@@ -21,6 +21,7 @@ use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::Call;
 use crate::pg::varlena;
 
 pub use ball::{Bound, SignatureBall};
@@ -52,6 +53,35 @@ impl<'a> Signature<'a> {
         // SAFETY: as the caller promises; a value that is not toasted begins with four bytes of
         // length, and is aligned to four bytes.
         unsafe { Self::read(varlena::aligned(datum)) }
+    }
+
+    /// Reads argument `n` of a function that the SQL script declares to take a signature there.
+    pub fn argument(call: &'a Call, n: usize) -> Self {
+        // SAFETY: declared so; the value lives as long as the call.
+        unsafe { Self::from_datum(call.arg(n)) }
+    }
+
+    /// Changes the values of argument 0, a signature: in place if it is the state of an aggregate,
+    /// else in a copy. Returns the changed signature.
+    pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
+        let state = call.arg(0);
+        // SAFETY: argument 0 is a signature; a plain state of an aggregate was made by a step of it
+        // or copied for it, and nobody else uses it. The copy is not used by anyone yet.
+        unsafe {
+            let own = matches!(call.aggregate(), Some((_, true)))
+                && pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr());
+            let state = match own {
+                true => state,
+                // The server copies it in turn, and frees the state before.
+                false => Signature::from_datum(state).into_datum(),
+            };
+            let values = Signature::from_datum(state).values;
+            edit(core::slice::from_raw_parts_mut(
+                values.as_ptr().cast_mut(),
+                values.len(),
+            ));
+            state
+        }
     }
 
     /// Reads what stands behind a varlena's length, or behind what a ball has in front.

@@ -1,4 +1,4 @@
-//! Looking inside an index, to see what it costs and whether its keys crowd: `neardup_index_info`.
+//! Statistics of an index, its size and the distribution of its keys: `neardup_index_info`.
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Crowd, Info};
 use neardup_blocktree::key::Key;
@@ -6,35 +6,31 @@ use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
 use pgrx::pg_sys;
 
-use crate::am::index::{Index, words_of};
+use crate::am::index::Index;
+use crate::am::inspection::{InspectedIndex, key_words};
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
+use crate::pg::tid::tid_datum;
 use crate::pg::varlena;
-use crate::storage::pages::IndexPages;
 use crate::types::signature::similarity;
 
 export! {
     guarded "neardup_index_info" => index_info;
 }
 
-/// `neardup_index_info(index)`: what an index is, what it takes, and how its keys are spread. Reads
-/// every page, and keeps out nobody who reads or writes rows.
+/// `neardup_index_info(index)`: the options of an index, its size and the distribution of its keys.
+/// Reads every page; rows can be read and written meanwhile.
 fn index_info(call: &mut Call) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: the server passes an OID; what it names is checked and stays locked and open until
-    // the end of this function.
-    unsafe {
-        let index = pg_sys::Oid::from(call.arg(0).value() as u32);
-        acl::check_owner(index);
-        let relations = LockedIndex::open(index, lock);
-        let row = with_words!(words_of(relations.index()), N => {
-            let pages = IndexPages::for_one_pass(relations.index());
-            describe(&Index::<N>::with_pages(relations.index(), pages))
-        });
-        call.return_record(&row)
-    }
+    let index = call.oid(0);
+    acl::check_owner(index);
+    let relations = LockedIndex::open(index, lock);
+    let row = with_words!(key_words(&relations), N => {
+        describe(&InspectedIndex::<N>::open_for_one_pass(&relations))
+    });
+    call.return_record(&row)
 }
 
 /// A column's value; `None` for NULL.
@@ -106,20 +102,13 @@ fn crowd<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 5] {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         varlena::build(&[&length.to_ne_bytes(), &bytes])
     };
-    // SAFETY: allocated of this size, and written before it is read.
-    let pointer = unsafe {
-        let size = size_of::<pg_sys::ItemPointerData>();
-        let pointer = pg_sys::palloc0(size).cast::<pg_sys::ItemPointerData>();
-        pgrx::itemptr::item_pointer_set_all(&mut *pointer, tid.block, tid.offset);
-        pointer
-    };
     [
         bigint(entries),
         // Tables count from 1 for users.
         integer(u32::from(table) + 1),
         index.bands.is_none().then(|| bit_string(&mask)),
         index.bands.is_none().then(|| bit_string(&bits)),
-        Some(pg_sys::Datum::from(pointer)),
+        Some(tid_datum(tid)),
     ]
 }
 
