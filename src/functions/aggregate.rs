@@ -1,5 +1,5 @@
-//! The aggregates `simhash_agg(text, real)` and `simhash128_agg(text, real)`: fingerprints of features
-//! in rows.
+//! The aggregates `simhash_agg(text, real)` and `simhash128_agg(text, real)`: fingerprints of
+//! features in rows.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::simhash::exact::{ExactAccumulator, WordStore};

@@ -1,5 +1,5 @@
-//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance estimates
-//! the Jaccard similarity.
+//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance
+//! estimates the Jaccard similarity.
 use std::borrow::Cow;
 
 use neardup_sketch::b_bit_minhash::BBitMinHash;

@@ -157,7 +157,8 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
 /// Sum of the versions of both settings with which the dictionary was loaded and compared.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
-/// Defines the settings and, if the library is being preloaded, loads the dictionary. Called once, when the library is loaded.
+/// Defines the settings and, if the library is being preloaded, loads the dictionary. Called once,
+/// when the library is loaded.
 pub fn register() {
     guc_text::define::<UserWordsSetting>();
     guc_text::define::<WordsHashSetting>();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use neardup_sketch::foreign_schemes::SimhashScheme;
-use neardup_sketch::{FeatureError, simhash128_features};
+use neardup_sketch::{WeightError, simhash128_features};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
@@ -34,10 +34,13 @@ impl<'a, T: Element<'a>> Weighted<'a, T> {
         if let Some(weights) = &weights
             && weights.len() != values.len()
         {
-            refuse(FeatureError::LengthMismatch {
-                features: values.len(),
-                weights: weights.len(),
-            });
+            let (values, weights) = (values.len(), weights.len());
+            UserError::invalid_parameter("features and weights differ in number")
+                .detail(format!(
+                    "There are {values} features and {weights} weights."
+                ))
+                .hint("Give one weight for each feature, or no weights at all.")
+                .raise();
         }
         Some(Self { values, weights })
     }
@@ -60,10 +63,10 @@ fn scheme(call: &Call) -> Option<SimhashScheme> {
     (!call.is_null(2)).then(|| text_options::named(call, 2))
 }
 
-fn fingerprint<T: Fingerprint>(found: Result<Option<T>, FeatureError>) -> Option<Datum> {
+fn fingerprint<T: Fingerprint>(found: Result<Option<T>, WeightError>) -> Option<Datum> {
     match found {
         Ok(fingerprint) => fingerprint.map(Fingerprint::into_datum),
-        Err(error) => refuse(error),
+        Err(error) => bad_weight(&format!("Weight {}", error.index + 1), error).raise(),
     }
 }
 
@@ -110,31 +113,11 @@ impl AsRef<[u8]> for Bytes<'_> {
     }
 }
 
-/// Raises the error about features or weights.
-fn refuse(error: FeatureError) -> ! {
-    match error {
-        FeatureError::LengthMismatch { features, weights } => {
-            UserError::invalid_parameter("features and weights differ in number")
-                .detail(format!(
-                    "There are {features} features and {weights} weights."
-                ))
-                .hint("Give one weight for each feature, or no weights at all.")
-        }
-        FeatureError::NotANumber { index }
-        | FeatureError::Infinite { index }
-        | FeatureError::Negative { index, .. } => {
-            bad_weight(&format!("Weight {}", index + 1), error)
-        }
-    }
-    .raise()
-}
-
 /// The error about a weight, which has this name in the detail.
-pub fn bad_weight(name: &str, error: FeatureError) -> UserError {
-    let value = match error {
-        FeatureError::Infinite { .. } => "infinite",
-        FeatureError::Negative { weight, .. } => &weight.to_string(),
-        _ => "NaN",
+pub fn bad_weight(name: &str, error: WeightError) -> UserError {
+    let value = match error.weight {
+        weight if weight.is_infinite() => "infinite",
+        weight => &weight.to_string(),
     };
     UserError::invalid_parameter("a weight is not a finite number of zero or more")
         .detail(format!("{name} is {value}."))

@@ -14,9 +14,9 @@ export! {
     guarded "neardup_index_check" => index_check;
 }
 
-/// `neardup_index_check(index, heap)`: checks every invariant of the tree and, with `heap`, that each
-/// visible row of the table occurs once in each of its tables. The latter takes memory for each row:
-/// 24 bytes and the words of the index's keys.
+/// `neardup_index_check(index, heap)`: checks every invariant of the tree and, with `heap`, that
+/// each visible row of the table occurs once in each of its tables. The latter takes memory for
+/// each row: 24 bytes and the words of the index's keys.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let (index, with_heap) = (call.oid(0), call.bool(1));
     // As amcheck's bt_index_parent_check: no writers meanwhile.

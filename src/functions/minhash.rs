@@ -1,4 +1,5 @@
-//! `minhash(...)` of a text, of features, of a tsvector, its aggregate, and functions of signatures.
+//! `minhash(...)` of a text, of features, of a tsvector, its aggregate, and functions of
+//! signatures.
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;

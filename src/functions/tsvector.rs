@@ -1,5 +1,5 @@
-//! `simhash(tsvector)` and `simhash128(tsvector)`: fingerprints of the lexemes that PostgreSQL's text
-//! search makes of a document by its stemmers, stop words and dictionaries.
+//! `simhash(tsvector)` and `simhash128(tsvector)`: fingerprints of the lexemes that PostgreSQL's
+//! text search makes of a document by its stemmers, stop words and dictionaries.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;

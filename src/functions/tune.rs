@@ -136,8 +136,8 @@ fn hamming(call: &mut Call) -> Datum {
     )
 }
 
-/// Blocks, tables, leading bits, candidates of a search, and bytes a row, of the block layout that an
-/// index of this number of rows would choose.
+/// Blocks, tables, leading bits, candidates of a search, and bytes a row, of the block layout that
+/// an index of this number of rows would choose.
 fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
     let blocks = Design::<N>::default_blocks(false, distance, rows);
     let design = Design::<N>::new(distance, blocks).ok()?;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A line is a word and ln(documents / documents with the word). The format of the result is
-//! described in `src/tokens/jieba/idf.rs`; `tests/jieba.rs` compares it with the values of jieba-rs.
+//! described in `src/tokens/jieba/idf.rs`; `tests/jieba.rs` compares it with the values of
+//! jieba-rs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

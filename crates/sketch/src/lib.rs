@@ -1,7 +1,7 @@
 //! Text to features to fingerprints, and the distances between them.
 //!
-//! Nothing here depends on PostgreSQL. [`Sketcher`] turns texts into fingerprints, step by step, with
-//! these defaults of [`options`]:
+//! Nothing here depends on PostgreSQL. [`Sketcher`] turns texts into fingerprints, step by step,
+//! with these defaults of [`options`]:
 //!
 //! | step | module | default |
 //! |---|---|---|
@@ -52,9 +52,6 @@ pub use feature_list::{Feature, FeatureList, features};
 pub use hamming::hamming64;
 pub use options::TextOptions;
 pub use sentences::longest_sentences_hash;
-pub use simhash::{
-    simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
-    simhash128_hashes,
-};
+pub use simhash::{simhash64_features, simhash64_hashes, simhash128_features};
 pub use sketcher::Sketcher;
-pub use weight::FeatureError;
+pub use weight::WeightError;

@@ -4,9 +4,9 @@
 //! text reserve memory through [`Grow`], which unwinds if the allocation fails, so that only the
 //! current text is lost. [`on_failure`] sets the function that unwinds.
 //!
-//! All other allocations are of bounded size: buffers of some kilobytes, and those inside the crates
-//! for normalisation, HTML and Chinese words. A process that must survive their failure as well has
-//! an allocator with a reserve: [`may_fail`] tells it which requests may fail, and
+//! All other allocations are of bounded size: buffers of some kilobytes, and those inside the
+//! crates for normalisation, HTML and Chinese words. A process that must survive their failure as
+//! well has an allocator with a reserve: [`may_fail`] tells it which requests may fail, and
 //! [`report_shortage`] makes the next growth fail, before the reserve is used up. Large buffers
 //! inside other crates are tested by [`ensure_available`] beforehand.
 

@@ -5,8 +5,8 @@
 //! word changed in one of the sentences gives another hash.
 //!
 //! Sentences are those of [UAX 29], of the text in NFKC, with the terminators of all scripts: `。`,
-//! `！` and `？` end a sentence as well as a full stop before a capital. In addition, a line end ends a
-//! sentence, and so do 16 characters in a row that are neither letters nor digits. A sentence is
+//! `！` and `？` end a sentence as well as a full stop before a capital. In addition, a line end ends
+//! a sentence, and so do 16 characters in a row that are neither letters nor digits. A sentence is
 //! compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do not count;
 //! its length is their number of characters.
 //!
@@ -48,7 +48,8 @@ type Sentence = (usize, Reverse<String>);
 /// use neardup_sketch::longest_sentences_hash;
 ///
 /// let hash = |text| longest_sentences_hash(text, 1, &mut || ());
-/// assert_eq!(hash("A title. The sentence that counts!"), hash("The sentence THAT counts. The end."));
+/// assert_eq!(hash("A title. The sentence that counts!"), hash("The sentence THAT counts. The
+/// end."));
 /// ```
 pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()) -> Option<u64> {
     let mut longest: BTreeSet<Sentence> = BTreeSet::new();

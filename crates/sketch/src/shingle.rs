@@ -17,8 +17,8 @@ pub(crate) trait FeatureSink {
     /// Adds features, which are ranges of `bytes`.
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
-    /// Adds every window of `bytes` from one of `starts` to the one `width` later. There is at least
-    /// one, and [`crate::hash::windows::PAD`] more bytes after the last.
+    /// Adds every window of `bytes` from one of `starts` to the one `width` later. There is at
+    /// least one, and [`crate::hash::windows::PAD`] more bytes after the last.
     fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
         let each = starts.iter().zip(&starts[width..]);
         self.add_all(
@@ -273,8 +273,8 @@ impl Shingles {
         self.open -= from;
     }
 
-    /// Passes all complete shingles to the sink, grouped by length class: the hash function branches
-    /// on the length, and in the order of the text these branches would be mispredicted.
+    /// Passes all complete shingles to the sink, grouped by length class: the hash function
+    /// branches on the length, and in the order of the text these branches would be mispredicted.
     fn emit_shingles(&mut self, sink: &mut impl FeatureSink) {
         let count = self.starts.len() + 1 - self.width;
         let shingle = |at: usize| {

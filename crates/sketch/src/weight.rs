@@ -97,69 +97,36 @@ static LOG: [u32; 256] = {
     table
 };
 
-/// Error in given features and weights. The caller's SQLSTATE is 22023 (`invalid_parameter_value`)
-/// for all of them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FeatureError {
-    /// A weight is not a number.
-    NotANumber {
-        /// Position of the weight, from 0.
-        index: usize,
-    },
-    /// A weight is infinite.
-    Infinite {
-        /// Position of the weight, from 0.
-        index: usize,
-    },
-    /// A weight is below zero.
-    Negative {
-        /// Position of the weight, from 0.
-        index: usize,
-        /// The weight.
-        weight: f64,
-    },
-    /// The numbers of weights and features differ.
-    LengthMismatch {
-        /// Number of features.
-        features: usize,
-        /// Number of weights.
-        weights: usize,
-    },
+/// Error: a weight is not a finite number of zero or more. The caller's SQLSTATE is 22023
+/// (`invalid_parameter_value`).
+#[derive(Clone, Copy, Debug)]
+pub struct WeightError {
+    /// Position of the weight, from 0.
+    pub index: usize,
+    /// The weight.
+    pub weight: f64,
 }
 
-impl fmt::Display for FeatureError {
-    /// One line without a final stop. Positions count from 1, as SQL arrays do.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotANumber { index } => {
-                write!(
-                    f,
-                    "weight {} is NaN; weights must be finite and not negative",
-                    index + 1
-                )
-            }
-            Self::Infinite { index } => {
-                write!(
-                    f,
-                    "weight {} is infinite; weights must be finite and not negative",
-                    index + 1
-                )
-            }
-            Self::Negative { index, weight } => write!(
-                f,
-                "weight {} is {weight}; weights must be finite and not negative",
-                index + 1
-            ),
-            Self::LengthMismatch { features, weights } => write!(
-                f,
-                "there are {features} features but {weights} weights; give one weight for each \
-                 feature"
-            ),
-        }
+impl PartialEq for WeightError {
+    /// NaN equals NaN.
+    fn eq(&self, other: &Self) -> bool {
+        let key = |error: &Self| (error.index, error.weight.to_bits());
+        key(self) == key(other)
     }
 }
 
-impl std::error::Error for FeatureError {}
+impl fmt::Display for WeightError {
+    /// One line without a final stop. Positions count from 1, as SQL arrays do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, weight) = (self.index + 1, self.weight);
+        write!(
+            f,
+            "weight {number} is {weight}; weights must be finite and not negative"
+        )
+    }
+}
+
+impl std::error::Error for WeightError {}
 
 /// Part of a weight: exactly `mantissa * 2^(exponent - 1074)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,22 +138,18 @@ pub(crate) struct ExactWeight {
 }
 
 /// Fails unless the weight at position `index` is a finite number of zero or more.
-pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), FeatureError> {
-    if weight.is_nan() {
-        Err(FeatureError::NotANumber { index })
-    } else if weight.is_infinite() {
-        Err(FeatureError::Infinite { index })
-    } else if weight < 0.0 {
-        Err(FeatureError::Negative { index, weight })
-    } else {
+pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError> {
+    if weight.is_finite() && weight >= 0.0 {
         Ok(())
+    } else {
+        Err(WeightError { index, weight })
     }
 }
 
 impl ExactWeight {
     /// Splits the weight at position `index`, a double with 53 significant bits, into two parts.
     /// Parts of zero are left out: zero (of either sign) has none, a single-precision number one.
-    pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, FeatureError> {
+    pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, WeightError> {
         /// Binary digits of the lower part.
         const LOW: u32 = 27;
         check_weight(index, weight)?;
@@ -288,31 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_is_expected() {
-        let text = |w| check_weight(2, w).unwrap_err().to_string();
+    fn bad_weights_are_refused() {
+        for weight in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.5] {
+            assert_eq!(
+                check_weight(2, weight),
+                Err(WeightError { index: 2, weight })
+            );
+        }
         assert_eq!(
-            text(f64::NAN),
-            "weight 3 is NaN; weights must be finite and not negative"
-        );
-        assert_eq!(
-            text(f64::INFINITY),
-            "weight 3 is infinite; weights must be finite and not negative"
-        );
-        assert_eq!(
-            text(f64::NEG_INFINITY),
-            "weight 3 is infinite; weights must be finite and not negative"
-        );
-        assert_eq!(
-            text(-1.5),
+            check_weight(2, -1.5).unwrap_err().to_string(),
             "weight 3 is -1.5; weights must be finite and not negative"
-        );
-        assert_eq!(
-            FeatureError::LengthMismatch {
-                features: 2,
-                weights: 3
-            }
-            .to_string(),
-            "there are 2 features but 3 weights; give one weight for each feature"
         );
     }
 }

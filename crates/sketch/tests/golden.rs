@@ -100,8 +100,8 @@ fn wide_fingerprints_never_change() {
     );
 }
 
-/// Options of these names: tokens (with a number of keywords), shingle, weight, accents, digits, and
-/// `page` for an HTML page.
+/// Options of these names: tokens (with a number of keywords), shingle, weight, accents, digits,
+/// and `page` for an HTML page.
 fn named(names: &str) -> TextOptions {
     let names: Vec<&str> = names.split(' ').collect();
     let [tokens, shingle, weight, accents, digits] = names[..5] else {

@@ -1,15 +1,15 @@
-//! MinHash signatures: the SQL type `minhash_signature`, and what is computed from two of them.
+//! MinHash signatures: the SQL type `minhash_signature`, and functions of two of them.
 //!
-//! A value holds how it was made. Signatures of different schemes, seeds or lengths tell nothing of
-//! each other: their estimates are NULL, and so is every condition on these, with an index as
-//! without one. That is no error, so that the operators are leakproof.
+//! A value includes its scheme and seed. Signatures of different schemes, seeds or lengths cannot
+//! be compared: estimates of them are NULL, and so is every condition on these, with an index as
+//! without one. It is not an error, so that the operators are leakproof.
 //!
 //! Stored as a varlena, aligned to 4 bytes:
 //!
 //! ```text
 //! | length 4 | scheme 1 | bits 1 | hashes 2 | seed 8 | least values, 4 bytes each |
 //! ```
-//! `bits`, those kept of each value, is 32; other numbers are kept free.
+//! `bits`, the number of bits stored of each value, is 32; other numbers are reserved.
 mod ball;
 mod compare;
 mod text;
@@ -27,7 +27,7 @@ use crate::pg::varlena;
 pub use ball::{Bound, SignatureBall};
 pub use text::HASHES;
 
-/// Bits that are kept of each value.
+/// Bits that are stored of each value.
 const BITS: u8 = 32;
 /// Bytes of a signature before its values, without the varlena's length.
 const HEAD: usize = 12;
@@ -35,7 +35,7 @@ const HEAD: usize = 12;
 /// A signature, borrowed from the server's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
-    /// How it was made.
+    /// Its scheme.
     pub scheme: Scheme,
     /// The seed of its functions.
     pub seed: u64,
@@ -84,7 +84,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Reads what stands behind a varlena's length, or behind what a ball has in front.
+    /// Reads the payload of a signature, or of a ball after its own fields.
     ///
     /// # Safety
     /// `body` is aligned to four bytes.
@@ -115,13 +115,13 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Bytes of a signature of so many positions, without the varlena's length.
+    /// Bytes of a signature with this number of positions, without the varlena's length.
     pub const fn size(positions: usize) -> usize {
         HEAD + 4 * positions
     }
 
-    /// A signature of the first positions of one of which no more than these was read; `None` if
-    /// that is none.
+    /// Reads the first positions of a signature of which only these bytes were fetched; `None` if
+    /// they are not a signature.
     ///
     /// # Safety
     /// `body` is aligned to four bytes.
@@ -159,7 +159,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// The number of positions in which the two differ; `None` if they were made differently.
+    /// The number of positions in which the two differ; `None` if they are not comparable.
     pub fn mismatches(&self, other: &Signature) -> Option<usize> {
         (self.comparable(other))
             .then(|| self.values.len() - minhash::matches(self.values, other.values))
@@ -171,7 +171,7 @@ impl<'a> Signature<'a> {
         Signature { values, ..self }
     }
 
-    /// Raises an error unless the two were made in the same way.
+    /// Raises an error unless the two are comparable.
     pub fn expect_comparable(&self, other: &Signature) {
         if !self.comparable(other) {
             refuse(self, other);
@@ -183,7 +183,7 @@ impl<'a> Signature<'a> {
         self.scheme.code()
     }
 
-    /// Whether the two were made in the same way.
+    /// Returns true if the two have the same scheme, seed and length.
     pub fn comparable(&self, other: &Signature) -> bool {
         let of = |s: &Signature| (s.scheme, s.seed, s.values.len());
         of(self) == of(other)
@@ -207,12 +207,13 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The estimated Jaccard distance of signatures of so many positions.
+/// The estimated Jaccard distance of signatures of a length.
 pub fn distance(mismatches: usize, hashes: usize) -> f64 {
     mismatches as f64 / hashes as f64
 }
 
-/// The estimated Jaccard similarity, likewise. Not 1 less the distance, which would round twice.
+/// The estimated Jaccard similarity of signatures of a length. Not computed as 1 minus the
+/// distance, which would round twice.
 pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
 }

@@ -2,8 +2,8 @@
 //!
 //! Features are stored in a vector in the order of their arrival; a hash table of four-byte slots
 //! holds their positions. At most a quarter of the slots is used, so probe chains are short, and
-//! finding a feature takes few instructions and hardly any branch misprediction; slots of four bytes
-//! keep the table in the first caches nevertheless.
+//! finding a feature takes few instructions and hardly any branch misprediction; slots of four
+//! bytes keep the table in the first caches nevertheless.
 
 use std::hint::select_unpredictable;
 

@@ -1,7 +1,7 @@
 //! The hash function lookup3 of Bob Jenkins.
 
-/// `hashlittle2` of lookup3.c (2006, public domain) with both seeds 0, its primary hash in the upper
-/// half.
+/// `hashlittle2` of lookup3.c (2006, public domain) with both seeds 0, its primary hash in the
+/// upper half.
 pub(super) fn lookup3(key: &[u8]) -> u64 {
     let start = 0xDEAD_BEEF_u32.wrapping_add(key.len() as u32);
     let mut state = [start; 3];

@@ -13,7 +13,7 @@ use md5::{Digest, Md5};
 use crate::hash::feature_hash;
 use crate::options::NamedOption;
 use crate::simhash::simhash64_hashes;
-use crate::weight::{FeatureError, check_weight};
+use crate::weight::{WeightError, check_weight};
 
 /// SimhashScheme of a fingerprint: hash function of features and arithmetic of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,8 +21,8 @@ pub enum SimhashScheme {
     /// XXH3, and exact sums: the scheme of this crate.
     Neardup,
     /// Package `simhash` of PyPI, with f = 64: the last 8 bytes of MD5, big-endian, and sums of
-    /// doubles. (Sums of integers below 2^53 are exact. If some weights are Python integers up to 50
-    /// and others fractions, the package adds the integers in another order.)
+    /// doubles. (Sums of integers below 2^53 are exact. If some weights are Python integers up to
+    /// 50 and others fractions, the package adds the integers in another order.)
     PythonSimhash,
     /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`), and
     /// exact sums. The programs have no weights; a weight counts as a number of repetitions.
@@ -70,7 +70,7 @@ impl SimhashScheme {
     pub fn simhash64(
         self,
         hashes: impl IntoIterator<Item = (u64, f64)>,
-    ) -> Result<Option<u64>, FeatureError> {
+    ) -> Result<Option<u64>, WeightError> {
         match self {
             Self::Neardup => simhash64_hashes(hashes),
             Self::SimhashPy | Self::Md5Middle => Ok(simhash64_hashes(hashes)?.or(Some(0))),
@@ -105,7 +105,7 @@ impl SimhashScheme {
 fn each(
     hashes: impl IntoIterator<Item = (u64, f64)>,
     mut each: impl FnMut(u64, f64),
-) -> Result<(), FeatureError> {
+) -> Result<(), WeightError> {
     for (index, (hash, weight)) in hashes.into_iter().enumerate() {
         check_weight(index, weight)?;
         each(hash, weight);

@@ -1,17 +1,17 @@
 //! The text of an HTML page.
 //!
 //! The tokenizer of the [HTML standard] (`html5gum`, with all its states and character references)
-//! splits the page into tags and characters, and [`open_elements`] tracks the stack of open elements
-//! as far as the text depends on it. No tree is built: memory is that of the text, whatever the
-//! nesting, and time is linear in the length of the page.
+//! splits the page into tags and characters, and [`open_elements`] tracks the stack of open
+//! elements as far as the text depends on it. No tree is built: memory is that of the text,
+//! whatever the nesting, and time is linear in the length of the page.
 //!
 //! The text is what a browser that runs scripts shows, ignoring style sheets:
 //!
 //! - dropped with their content: `script`, `style`, `title`, `template`, `noscript`, `iframe`,
-//!   `noembed`, `noframes`, `audio`, `video`, `canvas`, `textarea`, `select`, `datalist`, a `dialog`
-//!   that is not `open`, and elements with the attribute `hidden`, except `hidden=until-found`;
-//!   pronunciation (`rt`, `rtc`, `rp`); in SVG and MathML the elements that are not drawn (`title`,
-//!   `desc`, `defs`, `metadata`, `annotation`, `annotation-xml`);
+//!   `noembed`, `noframes`, `audio`, `video`, `canvas`, `textarea`, `select`, `datalist`, a
+//!   `dialog` that is not `open`, and elements with the attribute `hidden`, except
+//!   `hidden=until-found`; pronunciation (`rt`, `rtc`, `rp`); in SVG and MathML the elements that
+//!   are not drawn (`title`, `desc`, `defs`, `metadata`, `annotation`, `annotation-xml`);
 //! - attributes are not text, not even `alt`, `title` and `placeholder`;
 //! - blocks, `br` and `hr` separate lines, table cells are separated by a tab, and boxes within a
 //!   line (images, buttons and so on) by a space; other elements do not separate: `f<b>oo</b>` is
@@ -37,9 +37,9 @@ use text_builder::TextBuilder;
 
 /// Returns the visible text of an HTML page.
 ///
-/// `check` is called every few 100 kB, so that the caller can stop by unwinding from it. Any text is
-/// a page: malformed markup is read as browsers read it. The result is at most a fifth longer than
-/// the page (a few character references are shorter than their characters).
+/// `check` is called every few 100 kB, so that the caller can stop by unwinding from it. Any text
+/// is a page: malformed markup is read as browsers read it. The result is at most a fifth longer
+/// than the page (a few character references are shorter than their characters).
 ///
 /// ```
 /// use neardup_sketch::html::html_text;

@@ -13,8 +13,8 @@ use super::elements::{
 
 /// Depth beyond which elements count as siblings. Browsers have such a limit too (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// The same for elements whose content is dropped, for SVG and MathML, and for elements within them:
-/// hidden content must stay hidden, however deep.
+/// The same for elements whose content is dropped, for SVG and MathML, and for elements within
+/// them: hidden content must stay hidden, however deep.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
 /// An open element.

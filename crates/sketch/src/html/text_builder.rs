@@ -64,8 +64,9 @@ impl TextBuilder {
 
     /// The text.
     ///
-    /// The tokenizer passes on bytes of the page, possibly in parts that end within a character, and
-    /// adds only whole characters. So the result is valid UTF-8; invalid bytes would become U+FFFD.
+    /// The tokenizer passes on bytes of the page, possibly in parts that end within a character,
+    /// and adds only whole characters. So the result is valid UTF-8; invalid bytes would become
+    /// U+FFFD.
     pub fn finish(self) -> String {
         String::from_utf8(self.bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

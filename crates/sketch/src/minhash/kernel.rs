@@ -1,6 +1,7 @@
 //! Vector kernels: minima of many features under many functions, and number of equal positions.
 //!
-//! Variants give the same result; the fastest one that the processor supports is chosen at run time.
+//! Variants give the same result; the fastest one that the processor supports is chosen at run
+//! time.
 #![allow(unsafe_code, reason = "vector instructions need it")]
 
 /// Positions that are processed at a time; the length of minima is a multiple of it.

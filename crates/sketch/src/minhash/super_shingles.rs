@@ -1,5 +1,5 @@
-//! Super-shingles: hashes of groups of positions. Near-duplicates share at least one or two of them,
-//! so that an ordinary index on equality finds them (Broder, "Identifying and filtering
+//! Super-shingles: hashes of groups of positions. Near-duplicates share at least one or two of
+//! them, so that an ordinary index on equality finds them (Broder, "Identifying and filtering
 //! near-duplicate documents", CPM 2000: 84 positions in 6 groups of 14, duplicates share 2).
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;

@@ -36,8 +36,8 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
-/// Calls `each` for the normal form of `text` in pieces of some kilobytes, and `check` between them.
-/// `buffer` is working memory.
+/// Calls `each` for the normal form of `text` in pieces of some kilobytes, and `check` between
+/// them. `buffer` is working memory.
 pub(crate) fn each_piece(
     text: &str,
     buffer: &mut String,
@@ -170,9 +170,9 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
 pub(crate) fn ensure_reordering(text: &str) {
     /// Bytes of text that take no more than the reserve of the allocator.
     const SHORT: usize = 1 << 15;
-    /// Bytes for each byte of text: at worst every character is a mark, is kept in a list of 8 bytes
-    /// an element, is sorted with half as much working memory, and is kept in another list of 4
-    /// bytes an element; lists double.
+    /// Bytes for each byte of text: at worst every character is a mark, is kept in a list of 8
+    /// bytes an element, is sorted with half as much working memory, and is kept in another list of
+    /// 4 bytes an element; lists double.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());

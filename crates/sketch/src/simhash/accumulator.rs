@@ -293,7 +293,8 @@ mod tests {
             before in 0_u64..500,
             piece in 1_usize..1000,
         ) {
-            let (mut grouped, mut narrow) = (GroupedAccumulator::default(), GroupedAccumulator::default());
+            let mut grouped = GroupedAccumulator::default();
+            let mut narrow = GroupedAccumulator::default();
             // Features of an earlier text, which reset() has to forget.
             grouped.reset(|_| 1);
             for n in 0..before {

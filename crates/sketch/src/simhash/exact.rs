@@ -7,7 +7,7 @@
 use super::accumulator::{add_where_set, words};
 use crate::hash::FeatureHash;
 use crate::memory::Grow;
-use crate::weight::{ExactWeight, FeatureError};
+use crate::weight::{ExactWeight, WeightError};
 
 /// Growable memory for 64-bit words.
 pub trait WordStore {
@@ -89,7 +89,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         index: usize,
         feature: &[u8],
         weight: f64,
-    ) -> Result<(), FeatureError>
+    ) -> Result<(), WeightError>
     where
         [u64; W]: FeatureHash,
     {
@@ -102,7 +102,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         index: usize,
         hash: [u64; W],
         weight: f64,
-    ) -> Result<(), FeatureError> {
+    ) -> Result<(), WeightError> {
         for part in ExactWeight::parts(index, weight)? {
             let block = self.block(part.exponent.into());
             let mantissa = u64::from(part.mantissa);

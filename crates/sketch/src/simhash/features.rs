@@ -1,12 +1,12 @@
 //! Simhash of given features or ready-made hashes, with floating-point weights.
 
 use super::exact::ExactAccumulator;
-use crate::hash::{FeatureHash, join, split};
-use crate::weight::FeatureError;
+use crate::hash::{FeatureHash, join};
+use crate::weight::WeightError;
 
 fn simhash_of_hashes<const W: usize>(
     hashes: impl Iterator<Item = ([u64; W], impl Into<f64>)>,
-) -> Result<Option<[u64; W]>, FeatureError> {
+) -> Result<Option<[u64; W]>, WeightError> {
     let mut accumulator = ExactAccumulator::<W>::default();
     for (index, (hash, weight)) in hashes.enumerate() {
         accumulator.add(index, hash, weight.into())?;
@@ -16,7 +16,7 @@ fn simhash_of_hashes<const W: usize>(
 
 fn simhash_of_features<const W: usize>(
     features: impl IntoIterator<Item = (impl AsRef<[u8]>, impl Into<f64>)>,
-) -> Result<Option<[u64; W]>, FeatureError>
+) -> Result<Option<[u64; W]>, WeightError>
 where
     [u64; W]: FeatureHash,
 {
@@ -31,27 +31,13 @@ where
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash64_hashes<I, W>(hashes: I) -> Result<Option<u64>, FeatureError>
+pub fn simhash64_hashes<I, W>(hashes: I) -> Result<Option<u64>, WeightError>
 where
     I: IntoIterator<Item = (u64, W)>,
     W: Into<f64>,
 {
     let hashes = hashes.into_iter().map(|(hash, weight)| ([hash], weight));
     Ok(simhash_of_hashes(hashes)?.map(|[word]| word))
-}
-
-/// 128-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
-///
-/// # Errors
-///
-/// For a weight that is NaN, infinite or negative.
-pub fn simhash128_hashes<I, W>(hashes: I) -> Result<Option<u128>, FeatureError>
-where
-    I: IntoIterator<Item = (u128, W)>,
-    W: Into<f64>,
-{
-    let hashes = hashes.into_iter();
-    Ok(simhash_of_hashes(hashes.map(|(hash, weight)| (split(hash), weight)))?.map(join))
 }
 
 /// 64-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash`]; no
@@ -62,13 +48,13 @@ where
 ///
 /// let fingerprint = simhash64_features([("quick", 1.0), ("brown", 0.5), ("fox", 2.0)])?;
 /// assert_eq!(simhash64_features([("fox", 2.0), ("quick", 1.0), ("brown", 0.5)])?, fingerprint);
-/// # Ok::<(), neardup_sketch::FeatureError>(())
+/// # Ok::<(), neardup_sketch::WeightError>(())
 /// ```
 ///
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash64_features<I, F, W>(features: I) -> Result<Option<u64>, FeatureError>
+pub fn simhash64_features<I, F, W>(features: I) -> Result<Option<u64>, WeightError>
 where
     I: IntoIterator<Item = (F, W)>,
     F: AsRef<[u8]>,
@@ -83,7 +69,7 @@ where
 /// # Errors
 ///
 /// For a weight that is NaN, infinite or negative.
-pub fn simhash128_features<I, F, W>(features: I) -> Result<Option<u128>, FeatureError>
+pub fn simhash128_features<I, F, W>(features: I) -> Result<Option<u128>, WeightError>
 where
     I: IntoIterator<Item = (F, W)>,
     F: AsRef<[u8]>,
@@ -92,32 +78,20 @@ where
     Ok(simhash_of_features(features)?.map(join))
 }
 
-/// [`simhash64_features`] over two slices. Without weights every feature weighs 1.
-///
-/// # Errors
-///
-/// For a weight that is NaN, infinite or negative, and if the lengths differ.
-pub fn simhash64_feature_slices<F: AsRef<[u8]>>(
-    features: &[F],
-    weights: Option<&[f64]>,
-) -> Result<Option<u64>, FeatureError> {
-    let Some(weights) = weights else {
-        return simhash64_features(features.iter().map(|f| (f, 1.0)));
-    };
-    if features.len() != weights.len() {
-        return Err(FeatureError::LengthMismatch {
-            features: features.len(),
-            weights: weights.len(),
-        });
-    }
-    simhash64_features(features.iter().zip(weights.iter().copied()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::{feature_hash, feature_hash128};
+    use crate::hash::{feature_hash, feature_hash128, split};
     use proptest::prelude::*;
+
+    fn simhash128_hashes<I, W>(hashes: I) -> Result<Option<u128>, WeightError>
+    where
+        I: IntoIterator<Item = (u128, W)>,
+        W: Into<f64>,
+    {
+        let hashes = hashes.into_iter();
+        Ok(simhash_of_hashes(hashes.map(|(hash, weight)| (split(hash), weight)))?.map(join))
+    }
 
     fn ones(hashes: &[u64]) -> Option<u64> {
         simhash64_hashes(hashes.iter().map(|&h| (h, 1.0))).unwrap()
@@ -165,51 +139,27 @@ mod tests {
         assert_eq!(simhash64_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
         assert_eq!(simhash128_hashes([(1, 0.0), (2, -0.0)]), Ok(None));
         assert_eq!(simhash128_features::<_, &str, f64>([]), Ok(None));
-        assert_eq!(simhash64_feature_slices::<&str>(&[], None), Ok(None));
-        assert_eq!(simhash64_feature_slices::<&str>(&[], Some(&[])), Ok(None));
-        assert_eq!(simhash64_feature_slices(&["a"], Some(&[0.0])), Ok(None));
+        assert_eq!(simhash64_features([("a", 0.0)]), Ok(None));
     }
 
     #[test]
-    fn bad_weights_are_errors_at_their_place() {
-        let bad = |w| simhash64_feature_slices(&["a", "b"], Some(&[1.0, w]));
-        assert_eq!(bad(f64::NAN), Err(FeatureError::NotANumber { index: 1 }));
-        assert_eq!(bad(f64::INFINITY), Err(FeatureError::Infinite { index: 1 }));
-        assert_eq!(
-            bad(-0.5),
-            Err(FeatureError::Negative {
-                index: 1,
-                weight: -0.5
-            })
-        );
-        assert_eq!(
-            simhash64_feature_slices(&["a"], Some(&[1.0, 2.0])),
-            Err(FeatureError::LengthMismatch {
-                features: 1,
-                weights: 2
-            })
-        );
+    fn bad_weights_are_errors_at_their_position() {
+        for weight in [f64::NAN, f64::INFINITY, -0.5] {
+            let error = WeightError { index: 1, weight };
+            assert_eq!(simhash64_features([("a", 1.0), ("b", weight)]), Err(error));
+        }
     }
 
     #[test]
-    fn absent_weights_are_ones_and_bytes_are_features() {
-        let text = simhash64_feature_slices(&["a", "b", "c"], None);
+    fn features_are_hashed_as_bytes() {
         assert_eq!(
-            text,
-            simhash64_feature_slices(&["a", "b", "c"], Some(&[1.0; 3]))
-        );
-        assert_eq!(
-            text,
+            simhash64_features(["a", "b", "c"].map(|feature| (feature, 1.0))),
             simhash64_features([(&b"a"[..], 1.0), (b"b", 1.0), (b"c", 1.0)])
         );
-        assert_eq!(
-            simhash64_feature_slices(&["a"], None),
-            Ok(Some(feature_hash(b"a")))
-        );
-        assert_eq!(
-            simhash128_features([("a", 1.0)]),
-            Ok(Some(feature_hash128(b"a")))
-        );
+        let hash = simhash64_features([("a", 1.0)]);
+        assert_eq!(hash, Ok(Some(feature_hash(b"a"))));
+        let hash = simhash128_features([("a", 1.0)]);
+        assert_eq!(hash, Ok(Some(feature_hash128(b"a"))));
     }
 
     /// A tiny weight decides between two huge equal ones, which rounded sums would lose.

@@ -97,7 +97,8 @@ mod tests {
                 1..40,
             ),
         ) {
-            let (mut narrow, mut wide) = (LexemeAccumulator::<1>::default(), LexemeAccumulator::<2>::default());
+            let mut narrow = LexemeAccumulator::<1>::default();
+            let mut wide = LexemeAccumulator::<2>::default();
             for (lexeme, roots) in &lexemes {
                 let occurrences = roots.map(|root| root * root);
                 narrow.add(lexeme.as_bytes(), occurrences);

@@ -25,7 +25,4 @@ mod popcount;
 mod text;
 
 pub(crate) use accumulator::GroupedAccumulator;
-pub use features::{
-    simhash64_feature_slices, simhash64_features, simhash64_hashes, simhash128_features,
-    simhash128_hashes,
-};
+pub use features::{simhash64_features, simhash64_hashes, simhash128_features};

@@ -2,10 +2,11 @@
 
 /// Number of 64-bit words that have each bit set.
 ///
-/// Words are added bit-sliced: a Harley-Seal tree of carry-save adders takes 16 words to one word of
-/// sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018), and only
-/// the sixteens are spread out to byte counters. Plain 64-bit operations throughout: the same speed
-/// on any platform, some three cycles a word, so that no vector instructions need to be chosen.
+/// Words are added bit-sliced: a Harley-Seal tree of carry-save adders takes 16 words to one word
+/// of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018), and
+/// only the sixteens are spread out to byte counters. Plain 64-bit operations throughout: the same
+/// speed on any platform, some three cycles a word, so that no vector instructions need to be
+/// chosen.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
     ones: u64,

@@ -2,8 +2,8 @@
 //!
 //! ASCII needs no normalisation, and the word-break rules of UAX 29 come down to this: letters,
 //! digits and `_` belong to words, and so does a single `'` `.` `:` between letters (WB6, WB7) or
-//! `'` `.` `,` `;` between digits (WB11, WB12). With a bit per character for each class that is a few
-//! shifts.
+//! `'` `.` `,` `;` between digits (WB11, WB12). With a bit per character for each class that is a
+//! few shifts.
 //!
 //! Letters may take several bytes, each of which counts as a letter.
 

@@ -287,7 +287,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn implementations_agree(ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}", before in "[a ]{0,3}") {
+        fn implementations_agree(
+            ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}",
+            before in "[a ]{0,3}",
+        ) {
             let pushed = |how: fn(&mut Window, &[u8])| {
                 let mut window = Window {
                     bytes: vec![0; 1000],

@@ -219,9 +219,9 @@ fn last_break(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Writes the start of `text` to `out` in the form that [`ascii::tokenize`] takes: non-ASCII letters
-/// folded, separators as spaces. Stops at other characters, goes back to the last place where the
-/// text can be cut, and returns its position, which is the same in `out` and `text`.
+/// Writes the start of `text` to `out` in the form that [`ascii::tokenize`] takes: non-ASCII
+/// letters folded, separators as spaces. Stops at other characters, goes back to the last place
+/// where the text can be cut, and returns its position, which is the same in `out` and `text`.
 fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
     out.clear();
     let mut last_len = 0;

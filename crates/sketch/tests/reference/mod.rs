@@ -1,5 +1,5 @@
-//! Reference implementation of `simhash64` and `simhash128`, as direct as possible: no fast paths, no
-//! cuts, no streaming, and another table, case folding and summation.
+//! Reference implementation of `simhash64` and `simhash128`, as direct as possible: no fast paths,
+//! no cuts, no streaming, and another table, case folding and summation.
 
 use std::collections::HashMap;
 

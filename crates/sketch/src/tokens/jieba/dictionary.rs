@@ -7,13 +7,14 @@ use jieba_rs::{Jieba, TokenizeMode};
 use super::user_words::UserWords;
 use crate::memory::ensure_available;
 
-/// Upper bound of the memory that loading takes, in bytes, without user words: measured, and rounded
-/// up.
+/// Upper bound of the memory that loading takes, in bytes, without user words: measured, and
+/// rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
 /// Words of the dictionary with capitals. A text in its normal form has no capitals, so they are
 /// added in lower case as well.
-const WITH_CAPITALS: &str = "4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
+const WITH_CAPITALS: &str = "\
+    4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 QQ号 Q版 \
     RSS订阅 SIM卡 T台 T型台 T恤 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 大S 小S 江南Style 阿Q";
 /// Frequency of each of them in the dictionary.

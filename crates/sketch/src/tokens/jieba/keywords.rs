@@ -24,8 +24,8 @@ const STOP_WORDS: [&str; 31] = [
 /// Fewest characters of a keyword.
 const MIN_CHARS: usize = 2;
 
-/// Default number of keywords of a text of this size: one for 120 bytes (40 Chinese characters), from
-/// 5 to 200.
+/// Default number of keywords of a text of this size: one for 120 bytes (40 Chinese characters),
+/// from 5 to 200.
 pub(crate) fn default_number(bytes: usize) -> usize {
     (bytes / 120).clamp(5, 200)
 }

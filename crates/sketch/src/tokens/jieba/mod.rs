@@ -1,7 +1,7 @@
 //! Chinese words, by jieba.
 //!
-//! [jieba](https://github.com/fxsj/jieba) splits Chinese into the most probable sequence of words of
-//! its dictionary, and splits runs of single characters by a hidden Markov model. Here it is
+//! [jieba](https://github.com/fxsj/jieba) splits Chinese into the most probable sequence of words
+//! of its dictionary, and splits runs of single characters by a hidden Markov model. Here it is
 //! jieba-rs, pinned to one version, whose package includes the dictionary. Ties and floating-point
 //! sums are always resolved in the same order, and the logarithms of the dictionary's frequencies
 //! are correctly rounded, so the words do not depend on the machine.

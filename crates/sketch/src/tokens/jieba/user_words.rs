@@ -23,8 +23,8 @@ pub struct UserWords {
 }
 
 impl UserWords {
-    /// Parses a list: words separated by commas, each optionally followed by its frequency. The last
-    /// entry of a word counts.
+    /// Parses a list: words separated by commas, each optionally followed by its frequency. The
+    /// last entry of a word counts.
     ///
     /// ```
     /// use neardup_sketch::tokens::jieba::UserWords;
@@ -73,8 +73,8 @@ impl UserWords {
         Ok(Self { words })
     }
 
-    /// Hash of the words and their frequencies: XXH3 (64 bits) of a line for each word, in the order
-    /// of their bytes, with the frequency after a space if given. Users store it, so it never
+    /// Hash of the words and their frequencies: XXH3 (64 bits) of a line for each word, in the
+    /// order of their bytes, with the frequency after a space if given. Users store it, so it never
     /// changes for the same list.
     #[must_use]
     pub fn hash(&self) -> u64 {
