@@ -5,6 +5,7 @@ use crate::support::table::value;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
+use std::collections::HashSet;
 
 /// 600,000 rows: three of each fingerprint, every other of which is one bit from another; 3,000
 /// different ones in a ball; and some of other scopes.
@@ -161,6 +162,119 @@ fn little_memory_is_enough_for_many_equal_signatures() -> Outcome {
             digest(&mut client, call)? == found,
             "{call}: another answer in more memory"
         );
+    }
+    Ok(())
+}
+
+/// 1,953 fingerprints in a ball, all pairs of which would take 60 MB, and 3,000 chains of three of
+/// which the one in the middle is deleted. VACUUM has removed nothing.
+const DELETED: &str = "CREATE TABLE dead (id int, site bigint, fp fingerprint); \
+    INSERT INTO dead SELECT 64 * a + b, 1, ((1::bigint << a) # (1::bigint << b))::fingerprint \
+        FROM generate_series(0, 62) a, generate_series(0, 62) b WHERE a > b; \
+    INSERT INTO dead SELECT 10000 + i, 1, \
+        (('x' || left(md5((i / 3)::text), 16))::bit(64)::bigint \
+            # ((8 << 3 * (i % 3)) - 8))::fingerprint \
+        FROM generate_series(0, 8999) i; \
+    INSERT INTO dead SELECT id + 20000, 1, fp FROM dead WHERE id % 7 = 0; \
+    CREATE INDEX dead_fp ON dead USING neardup (fp); \
+    CREATE INDEX dead_site ON dead USING neardup (site, fp); \
+    DELETE FROM dead WHERE id >= 10000 AND id % 3 = 2 OR id < 10000 AND id % 100 = 7";
+
+#[test]
+fn deleted_rows_connect_nothing_and_bring_no_quadratic_work() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(DELETED)?;
+    client.batch_execute(
+        "SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'; SET temp_file_limit = '20MB'",
+    )?;
+    let calls = [
+        "'dead_fp', 4, 'connected'",
+        "'dead_site', 4, 'connected', keep => 'id DESC'",
+        "'dead_fp', 4",
+    ];
+    let before: Vec<_> = (calls.iter())
+        .map(|call| digest(&mut client, call))
+        .collect::<Result<_>>()?;
+    ensure!(before.iter().all(|found| found.0 > 2_000), "{before:?}");
+    client.batch_execute("VACUUM dead")?;
+    for (call, before) in calls.iter().zip(before) {
+        let after = digest(&mut client, call)?;
+        ensure!(
+            after == before,
+            "{call}: {before:?}, and {after:?} after VACUUM"
+        );
+    }
+    Ok(())
+}
+
+/// 900 signatures of two sites, all of them different: 700 around one text, from which each is one
+/// to ten words away.
+const CROWD: &str = "CREATE TABLE crowd AS SELECT i AS id, i % 2 AS site, minhash(array( \
+            SELECT n::text FROM generate_series(1, 60) n WHERE i >= 700 OR n % 61 <> i % 60 \
+            UNION ALL SELECT i || 'x' || n FROM generate_series(0, \
+                CASE WHEN i < 700 THEN i % 10 ELSE 300 END) n), 64) AS sig \
+        FROM generate_series(0, 899) i; \
+    CREATE INDEX crowd_sig ON crowd USING neardup (sig) WITH (hashes = 64); \
+    CREATE INDEX crowd_site ON crowd USING neardup (site, sig) WITH (hashes = 64); \
+    DELETE FROM crowd WHERE id % 50 = 3";
+
+/// The representative of each member, by the pairs and the definition.
+fn stars(client: &mut Client, call: &str, keep: &str) -> Result<Vec<(i32, i32)>> {
+    let pairs = client.query(
+        &format!(
+            "SELECT a.id, b.id FROM neardup_pairs({call}) p JOIN crowd a ON a.ctid = p.a \
+             JOIN crowd b ON b.ctid = p.b"
+        ),
+        &[],
+    )?;
+    let pairs: HashSet<(i32, i32)> = (pairs.iter())
+        .flat_map(|row| [(row.get(0), row.get(1)), (row.get(1), row.get(0))])
+        .collect();
+    let order = client.query(&format!("SELECT id FROM crowd ORDER BY {keep}"), &[])?;
+    let mut left: Vec<i32> = order.iter().map(|row| row.get(0)).collect();
+    let mut found = Vec::new();
+    while !left.is_empty() {
+        let center = left.remove(0);
+        let is_member = |id: &i32| pairs.contains(&(center, *id));
+        let members: Vec<i32> = left.iter().copied().filter(is_member).collect();
+        left.retain(|id| !is_member(id));
+        if !members.is_empty() {
+            found.extend([center].into_iter().chain(members).map(|id| (id, center)));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+#[test]
+fn stars_of_crowded_signatures_are_as_by_definition() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(CROWD)?;
+    for (call, keep) in [
+        ("'crowd_sig', 0.2", "id"),
+        ("'crowd_sig', 0.1", "id * 7919 % 1009"),
+        ("'crowd_site', 0.2", "id DESC"),
+    ] {
+        let expected = stars(&mut client, call, keep)?;
+        ensure!(expected.len() > 500, "{call}: {} members", expected.len());
+        for memory in ["1MB", "64MB"] {
+            client.batch_execute(&format!(
+                "SET maintenance_work_mem = '{memory}'; SET work_mem = '{memory}'"
+            ))?;
+            let found = client.query(
+                &format!(
+                    "SELECT m.id, r.id FROM neardup_clusters({call}, keep => '{keep}') c \
+                     JOIN crowd m ON m.ctid = c.member JOIN crowd r ON r.ctid = c.representative \
+                     ORDER BY 1"
+                ),
+                &[],
+            )?;
+            let found: Vec<(i32, i32)> =
+                (found.iter()).map(|row| (row.get(0), row.get(1))).collect();
+            ensure!(found == expected, "{call}, {keep}, {memory}: {found:?}");
+        }
     }
     Ok(())
 }

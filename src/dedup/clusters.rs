@@ -1,15 +1,17 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
-use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED, join, split};
+use neardup_blocktree::centers::DenseCenters;
+use neardup_blocktree::clusters::{Centers, Connected, Nearness, Star, UNRANKED, join, split};
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::Thinning;
 use neardup_blocktree::sort::Rows;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::nodes::{Graph, find, number};
+use super::nodes::{Gap, Graph, find, number};
 use super::pairs::distance_argument;
 use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
+use super::tid_set::UnseenEntries;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
 use crate::pg::errors::UserError;
@@ -27,6 +29,8 @@ export! {
 /// Pairs of a fingerprint beyond which not all of them are written down: those of two such
 /// fingerprints are found by comparing them when it matters.
 const DENSE: u32 = 32;
+/// Searches for a forest before all pairs are written down instead.
+const MOST_FORESTS: usize = 3;
 /// Lists and arrays that share `maintenance_work_mem`.
 const SHARES: usize = 8;
 
@@ -119,24 +123,46 @@ pub unsafe fn of_fingerprints(
             let index = Index::<N>::open(relations.index());
             let scope_words = index.layout.scope_words();
             let mut files = TempSpace::new();
-            let thinning = match wanted.method {
-                Method::Star => Thinning::Degree(DENSE),
-                Method::Connected => Thinning::Forest,
-            };
-            let mut graph = find::<N, { N + 1 }>(
-                &index, relations, radius, thinning, &mut files, share(),
-            );
-            if thinning == Thinning::Forest && graph.is_broken {
-                // What connects two fingerprints has rows that nobody sees any more, or is of
-                // another scope with the same hash: all pairs are needed.
-                let all = Thinning::Degree(u32::MAX);
-                graph = find::<N, { N + 1 }>(&index, relations, radius, all, &mut files, share());
-            }
+            let graph = graph::<N, { N + 1 }>(&index, relations, radius, wanted.method, &mut files);
             let nearness = Nearness { radius, scope_words };
             let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
-            cluster(graph, relations, wanted, nearness, files, shown, give);
+            let mut centers = DenseCenters::new(share(), nearness);
+            cluster(graph, relations, wanted, &mut centers, files, shown, give);
         })
     }
+}
+
+/// Finds as many pairs of fingerprints as a method needs.
+///
+/// # Safety
+/// The relations are open, and the index is theirs.
+unsafe fn graph<const N: usize, const M: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    radius: u32,
+    method: Method,
+    files: &mut TempSpace,
+) -> Graph<M, M> {
+    let mut unseen = UnseenEntries::new();
+    let mut find = |thinning| {
+        // SAFETY: the caller's promise.
+        unsafe { find::<N, M>(index, relations, radius, thinning, &mut unseen, files) }
+    };
+    if method == Method::Star {
+        return find(Thinning::Degree(DENSE));
+    }
+    // Each search leaves out the entries that those before have found to be unseen: a fingerprint
+    // of such entries alone connects nothing. More may be inserted while a search goes on.
+    for _ in 0..MOST_FORESTS {
+        let graph = find(Thinning::Forest);
+        match graph.gap {
+            Gap::None => return graph,
+            Gap::Unseen => (),
+            // Any of the scopes may lack what connects two fingerprints of it.
+            Gap::Scopes => break,
+        }
+    }
+    find(Thinning::Degree(u32::MAX))
 }
 
 /// Bytes of memory for one list or array.
@@ -150,11 +176,11 @@ pub fn share() -> usize {
 ///
 /// # Safety
 /// The relations are open.
-pub unsafe fn cluster<const N: usize, const M: usize>(
-    graph: Graph<M>,
+pub unsafe fn cluster<const N: usize, const M: usize, const D: usize>(
+    graph: Graph<M, D>,
     relations: &LockedIndex,
     wanted: &Wanted,
-    nearness: Nearness,
+    centers: &mut impl Centers<TempSpace, D>,
     mut files: TempSpace,
     shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
     give: Give,
@@ -165,7 +191,7 @@ pub unsafe fn cluster<const N: usize, const M: usize>(
         mut members,
         mut ends,
         mut dense,
-        is_broken: _,
+        gap: _,
     } = graph;
     // SAFETY: the caller's promise.
     let mut ranked = unsafe { rank(&mut members, relations, wanted.keep.as_ref(), files) };
@@ -182,7 +208,7 @@ pub unsafe fn cluster<const N: usize, const M: usize>(
     let mut near = Edges::default();
     match wanted.method {
         Method::Star => {
-            let mut star = Star::<TempSpace, M>::new(share());
+            let mut star = Star::<TempSpace, D>::new(share());
             ends.in_order(files, None, |files, end| {
                 near.add(end.key, |a, b| {
                     let [a, b] = [a, b].map(|node| (node, ranks.get(files, node)));
@@ -191,14 +217,11 @@ pub unsafe fn cluster<const N: usize, const M: usize>(
             });
             drop(ends);
             dense.as_added(files, |files, entry| {
-                let node = entry.key[0] as u32;
-                let rank = ranks.get(files, node);
-                let mut key = [0; N];
-                key.copy_from_slice(&entry.key[1..]);
-                star.dense(files, (node, rank), &key, entry.tid as u32);
+                let rank = ranks.get(files, entry.key[0] as u32);
+                star.dense(files, rank, entry);
             });
             drop(dense);
-            star.finish(files, &mut ranks, nearness);
+            star.finish(files, &mut ranks, centers);
         }
         Method::Connected => {
             let mut connected = Connected::new(files, nodes, share());

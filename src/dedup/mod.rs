@@ -8,4 +8,5 @@ mod pairs;
 mod scope;
 pub mod signatures;
 mod source;
+mod tid_set;
 mod trigger;

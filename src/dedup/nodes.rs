@@ -8,8 +8,9 @@ use neardup_blocktree::pairs::{InOrder, PairPlan, Pairs, Thinning};
 use neardup_blocktree::sort::{Rows, Sorted};
 use pgrx::pg_sys;
 
-use super::clusters::too_many;
+use super::clusters::{share, too_many};
 use super::scope::{ScopeColumns, Values};
+use super::tid_set::UnseenEntries;
 use crate::am::index::Index;
 use crate::pg::compat;
 use crate::pg::memory::work_mem;
@@ -18,8 +19,9 @@ use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
 /// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
-/// rows with equal signatures. `M` is one more than the words of what is known of a row.
-pub struct Graph<const M: usize> {
+/// rows with equal signatures. `M` is one more than the words of what is known of a row, `D` than
+/// those of what is known of a dense node.
+pub struct Graph<const M: usize, const D: usize> {
     /// How many nodes there are.
     pub nodes: u32,
     /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
@@ -28,15 +30,26 @@ pub struct Graph<const M: usize> {
     /// Pairs, two entries each: the pair's number, then the scope's number and the node. Of a pair
     /// that is in several scopes the two of each scope follow each other.
     pub ends: Rows<TempSpace, 2>,
-    /// Nodes near so many others that not all of those pairs are known: the node, then its
-    /// fingerprint; behind it the scope's number.
-    pub dense: Rows<TempSpace, M>,
-    /// Whether pairs have been left out that fingerprints without a row connect, which are no
-    /// nodes.
-    pub is_broken: bool,
+    /// Nodes near so many others that not all of those pairs are known. Of fingerprints: the node,
+    /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
+    /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
+    pub dense: Rows<TempSpace, D>,
+    /// Whether pairs may have been left out that no others connect.
+    pub gap: Gap,
 }
 
-impl<const M: usize> Graph<M> {
+/// Why the pairs that [`Thinning::Forest`] leaves do not connect all that is connected.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gap {
+    /// They do.
+    None,
+    /// A fingerprint in a pair has no row that the snapshot sees, and is no node.
+    Unseen,
+    /// A fingerprint in a pair is of one of several scopes with the same hash.
+    Scopes,
+}
+
+impl<const M: usize, const D: usize> Graph<M, D> {
     /// Nothing, with so many bytes for each list.
     pub fn new(memory: usize) -> Self {
         Graph {
@@ -44,7 +57,7 @@ impl<const M: usize> Graph<M> {
             members: Rows::new(memory),
             ends: Rows::new(memory),
             dense: Rows::new(memory),
-            is_broken: false,
+            gap: Gap::None,
         }
     }
 
@@ -85,7 +98,8 @@ pub fn number(number: u32) -> Tid {
     Tid::from_packed(u64::from(number))
 }
 
-/// Finds all nodes of an index, within a radius.
+/// Finds all nodes of an index, within a radius. Entries known to be unseen take no part, and those
+/// that are found among the rows of nodes are added to them.
 ///
 /// # Safety
 /// The relations are open, and the index is theirs.
@@ -94,16 +108,24 @@ pub unsafe fn find<const N: usize, const M: usize>(
     relations: &LockedIndex,
     radius: u32,
     thinning: Thinning,
+    unseen: &mut UnseenEntries,
     files: &mut TempSpace,
-    memory: usize,
-) -> Graph<M> {
+) -> Graph<M, M> {
+    let memory = share();
+    let mut left_out = unseen.set(files);
+    let mut is_left_out = |files: &mut TempSpace, entry| {
+        (left_out.as_mut()).is_some_and(|entries| entries.contains(files, entry))
+    };
     let plan = PairPlan::new(&index.design, radius, index.rows());
     let mut pairs = Pairs::thinned(index.design.clone(), plan, work_mem(), thinning);
     let tree = index.tree();
     let mut ends = Rows::<TempSpace, N>::new(memory);
     let mut count = 0u64;
-    // A fingerprint whose rows nobody sees any more drops out below, for want of a row.
-    while index.or_corrupt(pairs.step(&tree, &mut Some, &mut |pair| {
+    // A fingerprint of which the snapshot sees no row drops out below. Each closure has a handle of
+    // its own for files.
+    let mut own_files = *files;
+    let mut seen = |entry| (!is_left_out(&mut own_files, entry)).then_some(entry);
+    while index.or_corrupt(pairs.step(&tree, &mut seen, &mut |pair| {
         for fingerprint in pair.fingerprints {
             ends.push(files, fingerprint, Tid::from_packed(count));
         }
@@ -127,22 +149,30 @@ pub unsafe fn find<const N: usize, const M: usize>(
     let mut entries = Vec::new();
     loop {
         entries.clear();
-        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
+            if !is_left_out(files, tid) {
+                entries.push((key, tid));
+            }
+        }));
         for &(key, tid) in &entries {
             if group.key != Some(key) {
                 group.finish(files, &mut ends);
                 let passed = ends.passed;
                 let permuted = index.design.tables()[0].permute(&key);
                 let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
-                group.graph.is_broken |= ends.passed > passed;
+                if ends.passed > passed {
+                    group.note(Gap::Unseen);
+                }
                 group.begin(key, in_pairs);
             }
             // SAFETY: the caller's promise.
-            unsafe { group.add(files, &mut rows, tid) };
+            unsafe { group.add(files, &mut rows, unseen, tid) };
         }
         if !more {
             group.finish(files, &mut ends);
-            group.graph.is_broken |= ends.next.is_some();
+            if ends.next.is_some() {
+                group.note(Gap::Unseen);
+            }
             return group.graph;
         }
     }
@@ -184,7 +214,7 @@ impl<const N: usize> Ends<N> {
 
 /// The entries with one fingerprint, and the graph that they are added to.
 struct Group<const N: usize, const M: usize> {
-    graph: Graph<M>,
+    graph: Graph<M, M>,
     thinning: Thinning,
     key: Option<Key<N>>,
     /// The key in the first table, if the fingerprint is in a pair.
@@ -206,9 +236,19 @@ impl<const N: usize, const M: usize> Group<N, M> {
         self.nodes.clear();
     }
 
+    fn note(&mut self, gap: Gap) {
+        self.graph.gap = self.graph.gap.max(gap);
+    }
+
     /// # Safety
     /// The relations that the rows are of are open.
-    unsafe fn add(&mut self, files: &mut TempSpace, rows: &mut Lookup, entry: Tid) {
+    unsafe fn add(
+        &mut self,
+        files: &mut TempSpace,
+        rows: &mut Lookup,
+        unseen: &mut UnseenEntries,
+        entry: Tid,
+    ) {
         let Some(key) = self.key else {
             return;
         };
@@ -221,12 +261,12 @@ impl<const N: usize, const M: usize> Group<N, M> {
                 Some(first) => {
                     self.is_known = true;
                     // SAFETY: the caller's promise.
-                    unsafe { self.add_row(files, rows, &key, first) };
+                    unsafe { self.add_row(files, rows, unseen, &key, first) };
                 }
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { self.add_row(files, rows, &key, entry) };
+        unsafe { self.add_row(files, rows, unseen, &key, entry) };
     }
 
     /// # Safety
@@ -235,11 +275,13 @@ impl<const N: usize, const M: usize> Group<N, M> {
         &mut self,
         files: &mut TempSpace,
         rows: &mut Lookup,
+        unseen: &mut UnseenEntries,
         key: &Key<N>,
         entry: Tid,
     ) {
         // SAFETY: the caller's promise.
         let Some((row, scope)) = (unsafe { rows.find(key, entry) }) else {
+            unseen.push(files, entry);
             return;
         };
         let known = self.nodes.iter().find(|(other, _)| *other == scope);
@@ -259,8 +301,11 @@ impl<const N: usize, const M: usize> Group<N, M> {
         let (Some(key), Some(permuted)) = (self.key, self.in_pairs) else {
             return;
         };
-        // Nobody sees its rows, or only some scopes have it.
-        self.graph.is_broken |= self.nodes.len() != 1 || self.nodes[0].0 != 0;
+        self.note(match self.nodes[..] {
+            [] => Gap::Unseen,
+            [(0, _)] => Gap::None,
+            _ => Gap::Scopes,
+        });
         let mut degree = 0u32;
         while let Some((next, pair)) = ends.next
             && next == permuted

@@ -89,12 +89,12 @@ fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> D
 }
 
 export! {
-    guarded "simhash_agg_add" => add::<1>;
-    guarded "simhash_agg_merge" => merge::<1>;
-    guarded "simhash_agg_save" => save;
-    guarded "simhash_agg_load" => load;
-    guarded "simhash_agg_finish" => finish::<1, Fingerprint64>;
-    guarded "simhash128_agg_add" => add::<2>;
-    guarded "simhash128_agg_merge" => merge::<2>;
-    guarded "simhash128_agg_finish" => finish::<2, Fingerprint128>;
+    guarded "_neardup_simhash_agg_add" => add::<1>;
+    guarded "_neardup_simhash_agg_merge" => merge::<1>;
+    guarded "_neardup_simhash_agg_save" => save;
+    guarded "_neardup_simhash_agg_load" => load;
+    guarded "_neardup_simhash_agg_finish" => finish::<1, Fingerprint64>;
+    guarded "_neardup_simhash128_agg_add" => add::<2>;
+    guarded "_neardup_simhash128_agg_merge" => merge::<2>;
+    guarded "_neardup_simhash128_agg_finish" => finish::<2, Fingerprint128>;
 }

@@ -198,7 +198,7 @@ export! {
     guarded "minhash_text" => of_text;
     guarded "minhash_features" => of_features;
     guarded "minhash_tsvector" => of_tsvector;
-    guarded "minhash_accumulate" => accumulate;
+    guarded "_neardup_minhash_accumulate" => accumulate;
     guarded "minhash_union" => union;
     guarded "minhash_values" => values;
     guarded "minhash_from_values" => from_values;

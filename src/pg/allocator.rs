@@ -1,12 +1,8 @@
 //! The library's allocator: the system's, with a reserve for when that has nothing left.
-//!
-//! The server allocates as well while an error is on its way to the client, and ends all sessions
-//! if it cannot. So some memory is held back for it, and freed when such an error is made
-//! ([`release_held_back`]).
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::alloc::System;
 
 use neardup_sketch::memory;
@@ -146,37 +142,5 @@ unsafe impl GlobalAlloc for WithReserve {
             }
             moved
         }
-    }
-}
-
-/// Memory held back for the server's handling of an error; null while there is none.
-static HELD_BACK: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Less than what the system's allocator would map by itself, so that freed, it serves small
-/// requests. The server's memory contexts ask for blocks of 8 kB.
-const HELD_BACK_LAYOUT: Layout = match Layout::from_size_align(112 << 10, 16) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a valid layout"),
-};
-
-/// Holds memory back for the next error, unless some is already.
-#[inline(always)]
-pub fn hold_back() {
-    if HELD_BACK.load(Ordering::Relaxed).is_null() {
-        hold_back_now();
-    }
-}
-
-#[cold]
-fn hold_back_now() {
-    // SAFETY: the layout has a size. Null if there is no memory: then none is held back.
-    HELD_BACK.store(unsafe { System.alloc(HELD_BACK_LAYOUT) }, Ordering::Relaxed);
-}
-
-/// Frees what is held back, for the server to handle an error with.
-pub fn release_held_back() {
-    let memory = HELD_BACK.swap(core::ptr::null_mut(), Ordering::Relaxed);
-    if !memory.is_null() {
-        // SAFETY: allocated by `hold_back`, and freed once.
-        unsafe { System.dealloc(memory, HELD_BACK_LAYOUT) };
     }
 }

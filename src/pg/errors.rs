@@ -2,7 +2,7 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
-use super::allocator;
+use super::held_back;
 
 /// An error on its way to the user.
 pub struct UserError {
@@ -59,7 +59,7 @@ impl UserError {
 
     /// 53200: the machine, or a limit set for the server, has no more memory.
     pub fn out_of_memory() -> Self {
-        allocator::release_held_back();
+        held_back::release();
         UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
             .detail("A neardup function or index scan could not get the memory that it needs.")
     }

@@ -6,7 +6,7 @@
 //! - Memory that grows with the input is asked for by code that can report a failure
 //!   (`neardup_sketch::memory`); it raises error 53200.
 //! - All other allocations are of bounded size. When the system has no memory for one, it comes
-//!   from a reserve that is part of the library's data ([`super::allocator`]), and the next call of
+//!   from a reserve that is part of the library's data (`super::allocator`), and the next call of
 //!   [`check_interrupts`], the next growth or the end of the SQL function raises the error. What
 //!   came from the reserve is given back while the error unwinds.
 //!
@@ -14,8 +14,8 @@
 use neardup_sketch::memory;
 use pgrx::pg_sys;
 
-use super::allocator;
 use super::errors::UserError;
+use super::held_back;
 
 /// Makes growth that fails raise error 53200. Called once, when the library is loaded.
 pub fn register() {
@@ -30,13 +30,16 @@ pub fn check() {
     }
 }
 
-/// Runs an SQL function, which ends with error 53200 if the reserve was used.
+/// Runs an SQL function, which ends with error 53200 if the reserve was used. Meanwhile memory is
+/// held back for the handling of errors.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
-    allocator::hold_back();
+    if !held_back::hold_back() {
+        UserError::out_of_memory().raise();
+    }
     // Whatever was before ended in its own error.
     memory::take_shortage();
-    let result = function();
+    let result = held_back::released_on_error(function);
     check();
     result
 }

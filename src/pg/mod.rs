@@ -9,6 +9,7 @@ pub mod compat;
 pub mod errors;
 pub mod fmgr;
 pub mod guc_text;
+mod held_back;
 pub mod jsonb;
 pub mod memory;
 pub mod memory_context;

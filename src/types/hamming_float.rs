@@ -148,10 +148,10 @@ export_comparisons!("from_float8", right8);
 export_comparisons!("from_float4", right4);
 
 export! {
-    plain "neardup_floor_radius" => |call: &mut Call| Datum::from(floor(float8(call, 0)));
-    plain "neardup_floor_radius_below" => |call: &mut Call| Datum::from(below(float8(call, 0)));
-    guarded "neardup_numeric_floor_radius" => numeric_floor;
-    guarded "neardup_numeric_floor_radius_below" => numeric_below;
-    guarded "neardup_numeric_whole_radius" => numeric_whole;
-    plain "neardup_whole_radius" => |call: &mut Call| Datum::from(whole(float8(call, 0)));
+    plain "_neardup_floor_radius" => |call: &mut Call| Datum::from(floor(float8(call, 0)));
+    plain "_neardup_floor_radius_below" => |call: &mut Call| Datum::from(below(float8(call, 0)));
+    guarded "_neardup_numeric_floor_radius" => numeric_floor;
+    guarded "_neardup_numeric_floor_radius_below" => numeric_below;
+    guarded "_neardup_numeric_whole_radius" => numeric_whole;
+    plain "_neardup_whole_radius" => |call: &mut Call| Datum::from(whole(float8(call, 0)));
 }

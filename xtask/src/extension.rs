@@ -1,6 +1,6 @@
 //! Building the extension, and the files that it consists of.
 use crate::cargo::{cargo, target_dir, workspace};
-use crate::ui;
+use crate::{sql, ui};
 use anyhow::{Context, Result, bail, ensure};
 use neardup_pgserver::{Artifacts, PgConfig};
 use std::fs;
@@ -25,6 +25,7 @@ pub fn build(pg: &PgConfig) -> Result<Artifacts> {
     if !status.success() {
         bail!("the extension could not be built; cargo says why above");
     }
+    sql::ensure_current(workspace())?;
     artifacts(&target_dir()?, workspace())
 }
 

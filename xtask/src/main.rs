@@ -1,6 +1,7 @@
 //! `cargo xtask`: set-up, demo, tests, installation and benchmarks of neardup.
 mod bench;
 mod cargo;
+mod check;
 mod demo;
 mod eval;
 mod extension;
@@ -9,6 +10,7 @@ mod private;
 mod psql;
 mod setup;
 mod signals;
+mod sql;
 mod test;
 mod torture;
 mod ui;
@@ -49,6 +51,10 @@ enum Command {
         /// Parts of names
         filters: Vec<String>,
     },
+    /// Check the rules that no compiler knows: imports, wide lines, the SQL script, ...
+    Check(check::Options),
+    /// Put the extension's SQL script together from the files in sql/sections
+    Sql,
     /// Kill a server in the midst of its work, let it recover and check it, again and again
     ///
     /// Of a round that fails the server's data is kept, in a folder that is named in the end. The
@@ -79,6 +85,8 @@ fn main() -> ExitCode {
             Command::Setup => setup::command(pg_config),
             Command::Demo { path } => demo::command(pg_config, path.as_deref()),
             Command::Test { filters } => test::command(pg_config, &filters),
+            Command::Check(options) => check::command(&options),
+            Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(pg_config, &options),
             Command::Install => install::command(pg_config),
             Command::Bench(options) => bench::command(pg_config, &options),

@@ -1,10 +1,10 @@
 //! Dense nodes that represent others, in memory as long as there is enough of it, and in a
 //! temporary file beyond.
 
-use crate::clusters::{Nearness, split};
+use crate::clusters::{Centers, Nearness, split};
 use crate::filter;
 use crate::key::{Key, key_at, word_at};
-use crate::sort::TempFiles;
+use crate::sort::{Entry, TempFiles};
 
 /// Nodes that are compared, written and read at once.
 const PIECE: usize = 1024;
@@ -80,7 +80,8 @@ impl<const M: usize> Part<M> {
 
 /// The dense nodes that represent others, from the lowest rank on. There is at most one for as many
 /// nodes as make a node dense, roughly, since what is near one does not become another.
-pub struct Centers<F: TempFiles, const M: usize> {
+pub struct DenseCenters<F: TempFiles, const M: usize> {
+    nearness: Nearness,
     first: Part<M>,
     /// The most nodes in `first`.
     most: usize,
@@ -95,10 +96,11 @@ pub struct Centers<F: TempFiles, const M: usize> {
     found: Vec<u16>,
 }
 
-impl<F: TempFiles, const M: usize> Centers<F, M> {
+impl<F: TempFiles, const M: usize> DenseCenters<F, M> {
     /// None yet. `memory` is in bytes; beyond it some pieces are taken in any case.
-    pub fn new(memory: usize) -> Self {
-        Centers {
+    pub fn new(memory: usize, nearness: Nearness) -> Self {
+        DenseCenters {
+            nearness,
             first: Part::new(),
             // A list may have room for as many again as it holds.
             most: memory / (2 * Part::<M>::ENTRY),
@@ -110,19 +112,16 @@ impl<F: TempFiles, const M: usize> Centers<F, M> {
             found: Vec::new(),
         }
     }
+}
 
-    /// The rank of the first that is near a node of a scope.
-    pub fn first_near(
-        &mut self,
-        files: &mut F,
-        key: &Key<M>,
-        scope: u32,
-        nearness: Nearness,
-    ) -> Option<u32> {
+impl<F: TempFiles, const M: usize> Centers<F, M> for DenseCenters<F, M> {
+    fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32> {
+        let (key, scope, nearness) = (&own[0].key, own[0].tid as u32, self.nearness);
+        let lower = |rank: u32| (rank < below).then_some(rank);
         let found = &mut self.found;
         let near = self.first.first_near(key, scope, nearness, found);
-        if near.is_some() {
-            return near;
+        if let Some(rank) = near {
+            return lower(rank);
         }
         if let Some(file) = &mut self.file {
             files.rewind(file);
@@ -132,16 +131,17 @@ impl<F: TempFiles, const M: usize> Centers<F, M> {
                 files.read(file, &mut self.bytes);
                 self.read.read(&self.bytes);
                 let near = self.read.first_near(key, scope, nearness, found);
-                if near.is_some() {
-                    return near;
+                if let Some(rank) = near {
+                    return lower(rank);
                 }
             }
         }
-        self.last.first_near(key, scope, nearness, found)
+        let near = self.last.first_near(key, scope, nearness, found);
+        near.and_then(lower)
     }
 
-    /// Adds one, of a higher rank than those before.
-    pub fn push(&mut self, files: &mut F, key: Key<M>, scope: u32) {
+    fn push(&mut self, files: &mut F, own: &[Entry<M>]) {
+        let (key, scope) = (own[0].key, own[0].tid as u32);
         let part = match self.first.keys.len() < self.most {
             true => &mut self.first,
             false => &mut self.last,

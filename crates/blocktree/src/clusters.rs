@@ -4,10 +4,9 @@
 //! which the arrays here are read, and a rank: of two nodes that of the lower rank is kept. Both
 //! methods depend on nothing but ranks and pairs, so that they are deterministic.
 
-use crate::centers::Centers;
-use crate::key::{Key, Tid};
+use crate::key::Tid;
 use crate::paged::Paged;
-use crate::sort::{Rows, TempFiles};
+use crate::sort::{Entry, Rows, TempFiles};
 
 /// No rank yet.
 pub const UNRANKED: u32 = u32::MAX;
@@ -22,9 +21,16 @@ pub fn split(joined: u64) -> (u32, u32) {
     ((joined >> 32) as u32, joined as u32)
 }
 
-/// A node that is near so many others that not all of those pairs are known: its fingerprint says
-/// which others of the kind it is near. `M` is one more than the words of the fingerprint.
-pub type DenseNodes<F, const M: usize> = Rows<F, M>;
+/// Representatives among dense nodes. A dense node is near so many others that not all of its pairs
+/// are known: one or several entries of it tell which other dense nodes it may be near. The first
+/// word of their keys is the rank and the node.
+pub trait Centers<F: TempFiles, const M: usize> {
+    /// Returns the rank of the first that is near a node, if it is below another.
+    fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32>;
+
+    /// Adds one, of a higher rank than those before.
+    fn push(&mut self, files: &mut F, own: &[Entry<M>]);
+}
 
 /// Groups around representatives. The first node that belongs to nobody represents all those near
 /// it that belong to nobody yet, and so on; so every member is near its representative, and no
@@ -38,9 +44,8 @@ pub type DenseNodes<F, const M: usize> = Rows<F, M>;
 pub struct Star<F: TempFiles, const M: usize> {
     /// Pairs: the ranks, the higher in front, then the nodes likewise.
     near: Rows<F, 2>,
-    /// Dense nodes: rank and number, then the fingerprint; the row is the scope's number.
-    dense: DenseNodes<F, M>,
-    memory: usize,
+    /// Entries of dense nodes, behind rank and number.
+    dense: Rows<F, M>,
 }
 
 /// Of fingerprints: how near is near, and how many words in front are a scope.
@@ -53,12 +58,11 @@ pub struct Nearness {
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
-    /// No pairs yet. `memory` is for each of three lists.
+    /// No pairs yet. `memory` is for each of two lists.
     pub fn new(memory: usize) -> Self {
         Star {
             near: Rows::new(memory),
             dense: Rows::new(memory),
-            memory,
         }
     }
 
@@ -72,27 +76,18 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         }
     }
 
-    /// A dense node.
-    pub fn dense<const N: usize>(
-        &mut self,
-        files: &mut F,
-        (node, rank): (u32, u32),
-        fingerprint: &Key<N>,
-        scope: u32,
-    ) {
-        const { assert!(M == N + 1) };
-        let mut key = [0; M];
-        key[0] = join(rank, node);
-        key[1..].copy_from_slice(fingerprint);
-        self.dense
-            .push(files, key, Tid::from_packed(u64::from(scope)));
+    /// Adds an entry of a dense node, whose number is the first word of the key.
+    pub fn dense(&mut self, files: &mut F, rank: u32, entry: Entry<M>) {
+        let mut key = entry.key;
+        key[0] = join(rank, key[0] as u32);
+        self.dense.push(files, key, Tid::from_packed(entry.tid));
     }
 
     /// Replaces the rank of each node that does not represent itself by that of its representative.
-    pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>, nearness: Nearness) {
+    pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>, centers: &mut impl Centers<F, M>) {
         let mut pairs = self.near.sorted(files, None);
         let mut dense = self.dense.sorted(files, None);
-        let mut centers = Centers::<F, M>::new(self.memory);
+        let mut own = Vec::new();
         let (mut pair, mut other) = (pairs.next(files), dense.next(files));
         loop {
             let of_pair = pair.map(|pair| (split(pair.key[0]).0, split(pair.key[1]).0));
@@ -113,18 +108,20 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 }
                 pair = pairs.next(files);
             }
-            if let Some(own) = other
-                && split(own.key[0]).0 == rank
+            own.clear();
+            while let Some(entry) = other
+                && split(entry.key[0]).0 == rank
             {
-                let center = centers.first_near(files, &own.key, own.tid as u32, nearness);
-                representative = match (representative, center) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (one, None) | (None, one) => one,
-                };
-                if representative.is_none() {
-                    centers.push(files, own.key, own.tid as u32);
-                }
+                own.push(entry);
                 other = dense.next(files);
+            }
+            if !own.is_empty() {
+                let below = representative.unwrap_or(rank);
+                let center = centers.first_near(files, &own, below);
+                representative = center.or(representative);
+                if representative.is_none() {
+                    centers.push(files, &own);
+                }
             }
             if let Some(representative) = representative {
                 ranks.set(files, node, representative);

@@ -21,7 +21,7 @@
 
 pub mod bands;
 pub mod build;
-mod centers;
+pub mod centers;
 pub mod check;
 pub mod clusters;
 pub mod compact;

@@ -43,25 +43,31 @@ pub struct Paged<F: TempFiles> {
 impl<F: TempFiles> Paged<F> {
     /// So many numbers, each as `initial` says, in so many bytes of memory, or a few pages.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
-        let mut places = Vec::new();
-        let pages = length.div_ceil(NUMBERS);
-        if places.try_reserve_exact(pages).is_err() {
-            files.out_of_memory();
-        }
-        let nowhere = Place {
-            frame: NONE,
-            in_file: NONE,
-        };
-        places.resize(pages, nowhere);
-        Paged {
-            places,
+        let mut paged = Paged {
+            places: Vec::new(),
             frames: Vec::new(),
             most: (memory / BYTES).max(4),
             hand: 0,
             file: None,
             pages_in_file: 0,
             initial,
+        };
+        paged.grow(files, length);
+        paged
+    }
+
+    /// Makes room for so many numbers, if there are fewer.
+    pub fn grow(&mut self, files: &mut F, length: usize) {
+        let pages = length.div_ceil(NUMBERS);
+        let more = pages.saturating_sub(self.places.len());
+        if self.places.try_reserve(more).is_err() {
+            files.out_of_memory();
         }
+        let nowhere = Place {
+            frame: NONE,
+            in_file: NONE,
+        };
+        self.places.resize(self.places.len() + more, nowhere);
     }
 
     /// The number at a place.

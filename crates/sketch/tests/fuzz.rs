@@ -132,7 +132,14 @@ fn any_options() -> impl Strategy<Value = TextOptions> {
 }
 
 fn any_weight() -> impl Strategy<Value = f64> {
-    let special = [f64::NAN, f64::INFINITY, -0.0, f64::MAX, f64::from_bits(1), -1.0];
+    let special = [
+        f64::NAN,
+        f64::INFINITY,
+        -0.0,
+        f64::MAX,
+        f64::from_bits(1),
+        -1.0,
+    ];
     prop_oneof![1_u32 => any::<f64>(), 4 => 0.0..1e6, 1 => prop::sample::select(special.to_vec())]
 }
 

@@ -1,16 +1,17 @@
 //! `neardup_clusters` with a distance that is no integer: that of signatures.
-use neardup_blocktree::clusters::{Nearness, join};
+use neardup_blocktree::bands::BucketCenters;
+use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::Rows;
 use pgrx::pg_sys;
 
 use super::groups::Groups;
 use super::rows::{FoundRow, SignatureRows};
-use super::{edges, mismatches};
+use super::{Crowd, edges, mismatches};
 use crate::am::bands;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::clusters::{Give, Wanted, cluster, of_fingerprints, share};
+use crate::dedup::clusters::{Give, Method, Wanted, cluster, of_fingerprints, share};
 use crate::dedup::nodes::Graph;
 use crate::dedup::pairs::whole_distance;
 use crate::dedup::source::Distances;
@@ -50,10 +51,44 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
 /// Pairs by the entries of their rows: the entry and the pair's number, and behind them the row.
 type Ends = Rows<TempSpace, 2>;
 
+/// The number of no pair: the row of the entry is in a crowded bucket.
+const IN_CROWD: u64 = u64::MAX;
+
+/// Adds an end for each row of a crowd that the snapshot sees.
+///
+/// # Safety
+/// The relations that the rows are of are open.
+unsafe fn crowd_ends(
+    crowd: &mut Crowd,
+    rows: &mut SignatureRows,
+    ends: &mut Ends,
+    files: &mut TempSpace,
+) {
+    let mut last = None;
+    crowd.rows.in_order(&mut crowd.files, None, |_, member| {
+        let entry = member.key[0];
+        if last.replace(entry) == Some(entry) {
+            return;
+        }
+        pgrx::check_for_interrupts!();
+        // SAFETY: the caller's promise.
+        if let Some((row, _)) = unsafe { rows.find(Tid::from_packed(entry)) } {
+            ends.push(files, [entry, IN_CROWD], row);
+        }
+    });
+}
+
 /// Numbers the signatures that others are near, or that several rows have, by the entry of the row
 /// that stands for all that have the signature.
-fn graph(mut groups: Groups, mut ends: Ends, files: &mut TempSpace) -> Graph<2> {
+fn graph(
+    mut groups: Groups,
+    mut ends: Ends,
+    crowd: &mut Crowd,
+    files: &mut TempSpace,
+) -> Graph<2, 4> {
     let mut graph = Graph::new(share());
+    let mut crowded = crowd.rows.sorted(files, None);
+    let mut member = crowded.next(files);
     let mut in_order = groups.all();
     let mut sorted = ends.sorted(files, None);
     drop(ends);
@@ -78,9 +113,22 @@ fn graph(mut groups: Groups, mut ends: Ends, files: &mut TempSpace) -> Graph<2> 
         while let Some(next) = end
             && next.key[0] == entry
         {
-            let end_of_pair = [next.key[1], join(0, node)];
-            graph.ends.push(files, end_of_pair, Tid::MIN);
             end = sorted.next(files);
+            if next.key[1] != IN_CROWD {
+                let end_of_pair = [next.key[1], join(0, node)];
+                graph.ends.push(files, end_of_pair, Tid::MIN);
+                continue;
+            }
+            while let Some(own) = member
+                && own.key[0] <= entry
+            {
+                let [owner, bucket, high, low] = own.key;
+                if owner == entry {
+                    let dense = [u64::from(node), bucket, high, low];
+                    graph.dense.push(files, dense, Tid::from_packed(entry));
+                }
+                member = crowded.next(files);
+            }
         }
     }
 }
@@ -105,18 +153,36 @@ unsafe fn find<const N: usize>(
         let mut groups = Groups::find(index, &mut rows, files);
         let mut ends = Ends::new(share());
         let mut pair = 0;
-        edges(index, &mut groups, mismatches, &mut rows, |edge| {
+        let mut crowd = Crowd {
+            files,
+            rows: Rows::new(share()),
+            buckets: 0,
+        };
+        // Of those that chains connect all pairs are needed.
+        let thinned = (wanted.method == Method::Star).then_some(&mut crowd);
+        edges(index, &mut groups, mismatches, &mut rows, thinned, |edge| {
             for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
                 ends.push(&mut files, [entry.packed(), pair], row);
             }
             pair += 1;
         });
-        let graph = graph(groups, ends, &mut files);
-        // Of signatures all pairs are known, so that nothing is compared.
-        let nearness = Nearness {
-            radius: 0,
-            scope_words: 0,
+        crowd_ends(&mut crowd, &mut rows, &mut ends, &mut files);
+        let graph = graph(groups, ends, &mut crowd, &mut files);
+        let buckets = crowd.buckets;
+        drop(crowd);
+        let mut compared = SignatureRows::new(relations, index);
+        let mut own: Option<(Tid, Option<FoundRow>)> = None;
+        let near = |entry: Tid, center: Tid| {
+            pgrx::check_for_interrupts!();
+            if own.as_ref().is_none_or(|(known, _)| *known != entry) {
+                own = Some((entry, compared.find(entry).map(|(_, row)| row)));
+            }
+            let Some((_, Some(row))) = &own else {
+                return false;
+            };
+            (compared.compare(center, row)).is_some_and(|(_, differing)| differing <= mismatches)
         };
+        let mut centers = BucketCenters::new(&mut files, buckets, mismatches, share(), near);
         let mut known: Option<(u64, Option<FoundRow>)> = None;
         let mut last = ([0; 2], 0.0);
         let shown = |entry: &Key<1>, of: &Key<1>| {
@@ -137,6 +203,6 @@ unsafe fn find<const N: usize>(
             }
             pg_sys::Datum::from(last.1.to_bits())
         };
-        cluster(graph, relations, wanted, nearness, files, shown, give);
+        cluster(graph, relations, wanted, &mut centers, files, shown, give);
     }
 }

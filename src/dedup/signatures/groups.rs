@@ -11,6 +11,7 @@ use neardup_blocktree::sort::{Entry, Rows, Sorted};
 use super::rows::SignatureRows;
 use crate::am::index::Index;
 use crate::dedup::clusters::{share, too_many};
+use crate::dedup::tid_set::{self, TidSet};
 use crate::storage::temp::TempSpace;
 
 /// The bit of a packed [`Side`] that tells a group from a row, whose address has 48 bits.
@@ -58,8 +59,8 @@ pub struct Groups {
     groups: Rows<TempSpace, 2>,
     /// The rows, group by group, as the snapshot sees them: the block, then the line.
     rows: Paged<TempSpace>,
-    /// One bit for each entry for which another stands, or whose row nobody sees.
-    followers: Bits,
+    /// Entries for which another stands, or whose row the snapshot does not see.
+    followers: TidSet,
 }
 
 impl Groups {
@@ -100,7 +101,7 @@ impl Groups {
 
     /// Whether a row is to be searched for.
     pub fn is_wanted(&mut self, entry: Tid) -> bool {
-        !self.followers.is_set(entry)
+        !self.followers.contains(&mut self.files, entry)
     }
 
     /// The row with a number, from 0 on.
@@ -186,8 +187,7 @@ impl Alike {
     /// As for [`Groups::find`].
     unsafe fn add(&mut self, files: &mut TempSpace, rows: &mut SignatureRows, entry: Tid) {
         pgrx::check_for_interrupts!();
-        self.highest.block = self.highest.block.max(entry.block);
-        self.highest.offset = self.highest.offset.max(entry.offset);
+        self.highest = tid_set::highest(self.highest, entry);
         // SAFETY: the caller's promise.
         let (hash, row) = match unsafe { rows.find(entry) } {
             Some((row, found)) => ([0, 1].map(|i| self.hashes[i].hash_one(&found)), row),
@@ -201,7 +201,7 @@ impl Alike {
         let places = u32::try_from(2 * self.found.len()).unwrap_or_else(|_| too_many());
         let mut rows = Paged::new(&mut files, places as usize, share(), |_| 0);
         let mut groups = Rows::new(share());
-        let mut followers = Bits::new(files, self.highest);
+        let mut followers = TidSet::new(&mut files, self.highest).unwrap_or_else(|| too_many());
         let mut finish = |files: &mut TempSpace, first: u64, start: u32, end: u32| {
             if end - start > 1 {
                 groups.push(
@@ -220,12 +220,12 @@ impl Alike {
             let [high, low, entry] = found.key;
             let row = Tid::from_packed(found.tid);
             if row == Tid::MIN {
-                followers.set(Tid::from_packed(entry));
+                followers.insert(&mut files, Tid::from_packed(entry));
                 continue;
             }
             match last {
                 Some((hash, _, _)) if hash == [high, low] => {
-                    followers.set(Tid::from_packed(entry));
+                    followers.insert(&mut files, Tid::from_packed(entry));
                 }
                 _ => {
                     if let Some((_, first, start)) = last.replace(([high, low], entry, place)) {
@@ -246,49 +246,5 @@ impl Alike {
             rows,
             followers,
         }
-    }
-}
-
-/// A bit for each address up to a highest one, by blocks.
-struct Bits {
-    files: TempSpace,
-    words: Paged<TempSpace>,
-    highest: Tid,
-}
-
-impl Bits {
-    /// None is set.
-    fn new(mut files: TempSpace, highest: Tid) -> Self {
-        let words = (u64::from(highest.block) + 1) * Self::words_of_block(highest);
-        let words = u32::try_from(words).unwrap_or_else(|_| too_many());
-        Bits {
-            words: Paged::new(&mut files, words as usize, share(), |_| 0),
-            files,
-            highest,
-        }
-    }
-
-    fn words_of_block(highest: Tid) -> u64 {
-        u64::from(highest.offset / 32) + 1
-    }
-
-    /// The word of an address and its bit there; `None` if it is beyond the highest.
-    fn place(&self, at: Tid) -> Option<(u32, u32)> {
-        let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
-        let first = u64::from(at.block) * Self::words_of_block(self.highest);
-        let word = first + u64::from(at.offset / 32);
-        is_known.then_some((word as u32, 1 << (at.offset % 32)))
-    }
-
-    fn set(&mut self, at: Tid) {
-        if let Some((word, bit)) = self.place(at) {
-            let bits = self.words.get(&mut self.files, word);
-            self.words.set(&mut self.files, word, bits | bit);
-        }
-    }
-
-    fn is_set(&mut self, at: Tid) -> bool {
-        let place = self.place(at);
-        place.is_some_and(|(word, bit)| self.words.get(&mut self.files, word) & bit != 0)
     }
 }

@@ -8,7 +8,7 @@ mod groups;
 mod pairs;
 mod rows;
 
-use neardup_blocktree::bands::BandPairs;
+use neardup_blocktree::bands::{BandPairs, Candidate};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::Rows;
 use pgrx::pg_sys;
@@ -64,9 +64,20 @@ struct Edge {
     mismatches: u32,
 }
 
+/// Likely pairs of a row in one band beyond which it is crowded there.
+const CROWDED: u32 = 32;
+
+/// Rows of crowded buckets: any two of one bucket may be near each other.
+struct Crowd {
+    files: TempSpace,
+    /// The entry, then the bucket and the sketch.
+    rows: Rows<TempSpace, 4>,
+    buckets: u32,
+}
+
 /// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
-/// themselves or for others, in the order of their entries. Candidates go to files if they are
-/// many.
+/// themselves or for others, in the order of their entries. With a crowd, two rows of it that are
+/// in one bucket need not come as a pair. Candidates go to files if they are many.
 ///
 /// # Safety
 /// The relations that the rows are of are open, and the index is theirs.
@@ -75,6 +86,7 @@ unsafe fn edges<const N: usize>(
     groups: &mut Groups,
     mismatches: usize,
     rows: &mut SignatureRows,
+    mut crowd: Option<&mut Crowd>,
     mut give: impl FnMut(Edge),
 ) {
     let Some(bands) = index.bands.clone() else {
@@ -82,17 +94,33 @@ unsafe fn edges<const N: usize>(
     };
     let mut files = TempSpace::new();
     let mut candidates = Rows::<TempSpace, 2>::new(work_mem() / 2);
-    let mut search = BandPairs::<N>::new(bands, mismatches, work_mem() / 2);
+    let memory = work_mem() / 2;
+    let mut search = match crowd {
+        Some(_) => BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED),
+        None => BandPairs::<N>::new(bands, mismatches, memory),
+    };
     let tree = index.tree();
-    while index.or_corrupt(search.step(
-        &tree,
-        &mut |tid| groups.is_wanted(tid),
-        &mut |[a, b], least| {
-            let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
-            candidates.push(&mut files, key, Tid::MIN);
-        },
-    )) {}
+    while index.or_corrupt(
+        search.step(
+            &tree,
+            &mut |tid| groups.is_wanted(tid),
+            &mut |candidate| match (candidate, &mut crowd) {
+                (Candidate::Pair([a, b], least), _) => {
+                    let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
+                    candidates.push(&mut files, key, Tid::MIN);
+                }
+                (Candidate::Crowded(bucket, row, [high, low]), Some(crowd)) => {
+                    let key = [row.packed(), u64::from(bucket), high, low];
+                    crowd.rows.push(&mut crowd.files, key, Tid::MIN);
+                }
+                (Candidate::Crowded(..), None) => (),
+            },
+        ),
+    ) {}
     let by_bands = search.by_bands();
+    if let Some(crowd) = crowd {
+        crowd.buckets = search.buckets();
+    }
     drop(search);
 
     // Candidates come in the order of the first row, then of the second.

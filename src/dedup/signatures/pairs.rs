@@ -146,7 +146,7 @@ impl SignaturePairs {
                 let index = Index::<N>::open(relations.index());
                 let mismatches = mismatches(&index, self.distance);
                 let mut rows = SignatureRows::new(&relations, &index);
-                edges(&index, groups, mismatches, &mut rows, |edge| {
+                edges(&index, groups, mismatches, &mut rows, None, |edge| {
                     let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
                     let key = [b, a, firsts.of(a, row).packed(), other.packed()];
                     by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));

@@ -226,13 +226,13 @@ fn bound_argument(call: &Call, n: usize) -> Bound {
     })
 }
 
-/// `neardup_ball(center, bound, kind)`.
+/// `_neardup_ball(center, bound, kind)`.
 fn construct_of_kind(call: &mut Call) -> pg_sys::Datum {
     let (center, bound) = (Signature::argument(call, 0), call.float8(1));
     ball(center, bound_argument(call, 2), bound)
 }
 
-/// `neardup_approximate(ball)`.
+/// `_neardup_approximate(ball)`.
 fn approximate(call: &mut Call) -> pg_sys::Datum {
     let ball = ball_argument(call, 0);
     SignatureBall {
@@ -242,7 +242,7 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `neardup_within(a, b, bound, kind)`: the planned form of a comparison of a distance if both
+/// `_neardup_within(a, b, bound, kind)`: the planned form of a comparison of a distance if both
 /// signatures come from tables. NULL for an unknown kind, since it is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));

@@ -13,11 +13,13 @@
 //!
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
+mod centers;
 mod pairs;
 mod scan;
 pub mod tune;
 
-pub use pairs::BandPairs;
+pub use centers::BucketCenters;
+pub use pairs::{BandPairs, Candidate};
 pub use scan::{BandQuery, BandScan};
 
 use crate::design::Design;

@@ -19,6 +19,17 @@ use crate::walk::Walk;
 /// Comparisons between two looks whether to go on at all.
 const PAUSE: usize = 1 << 18;
 
+/// What a search gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// Two rows, the lower address first, and a number of mismatches that they have at least if
+    /// they share no band; each shared band takes one away.
+    Pair([Tid; 2], u32),
+    /// A row of a crowded bucket, by its number, with its sketch. Any two rows of one bucket may be
+    /// a pair, whether or not they come as one.
+    Crowded(u32, Tid, Sketch),
+}
+
 /// An entry in memory: its key, and its row packed.
 type Entry<const N: usize> = (Key<N>, u64);
 
@@ -34,6 +45,12 @@ pub struct BandPairs<const N: usize> {
     entries: Vec<Entry<N>>,
     capacity: usize,
     compared: usize,
+    /// If pairs are thinned out, the pairs beyond which a row is crowded.
+    most: Option<u32>,
+    /// Crowded buckets so far.
+    buckets: u32,
+    /// The run that the last of them is of, while more of it may come.
+    open_run: Option<Key<N>>,
 }
 
 impl<const N: usize> BandPairs<N> {
@@ -48,8 +65,27 @@ impl<const N: usize> BandPairs<N> {
             entries: Vec::new(),
             capacity: (memory / size_of::<Entry<N>>()).max(2 * leaf::capacity::<N>()),
             compared: 0,
+            most: None,
+            buckets: 0,
+            open_run: None,
             bands,
         }
+    }
+
+    /// A search that leaves out pairs of two rows each of which is in more than `most` likely pairs
+    /// of the same band: they come as rows of a crowded bucket. So it gives a multiple of the rows,
+    /// however many are near each other. It leaves out none beyond what the bands guarantee.
+    pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
+        let search = Self::new(bands, mismatches, memory);
+        BandPairs {
+            most: search.by_bands.then_some(most),
+            ..search
+        }
+    }
+
+    /// Crowded buckets so far.
+    pub fn buckets(&self) -> u32 {
+        self.buckets
     }
 
     /// Whether candidates come once for each band that they share; otherwise they come once, and
@@ -58,14 +94,13 @@ impl<const N: usize> BandPairs<N> {
         self.by_bands
     }
 
-    /// Reads another part and gives its candidates: two rows, the lower address first, and a number
-    /// of mismatches that they have at least if they share no band; each shared band takes one
-    /// away. False: there is nothing left. Rows that are not `wanted` are left out.
+    /// Reads another part and gives its candidates. False: there is nothing left. Rows that are not
+    /// `wanted` are left out.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-        give: &mut impl FnMut([Tid; 2], u32),
+        give: &mut impl FnMut(Candidate),
     ) -> Result<bool> {
         let tables = if self.by_bands { self.bands.count() } else { 1 };
         if usize::from(self.table) >= tables {
@@ -82,9 +117,14 @@ impl<const N: usize> BandPairs<N> {
             false => self.start_of_last_run(&entries),
         };
         if whole == 0 && !ended {
-            // It takes all the memory: what follows of it is read once more for this part.
-            self.within(&entries, tree.store, give);
-            self.beyond(&entries, tree, wanted, give)?;
+            // It takes all the memory.
+            if self.most.is_some() {
+                self.crowd(&entries, give);
+            } else {
+                // What follows of it is read once more for this part.
+                self.within(&entries, tree.store, give);
+                self.beyond(&entries, tree, wanted, give)?;
+            }
             entries.clear();
         }
         let mut rest = &entries[..whole];
@@ -96,6 +136,7 @@ impl<const N: usize> BandPairs<N> {
         entries.drain(..whole);
         self.entries = entries;
         if ended {
+            self.open_run = None;
             self.table += 1;
             self.walk = Walk::new(self.table);
         }
@@ -124,11 +165,106 @@ impl<const N: usize> BandPairs<N> {
         &mut self,
         run: &[Entry<N>],
         store: &S,
-        give: &mut impl FnMut([Tid; 2], u32),
+        give: &mut impl FnMut(Candidate),
     ) {
-        for (i, entry) in run.iter().enumerate() {
-            self.compare(entry, &run[i + 1..], store, give);
+        match self.most {
+            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, give),
+            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, give),
+            _ => {
+                for (i, entry) in run.iter().enumerate() {
+                    self.compare(entry, &run[i + 1..], store, give);
+                }
+            }
         }
+    }
+
+    /// Gives a part of a run that is too large as rows of one crowded bucket.
+    fn crowd(&mut self, part: &[Entry<N>], give: &mut impl FnMut(Candidate)) {
+        let run = self.run(&part[0].0);
+        if self.open_run != Some(run) {
+            self.open_run = Some(run);
+            self.buckets += 1;
+        }
+        for (key, row) in part {
+            let row = Tid::from_packed(*row);
+            give(Candidate::Crowded(self.buckets - 1, row, masked(key)));
+        }
+    }
+
+    /// Compares the entries of a run with each other, but for two that both are in more than `most`
+    /// pairs. Only pairs count that are likely to be near each other: of their mismatches, half are
+    /// expected to show in the sketches.
+    fn thin<S: PageStore>(
+        &mut self,
+        run: &[Entry<N>],
+        most: u32,
+        store: &S,
+        give: &mut impl FnMut(Candidate),
+    ) {
+        let mut marks = vec![0u32; run.len()];
+        // What may still be in pairs with entries that are in enough.
+        let mut open: Vec<usize> = (0..run.len()).collect();
+        let mut others = Vec::new();
+        for (i, (key, row)) in run.iter().enumerate() {
+            if marks[i] > most {
+                open.retain(|&other| other > i && marks[other] <= most);
+                others.clone_from(&open);
+            } else {
+                others.clear();
+                others.extend(i + 1..run.len());
+            }
+            self.pause(others.len() + 1, store);
+            let own = sketch(key);
+            for &other in &others {
+                let (other_key, other_row) = &run[other];
+                let (bits, is_wanted) = self.differing(&own, &sketch(other_key));
+                if !is_wanted || row == other_row || marks[i] > most && marks[other] > most {
+                    continue;
+                }
+                if 4 * bits <= 3 * self.mismatches {
+                    marks[i] += 1;
+                    marks[other] += 1;
+                }
+                give(self.pair([(key, row), (other_key, other_row)], bits));
+            }
+        }
+        let crowded = (run.iter().zip(marks)).filter(|(_, mark)| *mark > most);
+        let mut is_bucket = false;
+        for ((key, row), _) in crowded {
+            is_bucket = true;
+            let row = Tid::from_packed(*row);
+            give(Candidate::Crowded(self.buckets, row, masked(key)));
+        }
+        self.buckets += u32::from(is_bucket);
+    }
+
+    /// Lets the store pause from time to time.
+    fn pause<S: PageStore>(&mut self, comparisons: usize, store: &S) {
+        self.compared += comparisons;
+        if self.compared >= PAUSE {
+            self.compared = 0;
+            store.pause();
+        }
+    }
+
+    /// In how many bits two sketches differ, and whether that is few enough.
+    #[inline]
+    fn differing(&self, own: &Sketch, other: &Sketch) -> (u32, bool) {
+        let low = u64::MAX >> HASH_BITS;
+        let bits = ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones();
+        (bits, bits <= self.mismatches)
+    }
+
+    fn pair(&self, [(key, row), (other, other_row)]: [(&Key<N>, &u64); 2], bits: u32) -> Candidate {
+        let least = match self.by_bands {
+            true => {
+                let (bits, alike) = self.bands.difference(&sketch(key), &sketch(other));
+                bits + alike
+            }
+            false => bits,
+        };
+        let rows = [row.min(other_row), row.max(other_row)];
+        Candidate::Pair(rows.map(|row| Tid::from_packed(*row)), least)
     }
 
     /// Compares a part of a run with what follows of it.
@@ -137,7 +273,7 @@ impl<const N: usize> BandPairs<N> {
         part: &[Entry<N>],
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-        give: &mut impl FnMut([Tid; 2], u32),
+        give: &mut impl FnMut(Candidate),
     ) -> Result<()> {
         let run = self.run(&part[0].0);
         let mut walk = self.walk;
@@ -160,32 +296,22 @@ impl<const N: usize> BandPairs<N> {
         (key, row): &Entry<N>,
         others: &[Entry<N>],
         store: &S,
-        give: &mut impl FnMut([Tid; 2], u32),
+        give: &mut impl FnMut(Candidate),
     ) {
-        self.compared += others.len();
-        if self.compared >= PAUSE {
-            self.compared = 0;
-            store.pause();
-        }
-        let low = u64::MAX >> HASH_BITS;
-        let sketch = |key: &Key<N>| -> Sketch { [key[N - WORDS], key[N - WORDS + 1]] };
+        self.pause(others.len(), store);
         let own = sketch(key);
         for (other, other_row) in others {
-            let other = sketch(other);
-            let bits = ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones();
-            if bits <= self.mismatches && row != other_row {
-                let least = match self.by_bands {
-                    true => {
-                        let (bits, alike) = self.bands.difference(&own, &other);
-                        bits + alike
-                    }
-                    false => bits,
-                };
-                let rows = [row.min(other_row), row.max(other_row)];
-                give(rows.map(|row| Tid::from_packed(*row)), least);
+            let (bits, is_wanted) = self.differing(&own, &sketch(other));
+            if is_wanted && row != other_row {
+                give(self.pair([(key, row), (other, other_row)], bits));
             }
         }
     }
+}
+
+/// The sketch in a key, below its hash.
+fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
+    [key[N - WORDS], key[N - WORDS + 1]]
 }
 
 /// Appends the wanted entries of a walk's next leaf, in order. False: it was the table's last.
@@ -217,4 +343,10 @@ fn read_leaf<S: PageStore, const N: usize>(
     found.sort_unstable();
     entries.extend((found.into_iter()).filter(|&(_, row)| wanted(Tid::from_packed(row))));
     Ok(more)
+}
+
+/// The sketch in a key alone.
+fn masked<const N: usize>(key: &Key<N>) -> Sketch {
+    let [high, low] = sketch(key);
+    [high & (u64::MAX >> HASH_BITS), low]
 }

@@ -140,11 +140,13 @@ impl<const N: usize> Chunk<N> {
         }
     }
 
-    /// Takes in what was copied, from a leaf to the right of all before.
-    pub fn accept(&mut self) {
+    /// Takes in those of the copied entries that are wanted. They come from a leaf to the right of
+    /// all before.
+    pub fn accept(&mut self, wanted: &mut impl FnMut(Tid) -> bool) {
         self.incoming.sort_unstable();
         for (key, row) in self.incoming.drain(..) {
-            if self.distinct && self.keys.last() == Some(&key) {
+            let is_known = self.distinct && self.keys.last() == Some(&key);
+            if is_known || !wanted(Tid::from_packed(row)) {
                 continue;
             }
             self.keys.push(key);

@@ -115,6 +115,10 @@ impl<const N: usize> Compare<N> {
         }
     }
 
+    pub(super) fn is_thinned(&self) -> bool {
+        self.thinning.is_some()
+    }
+
     pub(super) fn radius(&self) -> u32 {
         self.radius
     }

@@ -131,7 +131,8 @@ impl<const N: usize> Pairs<N> {
     /// Looks on until it has given some pairs. False: these were the last, if there were any.
     ///
     /// `resolve` is asked for the rows of pairs, for each entry once: the address under which the
-    /// caller knows the row, or `None` if the row is not to be in any pair.
+    /// caller knows the row, or `None` if the row is not to be in any pair. A thinned search asks
+    /// for each entry that it reads, since one that is left out must not connect others.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -143,7 +144,7 @@ impl<const N: usize> Pairs<N> {
             match &mut self.phase {
                 Phase::Done => return Ok(false),
                 Phase::Read => {
-                    self.read(tree)?;
+                    self.read(tree, resolve)?;
                     self.phase = match self.chunk.len() {
                         0 => self.next_pass(),
                         _ => Phase::Within(Join::of(0)),
@@ -170,7 +171,7 @@ impl<const N: usize> Pairs<N> {
                     };
                 }
                 Phase::ReadOn => {
-                    self.read_on(tree)?;
+                    self.read_on(tree, resolve)?;
                     self.phase = match self.other.len() {
                         0 => Phase::Read,
                         _ => Phase::Across(Join::of(self.chunk.runs().len() - 1)),
@@ -204,10 +205,16 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Reads leaves into the chunk until it is full or the table ends.
-    fn read<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+    fn read<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+    ) -> Result<()> {
         self.chunk.clear();
+        let is_thinned = self.compare.is_thinned();
+        let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         while self.end.is_some() && self.chunk.len() + leaf::capacity::<N>() <= self.capacity {
-            self.end = read_leaf(tree, &mut self.walk, &mut self.chunk, None)?;
+            self.end = read_leaf(tree, &mut self.walk, &mut self.chunk, None, wanted)?;
         }
         let probe = &self.plan.probes[self.probe];
         if !self.chunk.form_groups(probe.bits, probe.threshold > 0)
@@ -219,8 +226,14 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Reads leaves, right of the chunk, with entries that may be near its last run's.
-    fn read_on<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+    fn read_on<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+    ) -> Result<()> {
         self.other.clear();
+        let is_thinned = self.compare.is_thinned();
+        let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         let Some(run) = self.chunk.runs().last().cloned() else {
             return Ok(());
         };
@@ -235,7 +248,8 @@ impl<const N: usize> Pairs<N> {
             if next != end {
                 self.beyond = Walk::at(next);
             }
-            self.beyond_end = read_leaf(tree, &mut self.beyond, &mut self.other, scope)?;
+            let (walk, other) = (&mut self.beyond, &mut self.other);
+            self.beyond_end = read_leaf(tree, walk, other, scope, wanted)?;
         }
         if !self.other.form_groups(run.bits, false)
             || !self.compare.mark(&mut self.other, self.chunk.len())
@@ -297,12 +311,14 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Appends the entries of a walk's next leaf. Returns where the leaf ends; `None`: with its table.
+/// Appends the wanted entries of a walk's next leaf. Returns where the leaf ends; `None`: with its
+/// table.
 fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
     walk: &mut Walk<N>,
     chunk: &mut Chunk<N>,
     scope: Option<u64>,
+    wanted: &mut impl FnMut(Tid) -> bool,
 ) -> Result<Option<Position<N>>> {
     if !chunk.reserve() {
         tree.store.out_of_memory();
@@ -314,8 +330,9 @@ fn read_leaf<S: PageStore, const N: usize>(
     chunk.copy(&leaf, &from, scope);
     let table = page::table(&leaf);
     let end = page::high::<N>(&leaf).filter(|high| high.table == table);
+    // The caller, who may read other pages, is asked when the leaf is no longer locked.
     drop(leaf);
-    chunk.accept();
+    chunk.accept(wanted);
     Ok(end)
 }
 
@@ -346,7 +363,7 @@ impl<const N: usize> InOrder<N> {
         give: &mut impl FnMut(Key<N>, Tid),
     ) -> Result<bool> {
         self.leaf.clear();
-        let end = read_leaf(tree, &mut self.walk, &mut self.leaf, None)?;
+        let end = read_leaf(tree, &mut self.walk, &mut self.leaf, None, &mut |_| true)?;
         let table = &self.design.tables()[0];
         for (entry, key) in self.leaf.keys().iter().enumerate() {
             if let Some(row) = self.leaf.row(entry, &mut Some) {

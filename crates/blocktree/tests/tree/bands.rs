@@ -1,11 +1,13 @@
 //! Bands over the store in memory: all rows near a query are found, each once, after builds,
 //! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
-use neardup_blocktree::bands::{BandPairs, BandQuery, BandScan, Bands};
+use neardup_blocktree::bands::{BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate};
 use neardup_blocktree::build::{Fill, build_bands};
+use neardup_blocktree::clusters::{Star, UNRANKED};
 use neardup_blocktree::key::{Position, Tid};
 use neardup_blocktree::meta::Meta;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::{Entry, Rows};
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -86,7 +88,10 @@ impl Index {
         let mut search = BandPairs::new(self.bands.clone(), mismatches, memory);
         let mut candidates: BTreeMap<[Tid; 2], (u32, u32)> = BTreeMap::new();
         let tree = self.tree();
-        let mut give = |rows: [Tid; 2], least: u32| {
+        let mut give = |candidate| {
+            let Candidate::Pair(rows, least) = candidate else {
+                unreachable!("all pairs are asked for");
+            };
             assert!(rows[0] < rows[1]);
             let (bound, shared) = candidates.entry(rows).or_insert((least, 0));
             *bound = least.min(*bound);
@@ -238,4 +243,137 @@ proptest! {
             index.assert_finds(&model, &mut rng);
         }
     }
+}
+
+fn differing(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a != b).count()
+}
+
+/// Representatives by definition. Signatures are in the order of their ranks.
+fn expected_stars(signatures: &[Vec<u32>], mismatches: usize) -> Vec<u32> {
+    let mut of = vec![UNRANKED; signatures.len()];
+    for i in 0..of.len() {
+        if of[i] == UNRANKED {
+            for j in i..of.len() {
+                if of[j] == UNRANKED && differing(&signatures[i], &signatures[j]) <= mismatches {
+                    of[j] = i as u32;
+                }
+            }
+        }
+    }
+    of
+}
+
+/// Representatives by a thinned search, the pairs that it gives, and the comparisons with
+/// representatives beside these. Signatures are in the order of their ranks; their rows are not.
+fn stars(
+    signatures: &[Vec<u32>],
+    mismatches: usize,
+    most: u32,
+    [search_memory, memory]: [usize; 2],
+) -> (Vec<u32>, usize, usize) {
+    let count = signatures.len() as u32;
+    // 7,919 is a prime, and there are fewer rows.
+    let row_of = |rank: u32| tid((rank + 7) * 4_999 % 7_919);
+    let rows: Vec<Tid> = (0..count).map(row_of).collect();
+    let ranks: BTreeMap<Tid, u32> = rows.iter().copied().zip(0..).collect();
+    assert_eq!(ranks.len(), rows.len());
+    let model: Model = (rows.iter().copied())
+        .zip(signatures.iter().cloned().map(Some))
+        .collect();
+    let hashes = signatures[0].len();
+    let bands = Bands::new(hashes, mismatches + 3, 0).unwrap();
+    let index = Index::build(bands, &model, 1 << 22);
+    let mut search = BandPairs::thinned(index.bands.clone(), mismatches, search_memory, most);
+    let (mut pairs, mut crowd, mut given) = (BTreeMap::new(), Vec::new(), 0);
+    let tree = index.tree();
+    let mut give = |candidate| match candidate {
+        Candidate::Pair(rows, least) => {
+            given += 1;
+            pairs.entry(rows).or_insert((least, 0)).1 += 1;
+        }
+        Candidate::Crowded(bucket, row, sketch) => crowd.push((bucket, row, sketch)),
+    };
+    while search.step(&tree, &mut |_| true, &mut give).unwrap() {}
+
+    let store = MemStore::new();
+    let mut files = &store;
+    let mut of = Paged::new(&mut files, count as usize, memory, |rank| rank);
+    let mut star = Star::<&MemStore, 4>::new(memory);
+    for (pair, (least, shared)) in pairs {
+        let [a, b] = pair.map(|row| ranks[&row]);
+        let differing = differing(&signatures[a as usize], &signatures[b as usize]);
+        if least as usize <= mismatches + shared && differing <= mismatches {
+            star.near(&mut files, (a, a), (b, b));
+        }
+    }
+    for (bucket, row, [high, low]) in crowd {
+        let rank = ranks[&row];
+        let key = [u64::from(rank), u64::from(bucket), high, low];
+        let entry = Entry {
+            key,
+            tid: row.packed(),
+        };
+        star.dense(&mut files, rank, entry);
+    }
+    let mut compared = 0;
+    let near = |a, b| {
+        compared += 1;
+        let [a, b] = [a, b].map(|row| &signatures[ranks[&row] as usize]);
+        differing(a, b) <= mismatches
+    };
+    let buckets = search.buckets();
+    let mut centers = BucketCenters::new(&mut files, buckets, mismatches, memory, near);
+    star.finish(&mut files, &mut of, &mut centers);
+    drop(centers);
+    let found = (0..count).map(|rank| of.get(&mut files, rank)).collect();
+    (found, given, compared)
+}
+
+/// Signatures of 64 values around a few, each with some positions of its own.
+fn signatures(rng: &mut StdRng, count: usize, centers: usize, changes: usize) -> Vec<Vec<u32>> {
+    let centers: Vec<Vec<u32>> = (0..centers)
+        .map(|_| (0..64).map(|_| rng.random()).collect())
+        .collect();
+    (0..count)
+        .map(|_| {
+            let mut signature = centers[rng.random_range(0..centers.len())].clone();
+            for _ in 0..rng.random_range(0..=changes) {
+                let at = rng.random_range(0..signature.len());
+                signature[at] = rng.random();
+            }
+            signature
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn stars_are_as_by_definition(
+        seed: u64, count in 1..900_usize, centers in 1..4_usize, changes in 0..20_usize,
+        mismatches in 0..13_usize, most in 0..40_u32,
+        memory in prop::sample::select(vec![[0, 0], [1 << 22, 0], [0, 1 << 22], [1 << 22; 2]]),
+    ) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let signatures = signatures(&mut rng, count, centers, changes);
+        let (found, _, _) = stars(&signatures, mismatches, most, memory);
+        prop_assert_eq!(found, expected_stars(&signatures, mismatches));
+    }
+}
+
+/// However many signatures are near each other, the pairs of a thinned search are a multiple of
+/// them, and each is compared with representatives only.
+#[test]
+fn a_crowd_brings_no_quadratic_comparisons() {
+    let mut rng = StdRng::seed_from_u64(3);
+    let signatures = signatures(&mut rng, 3_000, 1, 6);
+    let (found, pairs, compared) = stars(&signatures, 12, 8, [1 << 22; 2]);
+    assert_eq!(found, expected_stars(&signatures, 12));
+    let count = signatures.len();
+    let bands = 15;
+    // A pair that is no likely one does not count towards those that make a row crowded.
+    assert!(pairs < 2 * 9 * bands * count, "{pairs} pairs");
+    assert!(compared <= 2 * count, "{compared} comparisons");
 }

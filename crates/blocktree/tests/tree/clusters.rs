@@ -2,12 +2,13 @@
 //! to make them.
 use crate::mem_store::MemStore;
 use crate::model::{Index, Model};
+use neardup_blocktree::centers::DenseCenters;
 use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
 use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{PairPlan, Pairs, Thinning};
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::{Entry, Rows};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -55,6 +56,14 @@ fn expected(nodes: &[(Key<1>, u32)], ranks: &[u32], connected: bool) -> Vec<u32>
         }
     }
     of
+}
+
+/// A dense fingerprint of a scope.
+fn dense_entry(node: u32, key: &Key<1>, scope: u32) -> Entry<2> {
+    Entry {
+        key: [u64::from(node), key[0]],
+        tid: u64::from(scope),
+    }
 }
 
 /// Clusters made of the pairs of a thinned search.
@@ -117,14 +126,19 @@ fn clusters(
         Thinning::Degree(most) => {
             for (node, (key, scope)) in (0..).zip(nodes) {
                 if degrees.get(key).is_some_and(|&degree| degree > most) {
-                    star.dense(&mut files, (node, ranks[node as usize]), key, *scope);
+                    star.dense(
+                        &mut files,
+                        ranks[node as usize],
+                        dense_entry(node, key, *scope),
+                    );
                 }
             }
             let nearness = Nearness {
                 radius: RADIUS,
                 scope_words: 0,
             };
-            star.finish(&mut files, &mut of, nearness);
+            let mut centers = DenseCenters::new(memory[1], nearness);
+            star.finish(&mut files, &mut of, &mut centers);
         }
     }
     (0..count as u32)
@@ -200,13 +214,14 @@ fn many_dense_nodes_need_little_memory() {
         for (node, (key, scope)) in (0..).zip(&nodes) {
             let rank = ranks[node as usize];
             of.set(&mut files, node, rank);
-            star.dense(&mut files, (node, rank), key, *scope);
+            star.dense(&mut files, rank, dense_entry(node, key, *scope));
         }
         let nearness = Nearness {
             radius: RADIUS,
             scope_words: 0,
         };
-        star.finish(&mut files, &mut of, nearness);
+        let mut centers = DenseCenters::new(memory, nearness);
+        star.finish(&mut files, &mut of, &mut centers);
         let found: Vec<u32> = (0..count).map(|node| of.get(&mut files, node)).collect();
         assert_eq!(found, expected, "{memory} bytes");
     }
@@ -240,6 +255,46 @@ fn a_ball_brings_no_quadratic_pairs() {
     assert!(count * (count - 1) / 2 > 300_000);
     assert!(pairs(Thinning::Degree(8)) <= 9 * count);
     assert_eq!(pairs(Thinning::Forest), count - 1);
+}
+
+/// Entries that are left out connect nothing: a forest of the others alone.
+#[test]
+fn a_forest_leaves_out_entries() {
+    // Chains of three, and a ball of fingerprints each of which two rows have.
+    let mut keys = Vec::new();
+    for i in 1..400u64 {
+        let start = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        keys.extend([0, 0b11, 0b1111].map(|bits| [start ^ bits]));
+    }
+    keys.extend((0..40).flat_map(|a| (0..a).flat_map(move |b| [[1u64 << a | 1 << b]; 2])));
+    let model: Model<1> = (0..)
+        .zip(&keys)
+        .map(|(block, key)| (Tid { block, offset: 1 }, Some(*key)))
+        .collect();
+    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    // The middle of each chain, and one row of each fingerprint of the ball.
+    let is_out = |row: Tid| match row.block {
+        row if row < 3 * 399 => row % 3 == 1,
+        row => row % 2 == 0,
+    };
+    for memory in [0, 1 << 20] {
+        let plan = PairPlan::new(&index.design, RADIUS, 1e4);
+        let mut pairs = Pairs::thinned(index.design.clone(), plan, memory, Thinning::Forest);
+        let (tree, mut found) = (index.tree(), BTreeSet::new());
+        let mut resolve = |row| (!is_out(row)).then_some(row);
+        while (pairs.step(&tree, &mut resolve, &mut |pair| {
+            found.insert(pair.fingerprints.map(|key| key[0]));
+        }))
+        .unwrap()
+        {}
+        let ball = |pair: &&[u64; 2]| pair.iter().all(|key| key.count_ones() == 2);
+        assert_eq!(
+            found.iter().filter(ball).count(),
+            found.len(),
+            "chains are connected"
+        );
+        assert!(found.len() >= 40 * 39 / 2 - 1, "{} pairs", found.len());
+    }
 }
 
 /// More runs than are merged at once.

@@ -1,0 +1,57 @@
+-- ------------------------------------------------------------------------------------------------
+-- Deduplication: whole tables, and the trigger
+-- ------------------------------------------------------------------------------------------------
+
+-- They see what the query's snapshot sees and check the caller's rights on the table themselves.
+CREATE FUNCTION neardup_pairs(relation regclass, distance integer, column_name name DEFAULT NULL,
+    OUT a tid, OUT b tid, OUT distance integer)
+    RETURNS SETOF record LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000
+    AS 'MODULE_PATHNAME', 'neardup_pairs';
+CREATE FUNCTION neardup_pairs(relation regclass, distance float8, column_name name DEFAULT NULL,
+    OUT a tid, OUT b tid, OUT distance float8)
+    RETURNS SETOF record LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000
+    AS 'MODULE_PATHNAME', 'neardup_signature_pairs';
+COMMENT ON FUNCTION neardup_pairs(regclass, integer, name) IS
+    'all pairs of rows within a distance, found by one pass over each table of a neardup index';
+COMMENT ON FUNCTION neardup_pairs(regclass, float8, name) IS
+    'all pairs of rows within a distance of signatures, found by passes over a neardup index';
+
+CREATE FUNCTION neardup_clusters(relation regclass, distance integer,
+    method text DEFAULT 'star', keep text DEFAULT NULL, column_name name DEFAULT NULL,
+    OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
+    AS 'MODULE_PATHNAME', 'neardup_clusters';
+CREATE FUNCTION neardup_clusters(relation regclass, distance float8,
+    method text DEFAULT 'star', keep text DEFAULT NULL, column_name name DEFAULT NULL,
+    OUT member tid, OUT representative tid, OUT size bigint, OUT distance float8)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
+    AS 'MODULE_PATHNAME', 'neardup_signature_clusters';
+COMMENT ON FUNCTION neardup_clusters(regclass, integer, text, text, name) IS
+    'groups of near-duplicate rows, each with the row to keep by the order given';
+COMMENT ON FUNCTION neardup_clusters(regclass, float8, text, text, name) IS
+    'groups of near-duplicate rows by their signatures, each with the row to keep';
+
+CREATE FUNCTION neardup_distance_histogram(
+    relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
+    column_name name DEFAULT NULL,
+    OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
+) RETURNS SETOF record
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
+    AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name) IS
+    'how many pairs of rows there are at each distance, with a few of them, for choosing a '
+    'distance';
+
+CREATE FUNCTION neardup_dedup()
+    RETURNS trigger LANGUAGE C VOLATILE AS 'MODULE_PATHNAME', 'neardup_dedup';
+COMMENT ON FUNCTION neardup_dedup() IS
+    'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that '
+    'are there';
+
+CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
+    AS 'MODULE_PATHNAME', 'neardup_rows_in_flight';
+COMMENT ON FUNCTION neardup_rows_in_flight()
+    IS 'rows that neardup_dedup has looked at and that do not stand in their indexes yet';
+REVOKE ALL ON FUNCTION neardup_rows_in_flight() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION neardup_rows_in_flight() TO pg_monitor;

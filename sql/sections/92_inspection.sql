@@ -1,0 +1,57 @@
+-- ------------------------------------------------------------------------------------------------
+-- Choosing an index's options, and inspecting an index
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_tune(
+    similarity float8, recall float8 DEFAULT 1, hashes integer DEFAULT 128,
+    rows_expected bigint DEFAULT 1000000,
+    OUT bands integer, OUT "rows" integer, OUT exact boolean, OUT found_at_50 float8,
+    OUT found_at_60 float8, OUT found_at_70 float8, OUT found_at_80 float8, OUT found_at_90 float8,
+    OUT candidates float8, OUT bytes_per_row float8, OUT options text
+) RETURNS record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_minhash';
+CREATE FUNCTION neardup_tune(
+    bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
+    OUT blocks integer, OUT tables integer, OUT leading_bits integer,
+    OUT candidates float8, OUT bytes_per_row float8, OUT options text
+) RETURNS record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
+COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
+    'options for an index on signatures that finds this share (recall) of all pairs of a '
+    'similarity; recall 1 finds all, exactly';
+COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS
+    'options for an index on fingerprints of so many bits that is fastest within a distance';
+
+-- They raise an error unless the caller owns the index's table.
+CREATE FUNCTION neardup_index_check(
+    index regclass, heap boolean DEFAULT false,
+    OUT rows bigint, OUT null_rows bigint, OUT entries bigint,
+    OUT leaves bigint, OUT inner_pages bigint
+) RETURNS record
+    LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_check';
+COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS
+    'checks every invariant of a neardup index and, with heap, that each row of its table stands '
+    'in it once';
+CREATE FUNCTION neardup_index_info(
+    index regclass,
+    OUT distance int, OUT similarity float8, OUT tables int, OUT rows bigint, OUT null_rows bigint,
+    OUT pages bigint, OUT unused_pages bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
+    OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
+) RETURNS record
+    LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_info';
+COMMENT ON FUNCTION neardup_index_info(regclass) IS
+    'guarantee, size and load of a neardup index; reads all of it';
+CREATE FUNCTION neardup_index_statistics(
+    index regclass,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT blocks int, OUT leading_bits int,
+    OUT hashes int, OUT bands int, OUT band_rows int, OUT height int, OUT inner_pages bigint,
+    OUT leaf_pages bigint, OUT empty_pages bigint, OUT entries bigint,
+    OUT largest_bucket_table int, OUT largest_bucket_mask varbit, OUT largest_bucket_bits varbit
+) RETURNS record
+    LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_statistics';
+COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
+    'parameters of a neardup index, its pages by kind, and the bits that its largest bucket '
+    'shares; reads all of it';

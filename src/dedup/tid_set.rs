@@ -1,0 +1,96 @@
+//! Sets of addresses that keep to a limit of memory.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::Rows;
+
+use super::clusters::share;
+use crate::storage::temp::TempSpace;
+
+/// Set of addresses up to a highest one: a bit for each, block by block.
+pub struct TidSet {
+    words: Paged<TempSpace>,
+    highest: Tid,
+}
+
+/// Returns the lowest address whose block and line are no lower than those of both.
+pub fn highest(a: Tid, b: Tid) -> Tid {
+    Tid {
+        block: a.block.max(b.block),
+        offset: a.offset.max(b.offset),
+    }
+}
+
+impl TidSet {
+    /// Creates an empty set of addresses up to `highest`; `None` if they are too many.
+    pub fn new(files: &mut TempSpace, highest: Tid) -> Option<Self> {
+        let words = (u64::from(highest.block) + 1) * Self::words_of_block(highest);
+        let words = u32::try_from(words).ok()?;
+        Some(TidSet {
+            words: Paged::new(files, words as usize, share(), |_| 0),
+            highest,
+        })
+    }
+
+    fn words_of_block(highest: Tid) -> u64 {
+        u64::from(highest.offset / 32) + 1
+    }
+
+    /// The word of an address and its bit there; `None` if it is beyond the highest.
+    fn place(&self, at: Tid) -> Option<(u32, u32)> {
+        let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
+        let first = u64::from(at.block) * Self::words_of_block(self.highest);
+        let word = first + u64::from(at.offset / 32);
+        is_known.then_some((word as u32, 1 << (at.offset % 32)))
+    }
+
+    /// Adds an address.
+    pub fn insert(&mut self, files: &mut TempSpace, at: Tid) {
+        if let Some((word, bit)) = self.place(at) {
+            let bits = self.words.get(files, word);
+            self.words.set(files, word, bits | bit);
+        }
+    }
+
+    /// Returns whether an address is in the set.
+    pub fn contains(&mut self, files: &mut TempSpace, at: Tid) -> bool {
+        let place = self.place(at);
+        place.is_some_and(|(word, bit)| self.words.get(files, word) & bit != 0)
+    }
+}
+
+/// Entries of an index whose rows the snapshot does not see: deleted ones that VACUUM has not
+/// removed yet, and those of other transactions. Such an entry stays one as long as the snapshot
+/// lives, whatever row takes its address.
+pub struct UnseenEntries {
+    entries: Rows<TempSpace, 1>,
+    highest: Tid,
+}
+
+impl UnseenEntries {
+    /// Creates an empty list.
+    pub fn new() -> Self {
+        UnseenEntries {
+            entries: Rows::new(share()),
+            highest: Tid::MIN,
+        }
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, files: &mut TempSpace, entry: Tid) {
+        self.highest = highest(self.highest, entry);
+        self.entries.push(files, [entry.packed()], Tid::MIN);
+    }
+
+    /// Returns the entries so far as a set; `None` if there are none, or if the set would be too
+    /// large.
+    pub fn set(&mut self, files: &mut TempSpace) -> Option<TidSet> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let mut set = TidSet::new(files, self.highest)?;
+        self.entries.as_added(files, |files, entry| {
+            set.insert(files, Tid::from_packed(entry.key[0]));
+        });
+        Some(set)
+    }
+}

@@ -1,0 +1,69 @@
+//! No line is wider than 100 columns.
+use super::Violation;
+use super::sources::Source;
+
+const RULE: &str = "columns";
+const WIDEST: usize = 100;
+
+/// Lines that are too wide. Not counted: an address that stands alone on its line, and in documents
+/// the output of an example, which is as wide as the program prints it.
+pub fn check(source: &Source) -> Vec<Violation> {
+    let mut fence: Option<&str> = None;
+    let mut violations = Vec::new();
+    for (number, line) in (1..).zip(source.text.lines()) {
+        if source.path.ends_with(".md")
+            && let Some(kind) = line.trim_start().strip_prefix("```")
+        {
+            fence = if fence.is_some() { None } else { Some(kind) };
+        }
+        let width = line.chars().count();
+        if width > WIDEST && !is_address(line) && !matches!(fence, Some("text" | "")) {
+            violations.push(Violation {
+                rule: RULE,
+                path: source.path.clone(),
+                line: number,
+                message: format!("{width} columns: break the line before column {WIDEST}"),
+            });
+        }
+    }
+    violations
+}
+
+/// Returns whether the line is an address, which cannot be broken, behind no more than marks of a comment
+/// or a list.
+fn is_address(line: &str) -> bool {
+    let mut words = line.split_whitespace().rev();
+    words.next().is_some_and(|word| word.contains("://"))
+        && words.all(|word| !word.contains(|c: char| c.is_alphanumeric()) || word.ends_with("]:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        let source = Source::new(path, text);
+        check(&source).iter().map(|found| found.line).collect()
+    }
+
+    #[test]
+    fn wide_lines_are_found_by_characters() {
+        let (wide, full) = ("x".repeat(101), "\u{e9}".repeat(100));
+        assert_eq!(
+            lines("a.rs", &format!("{full}\n{wide}\nx\n// {wide}\n")),
+            [2, 4]
+        );
+    }
+
+    #[test]
+    fn an_address_alone_and_output_are_exempt() {
+        let address = format!("https://example.org/{}", "x".repeat(100));
+        assert!(lines("a.rs", &format!("//! - <{address}>\n")).is_empty());
+        assert!(lines("a.md", &format!("[1]: {address}\n")).is_empty());
+        assert_eq!(lines("a.rs", &format!("// See {address}\n")), [1]);
+        let wide = "x".repeat(101);
+        let document = format!("```text\n{wide}\n```\n```sql\n{wide}\n```\n{wide}\n");
+        assert_eq!(lines("a.md", &document), [5, 7]);
+        assert_eq!(lines("a.rs", &document), [2, 5, 7]);
+    }
+}

@@ -1,0 +1,343 @@
+//! The modules of a crate and their imports, read from the text of its files.
+//!
+//! An import is a path in a `use` or in an expression that leads to another module of the crate. A
+//! path to a re-exported name counts as an import of the module that defines it. Items under
+//! `#[cfg(test)]` are left out.
+use super::sources::{Source, line_of};
+use std::collections::BTreeMap;
+
+/// Most re-exports that are followed for one name.
+const MOST_REEXPORTS: usize = 8;
+
+/// Module of a crate: the names from its root, which has none.
+pub type Name = Vec<String>;
+
+/// A module that lies in a file of its own.
+#[derive(Debug)]
+pub struct Module<'a> {
+    pub source: &'a Source,
+    /// Imported modules, each with the line of the first import.
+    pub imports: BTreeMap<Name, usize>,
+}
+
+/// The modules below a crate's root file.
+pub fn of_crate<'a>(sources: &'a [Source], root: &'a Source) -> BTreeMap<Name, Module<'a>> {
+    let mut files = BTreeMap::new();
+    let mut rest = vec![(Name::new(), root)];
+    while let Some((name, source)) = rest.pop() {
+        let file = File::read(&source.code);
+        for child in &file.children {
+            if let Some(found) = file_of(sources, source, name.is_empty(), child) {
+                rest.push((joined(&name, child), found));
+            }
+        }
+        files.insert(name, (source, file));
+    }
+    let modules = files.iter().map(|(name, (source, file))| {
+        let mut imports = BTreeMap::new();
+        for (at, path) in &file.paths {
+            if let Some(module) = resolve(&files, name, path, 0).filter(|found| found != name) {
+                imports
+                    .entry(module)
+                    .or_insert_with(|| line_of(&source.code, *at));
+            }
+        }
+        (name.clone(), Module { source, imports })
+    });
+    modules.collect()
+}
+
+type Files<'a> = BTreeMap<Name, (&'a Source, File)>;
+
+fn joined(name: &[String], child: &str) -> Name {
+    [name, &[child.to_owned()]].concat()
+}
+
+/// The file of a module that is declared in another.
+fn file_of<'a>(
+    sources: &'a [Source],
+    parent: &Source,
+    is_root: bool,
+    child: &str,
+) -> Option<&'a Source> {
+    let (folder, file) = parent.path.rsplit_once('/')?;
+    let folder = if is_root || file == "mod.rs" {
+        folder.to_owned()
+    } else {
+        format!("{folder}/{}", file.trim_end_matches(".rs"))
+    };
+    let paths = [
+        format!("{folder}/{child}.rs"),
+        format!("{folder}/{child}/mod.rs"),
+    ];
+    sources.iter().find(|source| paths.contains(&source.path))
+}
+
+/// The module to which a path leads, seen from the module `name`.
+fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Option<Name> {
+    let (first, mut rest) = path.split_first()?;
+    let mut module: Name = match first.as_str() {
+        "crate" => Name::new(),
+        "self" => name.to_vec(),
+        "super" => name.split_last()?.1.to_vec(),
+        // The path begins with a child, or leads out of the crate.
+        child => {
+            let child = joined(name, child);
+            files.contains_key(&child).then_some(child)?
+        }
+    };
+    while let Some((next, more)) = rest.split_first() {
+        let child = joined(&module, next);
+        if next == "super" {
+            module.pop()?;
+        } else if files.contains_key(&child) {
+            module = child;
+        } else {
+            break;
+        }
+        rest = more;
+    }
+    let (_, file) = files.get(&module)?;
+    let reexport = rest.first().and_then(|item| file.reexports.get(item));
+    match reexport {
+        Some(path) if depth < MOST_REEXPORTS => {
+            resolve(files, &module, path, depth + 1).or(Some(module))
+        }
+        _ => Some(module),
+    }
+}
+
+/// A file's declarations that matter to imports.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct File {
+    /// Modules that are declared without a body.
+    children: Vec<String>,
+    /// Paths with at least two names, and where each begins.
+    paths: Vec<(usize, Vec<String>)>,
+    /// Names that are visible to other modules by a `use`, each with its path.
+    reexports: BTreeMap<String, Vec<String>>,
+}
+
+impl File {
+    fn read(code: &str) -> Self {
+        let tokens = tokens(code);
+        let mut reader = Reader {
+            tokens: &tokens,
+            at: 0,
+            depth: 0,
+            inline: Vec::new(),
+            file: Self::default(),
+        };
+        while reader.at < tokens.len() {
+            reader.step();
+        }
+        reader.file
+    }
+}
+
+/// Names, `::` and single other characters of masked code, each with its place.
+fn tokens(code: &str) -> Vec<(usize, &str)> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = code[at..].chars().next() {
+        let rest = &code[at..];
+        let length = if is_name(first) {
+            rest.find(|c| !is_name(c)).unwrap_or(rest.len())
+        } else if rest.starts_with("::") {
+            2
+        } else {
+            first.len_utf8()
+        };
+        if !first.is_whitespace() {
+            tokens.push((at, &rest[..length]));
+        }
+        at += length;
+    }
+    tokens
+}
+
+struct Reader<'a> {
+    tokens: &'a [(usize, &'a str)],
+    at: usize,
+    /// Open braces.
+    depth: usize,
+    /// Depths at which the bodies of modules within the file begin.
+    inline: Vec<usize>,
+    file: File,
+}
+
+impl<'a> Reader<'a> {
+    fn token(&self, at: usize) -> &'a str {
+        self.tokens.get(at).map_or("", |(_, token)| token)
+    }
+
+    fn step(&mut self) {
+        let is_name = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let (here, next) = (self.token(self.at), self.token(self.at + 1));
+        let test = ["#", "[", "cfg", "(", "test", ")", "]"];
+        if (0..test.len()).all(|i| self.token(self.at + i) == test[i]) {
+            self.at += test.len();
+            return self.skip_item();
+        }
+        match here {
+            "{" => self.depth += 1,
+            "}" => {
+                self.depth = self.depth.saturating_sub(1);
+                self.inline.retain(|depth| *depth <= self.depth);
+            }
+            "mod" if self.token(self.at + 2) == ";" => self.file.children.push(next.to_owned()),
+            "mod" if self.token(self.at + 2) == "{" => self.inline.push(self.depth + 1),
+            "use" => return self.read_use(),
+            name if is_name(name) && next == "::" => return self.read_path(),
+            _ => (),
+        }
+        self.at += 1;
+    }
+
+    /// Skips an item: to its semicolon, or to the end of its body.
+    fn skip_item(&mut self) {
+        let mut depth = 0_usize;
+        while self.at < self.tokens.len() {
+            let token = self.token(self.at);
+            self.at += 1;
+            match token {
+                "{" => depth += 1,
+                "}" if depth == 1 => return,
+                "}" => depth = depth.saturating_sub(1),
+                ";" if depth == 0 => return,
+                _ => (),
+            }
+        }
+    }
+
+    /// Reads a path in an expression or a type.
+    fn read_path(&mut self) {
+        let begin = self.tokens[self.at].0;
+        let follows_other = self.at > 0 && self.token(self.at - 1) == "::";
+        let mut path = vec![self.token(self.at).to_owned()];
+        while self.token(self.at + 1) == "::"
+            && (self.token(self.at + 2)).starts_with(|c: char| c.is_alphabetic() || c == '_')
+        {
+            self.at += 2;
+            path.push(self.token(self.at).to_owned());
+        }
+        self.at += 1;
+        if !follows_other {
+            self.push(begin, path);
+        }
+    }
+
+    /// Reads a `use`, to its semicolon.
+    fn read_use(&mut self) {
+        let before = self.at.checked_sub(1).map_or("", |at| self.token(at));
+        let public = before == "pub" || before == ")";
+        let begin = self.tokens[self.at].0;
+        self.at += 1;
+        let mut leaves = Vec::new();
+        self.read_tree(&[], &mut leaves);
+        for (path, name) in leaves {
+            if public && self.inline.is_empty() {
+                self.file.reexports.insert(name, path.clone());
+            }
+            self.push(begin, path);
+        }
+    }
+
+    /// Reads one branch of a `use`: paths, each with the name under which it is visible.
+    fn read_tree(&mut self, prefix: &[String], leaves: &mut Vec<(Vec<String>, String)>) {
+        let mut path = prefix.to_vec();
+        let mut alias = None;
+        while self.at < self.tokens.len() {
+            let token = self.token(self.at);
+            match token {
+                ";" | "," | "}" => break,
+                "{" => {
+                    self.at += 1;
+                    while !matches!(self.token(self.at), "}" | "") {
+                        self.read_tree(&path, leaves);
+                        if self.token(self.at) == "," {
+                            self.at += 1;
+                        }
+                    }
+                    self.at += 1;
+                    return;
+                }
+                "as" => {
+                    self.at += 1;
+                    alias = Some(self.token(self.at).to_owned());
+                }
+                "::" => (),
+                // `a::{self}` names `a`.
+                "self" if !path.is_empty() => (),
+                name => path.push(name.to_owned()),
+            }
+            self.at += 1;
+        }
+        let name = alias.or_else(|| path.last().cloned()).unwrap_or_default();
+        leaves.push((path, name));
+    }
+
+    fn push(&mut self, at: usize, mut path: Vec<String>) {
+        // A module within the file is part of it: its parent is the file's own module.
+        for _ in &self.inline {
+            if path.first().is_some_and(|first| first == "super") {
+                path[0] = "self".to_owned();
+                if path.get(1).is_some_and(|next| next == "super") {
+                    path.remove(0);
+                }
+            }
+        }
+        self.file.paths.push((at, path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<String> {
+        text.split("::").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn paths_of_a_file_are_read() {
+        let code = "pub use a::{self, b::{C, d as D}, *};\nmod x;\nmod y {\n use super::z::Z;\n}\n\
+                    fn f() { crate::g::h(); Self::i(); j.k() }\n#[cfg(test)]\nmod tests { use q::r; }\n\
+                    #[cfg(test)]\nuse s::t;\nuse super::super::u;\n";
+        let file = File::read(code);
+        assert_eq!(file.children, ["x"]);
+        let paths: Vec<String> = file.paths.iter().map(|(_, path)| path.join("::")).collect();
+        assert_eq!(
+            paths,
+            [
+                "a",
+                "a::b::C",
+                "a::b::d",
+                "a::*",
+                "self::z::Z",
+                "crate::g::h",
+                "Self::i",
+                "super::super::u"
+            ]
+        );
+        assert_eq!(file.reexports["D"], path("a::b::d"));
+        assert_eq!(file.reexports["C"], path("a::b::C"));
+    }
+
+    #[test]
+    fn imports_lead_to_the_module_that_defines_a_name() {
+        let sources = [
+            Source::new("c/src/lib.rs", "mod a;\nmod b;\n"),
+            Source::new("c/src/a/mod.rs", "mod deep;\npub use deep::Item;\n"),
+            Source::new("c/src/a/deep.rs", "use super::Other;\n"),
+            Source::new("c/src/b.rs", "\nuse crate::a::Item;\nuse std::fs;\n"),
+        ];
+        let modules = of_crate(&sources, &sources[0]);
+        assert_eq!(modules.len(), 4);
+        let imports = |name: &str| &modules[&path(name)].imports;
+        assert_eq!(*imports("b"), BTreeMap::from([(path("a::deep"), 2)]));
+        assert_eq!(*imports("a"), BTreeMap::from([(path("a::deep"), 2)]));
+        assert_eq!(*imports("a::deep"), BTreeMap::from([(path("a"), 1)]));
+    }
+}
