@@ -31,7 +31,7 @@ fn index_info(call: &mut Call) -> pg_sys::Datum {
         let relations = LockedIndex::open(index, lock);
         let row = with_words!(words_of(relations.index()), N => {
             let pages = IndexPages::for_one_pass(relations.index());
-            describe(&Index::<N>::with_pages(relations.index(), pages))
+            describe(&Index::<N>::with_pages(pages))
         });
         call.return_record(&row)
     }

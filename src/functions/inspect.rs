@@ -58,8 +58,7 @@ struct IndexedRow<const N: usize> {
 }
 
 unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
-    // SAFETY: the relation is open, and keys have `N` words.
-    let index = unsafe { Index::<N>::open(relations.index()) };
+    let index = Index::<N>::open(relations.index());
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
     let null_table = index.design.null_table();
     let mut sorted = false;
@@ -119,7 +118,7 @@ unsafe fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) 
 /// What the scan of the table compares with.
 struct Comparison<'a, const N: usize> {
     relations: &'a LockedIndex,
-    opened: &'a Index<N>,
+    opened: &'a Index<'a, N>,
     /// The number of tables.
     tables: u16,
     rows: Vec<IndexedRow<N>>,
@@ -137,7 +136,7 @@ unsafe fn check_heap<const N: usize>(
         let _as_owner = AsOwner::of(relations.table());
         let opened = index;
         let tables = index.design.null_table();
-        let (heap, index) = (relations.table(), relations.index());
+        let (heap, index) = (relations.table().raw(), relations.index().raw());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         // As amcheck: a snapshot from before the build may see rows that the index left out.
         relations.check_age(snapshot);
@@ -172,7 +171,7 @@ unsafe fn check_heap<const N: usize>(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn compare_row<const N: usize>(
-    index: pg_sys::Relation,
+    _index: pg_sys::Relation,
     tid: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
     isnull: *mut bool,
@@ -186,7 +185,7 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
         let (key, has_fingerprint) = if opened.layout.signatures {
             bands::row_key(opened, values, isnull)
         } else {
-            opened.layout.key::<N>(index, values, isnull)
+            opened.layout.key::<N>(opened.relation(), values, isnull)
         };
         let key = has_fingerprint.then_some(key);
         let tid = tid_of(*tid).packed();
@@ -203,8 +202,7 @@ unsafe extern "C-unwind" fn compare_row<const N: usize>(
 }
 
 fn damaged(relations: &LockedIndex, packed: u64, what: &str) -> ! {
-    // SAFETY: the relation is open.
-    let name = unsafe { name(relations.index()) };
+    let name = name(relations.index());
     let Tid { block, offset } = Tid::from_packed(packed);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
