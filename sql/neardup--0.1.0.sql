@@ -26,29 +26,29 @@ CREATE FUNCTION fingerprint(bit) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_from_bit';
 CREATE FUNCTION fingerprint(bytea) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_from_bytea';
-CREATE FUNCTION neardup_bit(fingerprint) RETURNS bit
+CREATE FUNCTION _neardup_bit(fingerprint) RETURNS bit
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_to_bit';
 CREATE CAST (bit AS fingerprint) WITH FUNCTION fingerprint(bit);
 CREATE CAST (bytea AS fingerprint) WITH FUNCTION fingerprint(bytea);
-CREATE CAST (fingerprint AS bit) WITH FUNCTION neardup_bit(fingerprint);
+CREATE CAST (fingerprint AS bit) WITH FUNCTION _neardup_bit(fingerprint);
 CREATE CAST (fingerprint AS bytea) WITH FUNCTION fingerprint_send(fingerprint);
 COMMENT ON FUNCTION fingerprint(bit) IS
     'the fingerprint with these 64 bits';
 COMMENT ON FUNCTION fingerprint(bytea) IS
     'the fingerprint with these 8 bytes, most significant first';
-COMMENT ON FUNCTION neardup_bit(fingerprint) IS
+COMMENT ON FUNCTION _neardup_bit(fingerprint) IS
     'the bits of a fingerprint; implementation of the cast to bit';
 
 -- Hashes that other programs keep as unsigned decimals, beyond the range of bigint.
 CREATE FUNCTION fingerprint(numeric) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_from_numeric';
-CREATE FUNCTION neardup_numeric(fingerprint) RETURNS numeric
+CREATE FUNCTION _neardup_numeric(fingerprint) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_to_numeric';
 CREATE CAST (numeric AS fingerprint) WITH FUNCTION fingerprint(numeric) AS ASSIGNMENT;
-CREATE CAST (fingerprint AS numeric) WITH FUNCTION neardup_numeric(fingerprint) AS ASSIGNMENT;
+CREATE CAST (fingerprint AS numeric) WITH FUNCTION _neardup_numeric(fingerprint) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^64 - 1';
-COMMENT ON FUNCTION neardup_numeric(fingerprint) IS
+COMMENT ON FUNCTION _neardup_numeric(fingerprint) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
 CREATE FUNCTION bit_count(fingerprint) RETURNS bigint
@@ -74,29 +74,29 @@ CREATE FUNCTION fingerprint128(bit) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_from_bit';
 CREATE FUNCTION fingerprint128(bytea) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_from_bytea';
-CREATE FUNCTION neardup_bit(fingerprint128) RETURNS bit
+CREATE FUNCTION _neardup_bit(fingerprint128) RETURNS bit
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_to_bit';
 CREATE CAST (bit AS fingerprint128) WITH FUNCTION fingerprint128(bit);
 CREATE CAST (bytea AS fingerprint128) WITH FUNCTION fingerprint128(bytea);
-CREATE CAST (fingerprint128 AS bit) WITH FUNCTION neardup_bit(fingerprint128);
+CREATE CAST (fingerprint128 AS bit) WITH FUNCTION _neardup_bit(fingerprint128);
 CREATE CAST (fingerprint128 AS bytea) WITH FUNCTION fingerprint128_send(fingerprint128);
 COMMENT ON FUNCTION fingerprint128(bit) IS
     'the fingerprint with these 128 bits';
 COMMENT ON FUNCTION fingerprint128(bytea) IS
     'the fingerprint with these 16 bytes, most significant first';
-COMMENT ON FUNCTION neardup_bit(fingerprint128) IS
+COMMENT ON FUNCTION _neardup_bit(fingerprint128) IS
     'the bits of a fingerprint; implementation of the cast to bit';
 
 -- Hashes that other programs keep as unsigned decimals, beyond the range of bigint.
 CREATE FUNCTION fingerprint128(numeric) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_from_numeric';
-CREATE FUNCTION neardup_numeric(fingerprint128) RETURNS numeric
+CREATE FUNCTION _neardup_numeric(fingerprint128) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_to_numeric';
 CREATE CAST (numeric AS fingerprint128) WITH FUNCTION fingerprint128(numeric) AS ASSIGNMENT;
-CREATE CAST (fingerprint128 AS numeric) WITH FUNCTION neardup_numeric(fingerprint128) AS ASSIGNMENT;
+CREATE CAST (fingerprint128 AS numeric) WITH FUNCTION _neardup_numeric(fingerprint128) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint128(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^128 - 1';
-COMMENT ON FUNCTION neardup_numeric(fingerprint128) IS
+COMMENT ON FUNCTION _neardup_numeric(fingerprint128) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
 CREATE FUNCTION bit_count(fingerprint128) RETURNS bigint
@@ -122,29 +122,29 @@ CREATE FUNCTION fingerprint256(bit) RETURNS fingerprint256
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_from_bit';
 CREATE FUNCTION fingerprint256(bytea) RETURNS fingerprint256
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_from_bytea';
-CREATE FUNCTION neardup_bit(fingerprint256) RETURNS bit
+CREATE FUNCTION _neardup_bit(fingerprint256) RETURNS bit
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_to_bit';
 CREATE CAST (bit AS fingerprint256) WITH FUNCTION fingerprint256(bit);
 CREATE CAST (bytea AS fingerprint256) WITH FUNCTION fingerprint256(bytea);
-CREATE CAST (fingerprint256 AS bit) WITH FUNCTION neardup_bit(fingerprint256);
+CREATE CAST (fingerprint256 AS bit) WITH FUNCTION _neardup_bit(fingerprint256);
 CREATE CAST (fingerprint256 AS bytea) WITH FUNCTION fingerprint256_send(fingerprint256);
 COMMENT ON FUNCTION fingerprint256(bit) IS
     'the fingerprint with these 256 bits';
 COMMENT ON FUNCTION fingerprint256(bytea) IS
     'the fingerprint with these 32 bytes, most significant first';
-COMMENT ON FUNCTION neardup_bit(fingerprint256) IS
+COMMENT ON FUNCTION _neardup_bit(fingerprint256) IS
     'the bits of a fingerprint; implementation of the cast to bit';
 
 -- Hashes that other programs keep as unsigned decimals, beyond the range of bigint.
 CREATE FUNCTION fingerprint256(numeric) RETURNS fingerprint256
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_from_numeric';
-CREATE FUNCTION neardup_numeric(fingerprint256) RETURNS numeric
+CREATE FUNCTION _neardup_numeric(fingerprint256) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_to_numeric';
 CREATE CAST (numeric AS fingerprint256) WITH FUNCTION fingerprint256(numeric) AS ASSIGNMENT;
-CREATE CAST (fingerprint256 AS numeric) WITH FUNCTION neardup_numeric(fingerprint256) AS ASSIGNMENT;
+CREATE CAST (fingerprint256 AS numeric) WITH FUNCTION _neardup_numeric(fingerprint256) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint256(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^256 - 1';
-COMMENT ON FUNCTION neardup_numeric(fingerprint256) IS
+COMMENT ON FUNCTION _neardup_numeric(fingerprint256) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
 CREATE FUNCTION bit_count(fingerprint256) RETURNS bigint
@@ -169,13 +169,13 @@ CREATE CAST (bigint AS fingerprint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE FUNCTION fingerprint128(uuid) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_from_uuid';
-CREATE FUNCTION neardup_uuid(fingerprint128) RETURNS uuid
+CREATE FUNCTION _neardup_uuid(fingerprint128) RETURNS uuid
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_to_uuid';
 CREATE CAST (uuid AS fingerprint128) WITH FUNCTION fingerprint128(uuid) AS ASSIGNMENT;
-CREATE CAST (fingerprint128 AS uuid) WITH FUNCTION neardup_uuid(fingerprint128) AS ASSIGNMENT;
+CREATE CAST (fingerprint128 AS uuid) WITH FUNCTION _neardup_uuid(fingerprint128) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint128(uuid) IS 'the fingerprint with the bits of this uuid';
-COMMENT ON FUNCTION neardup_uuid(fingerprint128) IS
+COMMENT ON FUNCTION _neardup_uuid(fingerprint128) IS
     'the bits of a fingerprint as a uuid; implementation of the cast to uuid';
 
 -- ------------------------------------------------------------------------------------------------
@@ -187,45 +187,45 @@ COMMENT ON FUNCTION neardup_uuid(fingerprint128) IS
 CREATE DOMAIN hamming AS integer;
 COMMENT ON DOMAIN hamming IS 'Hamming distance in bits: what <~> returns';
 
-CREATE FUNCTION neardup_distance_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_distance_support';
-CREATE FUNCTION neardup_within_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_within_support';
-CREATE FUNCTION neardup_at_distance_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_at_distance_support';
-CREATE FUNCTION neardup_lt_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_lt_support';
-CREATE FUNCTION neardup_le_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_le_support';
-CREATE FUNCTION neardup_eq_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_eq_support';
-CREATE FUNCTION neardup_ne_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_ne_support';
-CREATE FUNCTION neardup_ge_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_ge_support';
-CREATE FUNCTION neardup_gt_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_gt_support';
-CREATE FUNCTION neardup_sel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_sel';
-CREATE FUNCTION neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_joinsel';
+CREATE FUNCTION _neardup_distance_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_distance_support';
+CREATE FUNCTION _neardup_within_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_within_support';
+CREATE FUNCTION _neardup_at_distance_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_at_distance_support';
+CREATE FUNCTION _neardup_lt_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_lt_support';
+CREATE FUNCTION _neardup_le_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_le_support';
+CREATE FUNCTION _neardup_eq_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_eq_support';
+CREATE FUNCTION _neardup_ne_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_ne_support';
+CREATE FUNCTION _neardup_ge_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_ge_support';
+CREATE FUNCTION _neardup_gt_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_gt_support';
+CREATE FUNCTION _neardup_sel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_sel';
+CREATE FUNCTION _neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_joinsel';
 
-CREATE FUNCTION neardup_hamming(fingerprint, fingerprint) RETURNS integer
+CREATE FUNCTION _neardup_hamming(fingerprint, fingerprint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_distance';
-CREATE FUNCTION neardup_distance(fingerprint, fingerprint) RETURNS hamming
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support
+CREATE FUNCTION _neardup_distance(fingerprint, fingerprint) RETURNS hamming
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint_distance';
-COMMENT ON FUNCTION neardup_hamming(fingerprint, fingerprint) IS
+COMMENT ON FUNCTION _neardup_hamming(fingerprint, fingerprint) IS
     'implementation of <#> operator';
-COMMENT ON FUNCTION neardup_distance(fingerprint, fingerprint) IS
+COMMENT ON FUNCTION _neardup_distance(fingerprint, fingerprint) IS
     'implementation of <~> operator';
 CREATE OPERATOR <#> (
-    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_hamming,
+    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = _neardup_hamming,
     COMMUTATOR = <#>
 );
 CREATE OPERATOR <~> (
-    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_distance,
+    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
 COMMENT ON OPERATOR <#> (fingerprint, fingerprint) IS
@@ -233,44 +233,44 @@ COMMENT ON OPERATOR <#> (fingerprint, fingerprint) IS
 COMMENT ON OPERATOR <~> (fingerprint, fingerprint) IS
     'Hamming distance: the number of bits that differ';
 
-CREATE FUNCTION neardup_similar(fingerprint, fingerprint) RETURNS boolean
+CREATE FUNCTION _neardup_similar(fingerprint, fingerprint) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_similar';
-COMMENT ON FUNCTION neardup_similar(fingerprint, fingerprint) IS
+COMMENT ON FUNCTION _neardup_similar(fingerprint, fingerprint) IS
     'implementation of ~= operator';
 CREATE OPERATOR ~= (
-    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (fingerprint, fingerprint) IS
     'near-duplicates: at most 3 bits differ';
 
-CREATE FUNCTION neardup_within(fingerprint, fingerprint, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support
+CREATE FUNCTION _neardup_within(fingerprint, fingerprint, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'fingerprint_within';
-COMMENT ON FUNCTION neardup_within(fingerprint, fingerprint, integer) IS
+COMMENT ON FUNCTION _neardup_within(fingerprint, fingerprint, integer) IS
     'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
-CREATE FUNCTION neardup_at_distance(fingerprint, fingerprint, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+CREATE FUNCTION _neardup_at_distance(fingerprint, fingerprint, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint_at_distance';
-COMMENT ON FUNCTION neardup_at_distance(fingerprint, fingerprint, integer) IS
+COMMENT ON FUNCTION _neardup_at_distance(fingerprint, fingerprint, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
-CREATE FUNCTION neardup_hamming(fingerprint128, fingerprint128) RETURNS integer
+CREATE FUNCTION _neardup_hamming(fingerprint128, fingerprint128) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_distance';
-CREATE FUNCTION neardup_distance(fingerprint128, fingerprint128) RETURNS hamming
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support
+CREATE FUNCTION _neardup_distance(fingerprint128, fingerprint128) RETURNS hamming
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint128_distance';
-COMMENT ON FUNCTION neardup_hamming(fingerprint128, fingerprint128) IS
+COMMENT ON FUNCTION _neardup_hamming(fingerprint128, fingerprint128) IS
     'implementation of <#> operator';
-COMMENT ON FUNCTION neardup_distance(fingerprint128, fingerprint128) IS
+COMMENT ON FUNCTION _neardup_distance(fingerprint128, fingerprint128) IS
     'implementation of <~> operator';
 CREATE OPERATOR <#> (
-    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = neardup_hamming,
+    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = _neardup_hamming,
     COMMUTATOR = <#>
 );
 CREATE OPERATOR <~> (
-    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = neardup_distance,
+    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
 COMMENT ON OPERATOR <#> (fingerprint128, fingerprint128) IS
@@ -278,44 +278,44 @@ COMMENT ON OPERATOR <#> (fingerprint128, fingerprint128) IS
 COMMENT ON OPERATOR <~> (fingerprint128, fingerprint128) IS
     'Hamming distance: the number of bits that differ';
 
-CREATE FUNCTION neardup_similar(fingerprint128, fingerprint128) RETURNS boolean
+CREATE FUNCTION _neardup_similar(fingerprint128, fingerprint128) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_similar';
-COMMENT ON FUNCTION neardup_similar(fingerprint128, fingerprint128) IS
+COMMENT ON FUNCTION _neardup_similar(fingerprint128, fingerprint128) IS
     'implementation of ~= operator';
 CREATE OPERATOR ~= (
-    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (fingerprint128, fingerprint128) IS
     'near-duplicates: at most 6 bits differ';
 
-CREATE FUNCTION neardup_within(fingerprint128, fingerprint128, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support
+CREATE FUNCTION _neardup_within(fingerprint128, fingerprint128, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'fingerprint128_within';
-COMMENT ON FUNCTION neardup_within(fingerprint128, fingerprint128, integer) IS
+COMMENT ON FUNCTION _neardup_within(fingerprint128, fingerprint128, integer) IS
     'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
-CREATE FUNCTION neardup_at_distance(fingerprint128, fingerprint128, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+CREATE FUNCTION _neardup_at_distance(fingerprint128, fingerprint128, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint128_at_distance';
-COMMENT ON FUNCTION neardup_at_distance(fingerprint128, fingerprint128, integer) IS
+COMMENT ON FUNCTION _neardup_at_distance(fingerprint128, fingerprint128, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
-CREATE FUNCTION neardup_hamming(fingerprint256, fingerprint256) RETURNS integer
+CREATE FUNCTION _neardup_hamming(fingerprint256, fingerprint256) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_distance';
-CREATE FUNCTION neardup_distance(fingerprint256, fingerprint256) RETURNS hamming
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support
+CREATE FUNCTION _neardup_distance(fingerprint256, fingerprint256) RETURNS hamming
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint256_distance';
-COMMENT ON FUNCTION neardup_hamming(fingerprint256, fingerprint256) IS
+COMMENT ON FUNCTION _neardup_hamming(fingerprint256, fingerprint256) IS
     'implementation of <#> operator';
-COMMENT ON FUNCTION neardup_distance(fingerprint256, fingerprint256) IS
+COMMENT ON FUNCTION _neardup_distance(fingerprint256, fingerprint256) IS
     'implementation of <~> operator';
 CREATE OPERATOR <#> (
-    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = neardup_hamming,
+    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = _neardup_hamming,
     COMMUTATOR = <#>
 );
 CREATE OPERATOR <~> (
-    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = neardup_distance,
+    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
 COMMENT ON OPERATOR <#> (fingerprint256, fingerprint256) IS
@@ -323,44 +323,44 @@ COMMENT ON OPERATOR <#> (fingerprint256, fingerprint256) IS
 COMMENT ON OPERATOR <~> (fingerprint256, fingerprint256) IS
     'Hamming distance: the number of bits that differ';
 
-CREATE FUNCTION neardup_similar(fingerprint256, fingerprint256) RETURNS boolean
+CREATE FUNCTION _neardup_similar(fingerprint256, fingerprint256) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_similar';
-COMMENT ON FUNCTION neardup_similar(fingerprint256, fingerprint256) IS
+COMMENT ON FUNCTION _neardup_similar(fingerprint256, fingerprint256) IS
     'implementation of ~= operator';
 CREATE OPERATOR ~= (
-    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (fingerprint256, fingerprint256) IS
     'near-duplicates: at most 31 bits differ';
 
-CREATE FUNCTION neardup_within(fingerprint256, fingerprint256, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support
+CREATE FUNCTION _neardup_within(fingerprint256, fingerprint256, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'fingerprint256_within';
-COMMENT ON FUNCTION neardup_within(fingerprint256, fingerprint256, integer) IS
+COMMENT ON FUNCTION _neardup_within(fingerprint256, fingerprint256, integer) IS
     'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
-CREATE FUNCTION neardup_at_distance(fingerprint256, fingerprint256, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+CREATE FUNCTION _neardup_at_distance(fingerprint256, fingerprint256, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint256_at_distance';
-COMMENT ON FUNCTION neardup_at_distance(fingerprint256, fingerprint256, integer) IS
+COMMENT ON FUNCTION _neardup_at_distance(fingerprint256, fingerprint256, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
-CREATE FUNCTION neardup_hamming(bigint, bigint) RETURNS integer
+CREATE FUNCTION _neardup_hamming(bigint, bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_distance';
-CREATE FUNCTION neardup_distance(bigint, bigint) RETURNS hamming
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support
+CREATE FUNCTION _neardup_distance(bigint, bigint) RETURNS hamming
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'bigint_distance';
-COMMENT ON FUNCTION neardup_hamming(bigint, bigint) IS
+COMMENT ON FUNCTION _neardup_hamming(bigint, bigint) IS
     'implementation of <#> operator';
-COMMENT ON FUNCTION neardup_distance(bigint, bigint) IS
+COMMENT ON FUNCTION _neardup_distance(bigint, bigint) IS
     'implementation of <~> operator';
 CREATE OPERATOR <#> (
-    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_hamming,
+    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = _neardup_hamming,
     COMMUTATOR = <#>
 );
 CREATE OPERATOR <~> (
-    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_distance,
+    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
 COMMENT ON OPERATOR <#> (bigint, bigint) IS
@@ -368,64 +368,64 @@ COMMENT ON OPERATOR <#> (bigint, bigint) IS
 COMMENT ON OPERATOR <~> (bigint, bigint) IS
     'Hamming distance: the number of bits that differ';
 
-CREATE FUNCTION neardup_similar(bigint, bigint) RETURNS boolean
+CREATE FUNCTION _neardup_similar(bigint, bigint) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_similar';
-COMMENT ON FUNCTION neardup_similar(bigint, bigint) IS
+COMMENT ON FUNCTION _neardup_similar(bigint, bigint) IS
     'implementation of ~= operator';
 CREATE OPERATOR ~= (
-    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (bigint, bigint) IS
     'near-duplicates: at most 3 bits differ';
 
-CREATE FUNCTION neardup_within(bigint, bigint, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support
+CREATE FUNCTION _neardup_within(bigint, bigint, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'bigint_within';
-COMMENT ON FUNCTION neardup_within(bigint, bigint, integer) IS
+COMMENT ON FUNCTION _neardup_within(bigint, bigint, integer) IS
     'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
-CREATE FUNCTION neardup_at_distance(bigint, bigint, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+CREATE FUNCTION _neardup_at_distance(bigint, bigint, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'bigint_at_distance';
-COMMENT ON FUNCTION neardup_at_distance(bigint, bigint, integer) IS
+COMMENT ON FUNCTION _neardup_at_distance(bigint, bigint, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
-CREATE FUNCTION neardup_radius(bigint) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius';
-COMMENT ON FUNCTION neardup_radius(bigint) IS
+CREATE FUNCTION _neardup_radius(bigint) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '_neardup_radius';
+COMMENT ON FUNCTION _neardup_radius(bigint) IS
     'a radius brought into the range of integer; the planned form of a bigint radius';
-CREATE FUNCTION neardup_radius_below(bigint) RETURNS integer
+CREATE FUNCTION _neardup_radius_below(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_radius_below';
-COMMENT ON FUNCTION neardup_radius_below(bigint) IS
+    AS 'MODULE_PATHNAME', '_neardup_radius_below';
+COMMENT ON FUNCTION _neardup_radius_below(bigint) IS
     'radius - 1 without overflow; the planned form of the radius in a <~> b < radius';
-CREATE FUNCTION neardup_floor_radius(float8) RETURNS integer
+CREATE FUNCTION _neardup_floor_radius(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_floor_radius';
-COMMENT ON FUNCTION neardup_floor_radius(float8) IS
+    AS 'MODULE_PATHNAME', '_neardup_floor_radius';
+COMMENT ON FUNCTION _neardup_floor_radius(float8) IS
     'the greatest integer not above a number; the planned form of a float8 radius';
-CREATE FUNCTION neardup_floor_radius_below(float8) RETURNS integer
+CREATE FUNCTION _neardup_floor_radius_below(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_floor_radius_below';
-COMMENT ON FUNCTION neardup_floor_radius_below(float8) IS
+    AS 'MODULE_PATHNAME', '_neardup_floor_radius_below';
+COMMENT ON FUNCTION _neardup_floor_radius_below(float8) IS
     'the greatest integer below a number; the planned form of the radius in a <~> b < number';
-CREATE FUNCTION neardup_whole_radius(float8) RETURNS integer
+CREATE FUNCTION _neardup_whole_radius(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_whole_radius';
-COMMENT ON FUNCTION neardup_whole_radius(float8) IS
+    AS 'MODULE_PATHNAME', '_neardup_whole_radius';
+COMMENT ON FUNCTION _neardup_whole_radius(float8) IS
     'a whole number as it is, any other as -1; the planned form of a <~> b = number';
-CREATE FUNCTION neardup_floor_radius(numeric) RETURNS integer
+CREATE FUNCTION _neardup_floor_radius(numeric) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius';
-COMMENT ON FUNCTION neardup_floor_radius(numeric) IS 'the same of a numeric';
-CREATE FUNCTION neardup_floor_radius_below(numeric) RETURNS integer
+    AS 'MODULE_PATHNAME', '_neardup_numeric_floor_radius';
+COMMENT ON FUNCTION _neardup_floor_radius(numeric) IS 'the same of a numeric';
+CREATE FUNCTION _neardup_floor_radius_below(numeric) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'neardup_numeric_floor_radius_below';
-COMMENT ON FUNCTION neardup_floor_radius_below(numeric) IS 'the same of a numeric';
-CREATE FUNCTION neardup_whole_radius(numeric) RETURNS integer
+    AS 'MODULE_PATHNAME', '_neardup_numeric_floor_radius_below';
+COMMENT ON FUNCTION _neardup_floor_radius_below(numeric) IS 'the same of a numeric';
+CREATE FUNCTION _neardup_whole_radius(numeric) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'neardup_numeric_whole_radius';
-COMMENT ON FUNCTION neardup_whole_radius(numeric) IS 'the same of a numeric';
+    AS 'MODULE_PATHNAME', '_neardup_numeric_whole_radius';
+COMMENT ON FUNCTION _neardup_whole_radius(numeric) IS 'the same of a numeric';
 
 -- ------------------------------------------------------------------------------------------------
 -- Balls: all fingerprints within a radius of a centre
@@ -451,32 +451,32 @@ CREATE FUNCTION ball(center fingerprint, radius integer) RETURNS fingerprint_bal
 COMMENT ON FUNCTION ball(fingerprint, integer) IS
     'the ball of this centre and radius; a negative radius makes the empty ball';
 
-CREATE FUNCTION neardup_contained(fingerprint, fingerprint_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained(fingerprint, fingerprint_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_contained';
-CREATE FUNCTION neardup_contains(fingerprint_ball, fingerprint) RETURNS boolean
+CREATE FUNCTION _neardup_contains(fingerprint_ball, fingerprint) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_contains';
-CREATE FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) RETURNS boolean
+CREATE FUNCTION _neardup_similar(fingerprint_ball, fingerprint_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_similar';
-COMMENT ON FUNCTION neardup_contained(fingerprint, fingerprint_ball) IS
+COMMENT ON FUNCTION _neardup_contained(fingerprint, fingerprint_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains(fingerprint_ball, fingerprint) IS
+COMMENT ON FUNCTION _neardup_contains(fingerprint_ball, fingerprint) IS
     'implementation of @> operator';
-COMMENT ON FUNCTION neardup_similar(fingerprint_ball, fingerprint_ball) IS
+COMMENT ON FUNCTION _neardup_similar(fingerprint_ball, fingerprint_ball) IS
     'implementation of ~= operator';
 CREATE OPERATOR <@ (
-    LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR ~= (
-    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (fingerprint, fingerprint_ball) IS 'the fingerprint lies in the ball';
 COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball holds the fingerprint';
@@ -502,32 +502,32 @@ CREATE FUNCTION ball(center fingerprint128, radius integer) RETURNS fingerprint1
 COMMENT ON FUNCTION ball(fingerprint128, integer) IS
     'the ball of this centre and radius; a negative radius makes the empty ball';
 
-CREATE FUNCTION neardup_contained(fingerprint128, fingerprint128_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained(fingerprint128, fingerprint128_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_contained';
-CREATE FUNCTION neardup_contains(fingerprint128_ball, fingerprint128) RETURNS boolean
+CREATE FUNCTION _neardup_contains(fingerprint128_ball, fingerprint128) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_contains';
-CREATE FUNCTION neardup_similar(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
+CREATE FUNCTION _neardup_similar(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_similar';
-COMMENT ON FUNCTION neardup_contained(fingerprint128, fingerprint128_ball) IS
+COMMENT ON FUNCTION _neardup_contained(fingerprint128, fingerprint128_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains(fingerprint128_ball, fingerprint128) IS
+COMMENT ON FUNCTION _neardup_contains(fingerprint128_ball, fingerprint128) IS
     'implementation of @> operator';
-COMMENT ON FUNCTION neardup_similar(fingerprint128_ball, fingerprint128_ball) IS
+COMMENT ON FUNCTION _neardup_similar(fingerprint128_ball, fingerprint128_ball) IS
     'implementation of ~= operator';
 CREATE OPERATOR <@ (
-    LEFTARG = fingerprint128, RIGHTARG = fingerprint128_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint128, RIGHTARG = fingerprint128_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR ~= (
-    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (fingerprint128, fingerprint128_ball) IS 'the fingerprint lies in the ball';
 COMMENT ON OPERATOR @> (fingerprint128_ball, fingerprint128) IS 'the ball holds the fingerprint';
@@ -553,32 +553,32 @@ CREATE FUNCTION ball(center fingerprint256, radius integer) RETURNS fingerprint2
 COMMENT ON FUNCTION ball(fingerprint256, integer) IS
     'the ball of this centre and radius; a negative radius makes the empty ball';
 
-CREATE FUNCTION neardup_contained(fingerprint256, fingerprint256_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained(fingerprint256, fingerprint256_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_contained';
-CREATE FUNCTION neardup_contains(fingerprint256_ball, fingerprint256) RETURNS boolean
+CREATE FUNCTION _neardup_contains(fingerprint256_ball, fingerprint256) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_contains';
-CREATE FUNCTION neardup_similar(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
+CREATE FUNCTION _neardup_similar(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_similar';
-COMMENT ON FUNCTION neardup_contained(fingerprint256, fingerprint256_ball) IS
+COMMENT ON FUNCTION _neardup_contained(fingerprint256, fingerprint256_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains(fingerprint256_ball, fingerprint256) IS
+COMMENT ON FUNCTION _neardup_contains(fingerprint256_ball, fingerprint256) IS
     'implementation of @> operator';
-COMMENT ON FUNCTION neardup_similar(fingerprint256_ball, fingerprint256_ball) IS
+COMMENT ON FUNCTION _neardup_similar(fingerprint256_ball, fingerprint256_ball) IS
     'implementation of ~= operator';
 CREATE OPERATOR <@ (
-    LEFTARG = fingerprint256, RIGHTARG = fingerprint256_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint256, RIGHTARG = fingerprint256_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR ~= (
-    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (fingerprint256, fingerprint256_ball) IS 'the fingerprint lies in the ball';
 COMMENT ON OPERATOR @> (fingerprint256_ball, fingerprint256) IS 'the ball holds the fingerprint';
@@ -604,32 +604,32 @@ CREATE FUNCTION ball(center bigint, radius integer) RETURNS bigint_ball
 COMMENT ON FUNCTION ball(bigint, integer) IS
     'the ball of this centre and radius; a negative radius makes the empty ball';
 
-CREATE FUNCTION neardup_contained(bigint, bigint_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained(bigint, bigint_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_contained';
-CREATE FUNCTION neardup_contains(bigint_ball, bigint) RETURNS boolean
+CREATE FUNCTION _neardup_contains(bigint_ball, bigint) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_contains';
-CREATE FUNCTION neardup_similar(bigint_ball, bigint_ball) RETURNS boolean
+CREATE FUNCTION _neardup_similar(bigint_ball, bigint_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_similar';
-COMMENT ON FUNCTION neardup_contained(bigint, bigint_ball) IS
+COMMENT ON FUNCTION _neardup_contained(bigint, bigint_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains(bigint_ball, bigint) IS
+COMMENT ON FUNCTION _neardup_contains(bigint_ball, bigint) IS
     'implementation of @> operator';
-COMMENT ON FUNCTION neardup_similar(bigint_ball, bigint_ball) IS
+COMMENT ON FUNCTION _neardup_similar(bigint_ball, bigint_ball) IS
     'implementation of ~= operator';
 CREATE OPERATOR <@ (
-    LEFTARG = bigint, RIGHTARG = bigint_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = bigint, RIGHTARG = bigint_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = bigint_ball, RIGHTARG = bigint, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = bigint_ball, RIGHTARG = bigint, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR ~= (
-    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = bigint_ball, RIGHTARG = bigint_ball, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (bigint, bigint_ball) IS 'the value lies in the ball';
 COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball holds the value';
@@ -661,10 +661,10 @@ COMMENT ON TYPE bigint_ball IS
 
 CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_lt_support AS 'int42lt';
+    SUPPORT _neardup_lt_support AS 'int42lt';
 CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_lt_support AS 'int24lt';
+    SUPPORT _neardup_lt_support AS 'int24lt';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, HASHES = false,
     COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
@@ -675,10 +675,10 @@ CREATE OPERATOR < (
 );
 CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_lt_support AS 'int4lt';
+    SUPPORT _neardup_lt_support AS 'int4lt';
 CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_lt_support AS 'int4lt';
+    SUPPORT _neardup_lt_support AS 'int4lt';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, HASHES = false,
     COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
@@ -689,10 +689,10 @@ CREATE OPERATOR < (
 );
 CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_lt_support AS 'int48lt';
+    SUPPORT _neardup_lt_support AS 'int48lt';
 CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_lt_support AS 'int84lt';
+    SUPPORT _neardup_lt_support AS 'int84lt';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, HASHES = false,
     COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
@@ -702,10 +702,10 @@ CREATE OPERATOR < (
     COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_lt(hamming, float8) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float8';
 CREATE FUNCTION hamming_lt(float8, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float8';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_lt,
@@ -716,10 +716,10 @@ CREATE OPERATOR < (
     COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_lt(hamming, float4) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float4';
 CREATE FUNCTION hamming_lt(float4, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_lt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float4';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_lt,
@@ -731,10 +731,10 @@ CREATE OPERATOR < (
 );
 CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_le_support AS 'int42le';
+    SUPPORT _neardup_le_support AS 'int42le';
 CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_le_support AS 'int24le';
+    SUPPORT _neardup_le_support AS 'int24le';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, HASHES = false,
     COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
@@ -745,10 +745,10 @@ CREATE OPERATOR <= (
 );
 CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_le_support AS 'int4le';
+    SUPPORT _neardup_le_support AS 'int4le';
 CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_le_support AS 'int4le';
+    SUPPORT _neardup_le_support AS 'int4le';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, HASHES = false,
     COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
@@ -759,10 +759,10 @@ CREATE OPERATOR <= (
 );
 CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_le_support AS 'int48le';
+    SUPPORT _neardup_le_support AS 'int48le';
 CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_le_support AS 'int84le';
+    SUPPORT _neardup_le_support AS 'int84le';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, HASHES = false,
     COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
@@ -772,10 +772,10 @@ CREATE OPERATOR <= (
     COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_le(hamming, float8) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_float8';
 CREATE FUNCTION hamming_le(float8, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_from_float8';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_le,
@@ -786,10 +786,10 @@ CREATE OPERATOR <= (
     COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_le(hamming, float4) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_float4';
 CREATE FUNCTION hamming_le(float4, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_le_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_from_float4';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_le,
@@ -801,10 +801,10 @@ CREATE OPERATOR <= (
 );
 CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_eq_support AS 'int42eq';
+    SUPPORT _neardup_eq_support AS 'int42eq';
 CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_eq_support AS 'int24eq';
+    SUPPORT _neardup_eq_support AS 'int24eq';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, HASHES = true,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
@@ -815,10 +815,10 @@ CREATE OPERATOR = (
 );
 CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_eq_support AS 'int4eq';
+    SUPPORT _neardup_eq_support AS 'int4eq';
 CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_eq_support AS 'int4eq';
+    SUPPORT _neardup_eq_support AS 'int4eq';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, HASHES = true,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
@@ -829,10 +829,10 @@ CREATE OPERATOR = (
 );
 CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_eq_support AS 'int48eq';
+    SUPPORT _neardup_eq_support AS 'int48eq';
 CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_eq_support AS 'int84eq';
+    SUPPORT _neardup_eq_support AS 'int84eq';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, HASHES = true,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
@@ -842,10 +842,10 @@ CREATE OPERATOR = (
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, float8) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_float8';
 CREATE FUNCTION hamming_eq(float8, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float8';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_eq,
@@ -856,10 +856,10 @@ CREATE OPERATOR = (
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, float4) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_float4';
 CREATE FUNCTION hamming_eq(float4, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_eq_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float4';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_eq,
@@ -871,10 +871,10 @@ CREATE OPERATOR = (
 );
 CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ne_support AS 'int42ne';
+    SUPPORT _neardup_ne_support AS 'int42ne';
 CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ne_support AS 'int24ne';
+    SUPPORT _neardup_ne_support AS 'int24ne';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, HASHES = false,
     COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
@@ -885,10 +885,10 @@ CREATE OPERATOR <> (
 );
 CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ne_support AS 'int4ne';
+    SUPPORT _neardup_ne_support AS 'int4ne';
 CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ne_support AS 'int4ne';
+    SUPPORT _neardup_ne_support AS 'int4ne';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, HASHES = false,
     COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
@@ -899,10 +899,10 @@ CREATE OPERATOR <> (
 );
 CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ne_support AS 'int48ne';
+    SUPPORT _neardup_ne_support AS 'int48ne';
 CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ne_support AS 'int84ne';
+    SUPPORT _neardup_ne_support AS 'int84ne';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, HASHES = false,
     COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
@@ -912,10 +912,10 @@ CREATE OPERATOR <> (
     COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, float8) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_float8';
 CREATE FUNCTION hamming_ne(float8, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float8';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ne,
@@ -926,10 +926,10 @@ CREATE OPERATOR <> (
     COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, float4) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_float4';
 CREATE FUNCTION hamming_ne(float4, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ne_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float4';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ne,
@@ -941,10 +941,10 @@ CREATE OPERATOR <> (
 );
 CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ge_support AS 'int42ge';
+    SUPPORT _neardup_ge_support AS 'int42ge';
 CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ge_support AS 'int24ge';
+    SUPPORT _neardup_ge_support AS 'int24ge';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, HASHES = false,
     COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
@@ -955,10 +955,10 @@ CREATE OPERATOR >= (
 );
 CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ge_support AS 'int4ge';
+    SUPPORT _neardup_ge_support AS 'int4ge';
 CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ge_support AS 'int4ge';
+    SUPPORT _neardup_ge_support AS 'int4ge';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, HASHES = false,
     COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
@@ -969,10 +969,10 @@ CREATE OPERATOR >= (
 );
 CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ge_support AS 'int48ge';
+    SUPPORT _neardup_ge_support AS 'int48ge';
 CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_ge_support AS 'int84ge';
+    SUPPORT _neardup_ge_support AS 'int84ge';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, HASHES = false,
     COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
@@ -982,10 +982,10 @@ CREATE OPERATOR >= (
     COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, float8) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_float8';
 CREATE FUNCTION hamming_ge(float8, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float8';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ge,
@@ -996,10 +996,10 @@ CREATE OPERATOR >= (
     COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, float4) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_float4';
 CREATE FUNCTION hamming_ge(float4, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_ge_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float4';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ge,
@@ -1011,10 +1011,10 @@ CREATE OPERATOR >= (
 );
 CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_gt_support AS 'int42gt';
+    SUPPORT _neardup_gt_support AS 'int42gt';
 CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_gt_support AS 'int24gt';
+    SUPPORT _neardup_gt_support AS 'int24gt';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, HASHES = false,
     COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
@@ -1025,10 +1025,10 @@ CREATE OPERATOR > (
 );
 CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_gt_support AS 'int4gt';
+    SUPPORT _neardup_gt_support AS 'int4gt';
 CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_gt_support AS 'int4gt';
+    SUPPORT _neardup_gt_support AS 'int4gt';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, HASHES = false,
     COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
@@ -1039,10 +1039,10 @@ CREATE OPERATOR > (
 );
 CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_gt_support AS 'int48gt';
+    SUPPORT _neardup_gt_support AS 'int48gt';
 CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_gt_support AS 'int84gt';
+    SUPPORT _neardup_gt_support AS 'int84gt';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, HASHES = false,
     COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
@@ -1052,10 +1052,10 @@ CREATE OPERATOR > (
     COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, float8) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_float8';
 CREATE FUNCTION hamming_gt(float8, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float8';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_gt,
@@ -1066,10 +1066,10 @@ CREATE OPERATOR > (
     COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, float4) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_float4';
 CREATE FUNCTION hamming_gt(float4, hamming) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_gt_support
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float4';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_gt,
@@ -1288,48 +1288,48 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
 -- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
-CREATE FUNCTION simhash_agg_add(internal, text, real) RETURNS internal
-    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_add';
-CREATE FUNCTION simhash_agg_merge(internal, internal) RETURNS internal
+CREATE FUNCTION _neardup_simhash_agg_add(internal, text, real) RETURNS internal
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
+CREATE FUNCTION _neardup_simhash_agg_merge(internal, internal) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'simhash_agg_merge';
-CREATE FUNCTION simhash_agg_save(internal) RETURNS bytea
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_save';
-CREATE FUNCTION simhash_agg_load(bytea, internal) RETURNS internal
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_load';
-CREATE FUNCTION simhash_agg_finish(internal) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_finish';
-CREATE FUNCTION simhash128_agg_add(internal, text, real) RETURNS internal
+    AS 'MODULE_PATHNAME', '_neardup_simhash_agg_merge';
+CREATE FUNCTION _neardup_simhash_agg_save(internal) RETURNS bytea
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_save';
+CREATE FUNCTION _neardup_simhash_agg_load(bytea, internal) RETURNS internal
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_load';
+CREATE FUNCTION _neardup_simhash_agg_finish(internal) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_finish';
+CREATE FUNCTION _neardup_simhash128_agg_add(internal, text, real) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'simhash128_agg_add';
-CREATE FUNCTION simhash128_agg_merge(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_add';
+CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'simhash128_agg_merge';
-CREATE FUNCTION simhash128_agg_finish(internal) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_finish';
-COMMENT ON FUNCTION simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
-COMMENT ON FUNCTION simhash_agg_merge(internal, internal) IS
+    AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_merge';
+CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
+COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
+COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
-COMMENT ON FUNCTION simhash_agg_save(internal) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
     'part of simhash_agg and simhash128_agg: sums for another process';
-COMMENT ON FUNCTION simhash_agg_load(bytea, internal) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
     'part of simhash_agg and simhash128_agg: sums of another process';
-COMMENT ON FUNCTION simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
-COMMENT ON FUNCTION simhash128_agg_add(internal, text, real) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
+COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
     'part of simhash128_agg: takes in a row';
-COMMENT ON FUNCTION simhash128_agg_merge(internal, internal) IS
+COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
-COMMENT ON FUNCTION simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
+COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
 
 CREATE AGGREGATE simhash_agg(feature text, weight real) (
-    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = simhash_agg_finish,
-    COMBINEFUNC = simhash_agg_merge, SERIALFUNC = simhash_agg_save,
-    DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+    SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = _neardup_simhash_agg_finish,
+    COMBINEFUNC = _neardup_simhash_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
+    DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 CREATE AGGREGATE simhash128_agg(feature text, weight real) (
-    SFUNC = simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = simhash128_agg_finish,
-    COMBINEFUNC = simhash128_agg_merge, SERIALFUNC = simhash_agg_save,
-    DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+    SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = _neardup_simhash128_agg_finish,
+    COMBINEFUNC = _neardup_simhash128_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
+    DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, real) IS
     'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
@@ -1390,38 +1390,38 @@ COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
 
 CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
-CREATE FUNCTION minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
-CREATE FUNCTION minhash_accumulate(
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
+CREATE FUNCTION _neardup_minhash_accumulate(
     minhash_signature, feature text, hashes integer
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
-CREATE FUNCTION minhash_accumulate(
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
+CREATE FUNCTION _neardup_minhash_accumulate(
     minhash_signature, feature text, hashes integer, seed bigint
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
-CREATE FUNCTION minhash_accumulate(
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
+CREATE FUNCTION _neardup_minhash_accumulate(
     minhash_signature, feature text, hashes integer, seed bigint, scheme text
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
 CREATE AGGREGATE minhash_agg(feature text) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_agg(feature text, hashes integer) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint, scheme text) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_union_agg(minhash_signature) (
@@ -1430,12 +1430,12 @@ CREATE AGGREGATE minhash_union_agg(minhash_signature) (
 );
 COMMENT ON FUNCTION minhash_union(minhash_signature, minhash_signature) IS
     'the signature of the union of two sets, from their signatures';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer) IS
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer) IS
     'implementation of minhash_agg';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer, bigint) IS
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer, bigint) IS
     'implementation of minhash_agg';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer, bigint, text) IS
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer, bigint, text) IS
     'implementation of minhash_agg';
 COMMENT ON AGGREGATE minhash_agg(text) IS
     'MinHash signature of the set of all features, NULLs left out';
@@ -1479,42 +1479,42 @@ COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) 
 CREATE DOMAIN jaccard AS double precision;
 COMMENT ON DOMAIN jaccard IS
     'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
-CREATE FUNCTION neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
-    AS 'MODULE_PATHNAME', 'neardup_estimate_support';
-CREATE FUNCTION neardup_jaccard_within_support(internal)
-    RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
-CREATE FUNCTION neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_sel';
-CREATE FUNCTION neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_joinsel';
+CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
+    AS 'MODULE_PATHNAME', '_neardup_estimate_support';
+CREATE FUNCTION _neardup_jaccard_within_support(internal)
+    RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_jaccard_within_support';
+CREATE FUNCTION _neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_jaccard_sel';
+CREATE FUNCTION _neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_jaccard_joinsel';
 
-CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard
+CREATE FUNCTION _neardup_distance(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
+    SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
 CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
-CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
+    SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
+CREATE FUNCTION _neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
-CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
+CREATE FUNCTION _neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
     RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
-COMMENT ON FUNCTION minhash_distance(minhash_signature, minhash_signature) IS
+    SUPPORT _neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+COMMENT ON FUNCTION _neardup_distance(minhash_signature, minhash_signature) IS
     'implementation of <%> operator';
 COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS
     'estimated Jaccard similarity: the share of equal values';
-COMMENT ON FUNCTION neardup_similar(minhash_signature, minhash_signature) IS
+COMMENT ON FUNCTION _neardup_similar(minhash_signature, minhash_signature) IS
     'implementation of ~= operator';
-COMMENT ON FUNCTION neardup_within(minhash_signature, minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION _neardup_within(minhash_signature, minhash_signature, float8, integer) IS
     'whether the distance (kind 0: at most, 1: below) or the similarity (2: at least, 3: above) '
     'keeps to a bound; the planned form of such comparisons in joins';
 CREATE OPERATOR <%> (
-    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_distance,
+    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = _neardup_distance,
     COMMUTATOR = <%>
 );
 CREATE OPERATOR ~= (
-    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel
+    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
 );
 COMMENT ON OPERATOR <%> (minhash_signature, minhash_signature) IS
     'estimated Jaccard distance: the share of differing values';
@@ -1544,37 +1544,37 @@ COMMENT ON TYPE minhash_ball IS
     '<signature,mismatches>';
 CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
-CREATE FUNCTION neardup_ball(
+CREATE FUNCTION _neardup_ball(
     center minhash_signature, bound float8, kind integer
 ) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_of_kind';
-CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball
+CREATE FUNCTION _neardup_approximate(minhash_ball) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
-CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained(minhash_signature, minhash_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
-CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
+CREATE FUNCTION _neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
 COMMENT ON FUNCTION ball(minhash_signature, float8) IS
     'the ball of all signatures within an estimated distance; a negative one makes the empty '
     'ball';
-COMMENT ON FUNCTION neardup_ball(minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION _neardup_ball(minhash_signature, float8, integer) IS
     'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at '
     'least, 3: above) keeps to a bound; the planned form of such comparisons';
-COMMENT ON FUNCTION neardup_approximate(minhash_ball) IS
+COMMENT ON FUNCTION _neardup_approximate(minhash_ball) IS
     'the same ball, of which an index may miss some; the planned form while '
     'neardup.allow_approximate is on';
-COMMENT ON FUNCTION neardup_contained(minhash_signature, minhash_ball) IS
+COMMENT ON FUNCTION _neardup_contained(minhash_signature, minhash_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains(minhash_ball, minhash_signature) IS
+COMMENT ON FUNCTION _neardup_contains(minhash_ball, minhash_signature) IS
     'implementation of @> operator';
 CREATE OPERATOR <@ (
-    LEFTARG = minhash_signature, RIGHTARG = minhash_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel
+    LEFTARG = minhash_signature, RIGHTARG = minhash_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel
+    LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
 COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
@@ -1586,8 +1586,8 @@ COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball hold
 -- Fingerprints have the order of their bits as an unsigned number. Signatures of different kinds
 -- are unequal here, and ordered; only their estimates are NULL. The order of balls and signatures
 -- has no meaning of its own.
-CREATE FUNCTION neardup_signature_eqsel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_signature_eqsel';
+CREATE FUNCTION _neardup_signature_eqsel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_signature_eqsel';
 
 CREATE FUNCTION fingerprint_cmp(fingerprint, fingerprint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -2053,7 +2053,7 @@ CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETUR
 CREATE OPERATOR = (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
     FUNCTION = minhash_signature_eq, HASHES, MERGES,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = neardup_signature_eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = _neardup_signature_eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
@@ -2263,9 +2263,9 @@ COMMENT ON AGGREGATE max(fingerprint256) IS
 -- The access method and its operator classes
 -- ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION neardup_handler(internal)
-    RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_handler';
-CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
+CREATE FUNCTION _neardup_handler(internal)
+    RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_handler';
+CREATE ACCESS METHOD neardup TYPE INDEX HANDLER _neardup_handler;
 COMMENT ON ACCESS METHOD neardup IS
     'exact search by Hamming distance, over block-permutation keys, and for MinHash signatures, '
     'over bands';
@@ -2459,7 +2459,7 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
 COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS
     'options for an index on fingerprints of so many bits that is fastest within a distance';
 
--- Both raise an error unless the caller owns the index's table.
+-- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(
     index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint,
@@ -2472,15 +2472,23 @@ COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS
     'in it once';
 CREATE FUNCTION neardup_index_info(
     index regclass,
-    OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int,
-    OUT tables int, OUT leading_bits int, OUT height int, OUT pages bigint, OUT inner_pages bigint,
-    OUT leaf_pages bigint, OUT empty_pages bigint, OUT unused_pages bigint, OUT entries bigint,
-    OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
-    OUT candidates float8, OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit,
-    OUT crowd_bits varbit, OUT crowd_row tid, OUT hashes int, OUT bands int, OUT band_rows int,
-    OUT similarity float8
+    OUT distance int, OUT similarity float8, OUT tables int, OUT rows bigint, OUT null_rows bigint,
+    OUT pages bigint, OUT unused_pages bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
+    OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS
-    'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
+    'guarantee, size and load of a neardup index; reads all of it';
+CREATE FUNCTION neardup_index_statistics(
+    index regclass,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT blocks int, OUT leading_bits int,
+    OUT hashes int, OUT bands int, OUT band_rows int, OUT height int, OUT inner_pages bigint,
+    OUT leaf_pages bigint, OUT empty_pages bigint, OUT entries bigint,
+    OUT largest_bucket_table int, OUT largest_bucket_mask varbit, OUT largest_bucket_bits varbit
+) RETURNS record
+    LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_statistics';
+COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
+    'parameters of a neardup index, its pages by kind, and the bits that its largest bucket '
+    'shares; reads all of it';

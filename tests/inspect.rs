@@ -9,7 +9,11 @@ use anyhow::Context;
 use neardup_tests::{Database, connect, own_server};
 use std::fs;
 
-const FUNCTIONS: [&str; 2] = ["neardup_index_info", "neardup_index_check"];
+const FUNCTIONS: [&str; 3] = [
+    "neardup_index_info",
+    "neardup_index_statistics",
+    "neardup_index_check",
+];
 
 #[test]
 fn an_index_can_be_looked_into_while_others_write() -> Outcome {

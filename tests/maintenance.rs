@@ -128,7 +128,11 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
     )?;
     assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");
     // The old one is still there, and the new one, of which nothing is known, can be dropped.
-    for function in ["neardup_index_info", "neardup_index_check"] {
+    for function in [
+        "neardup_index_info",
+        "neardup_index_statistics",
+        "neardup_index_check",
+    ] {
         let result = client.batch_execute(&format!("SELECT {function}('docs_fp_ccnew')"));
         let unfinished = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
         assert_eq!(code(&result), Some(unfinished), "{result:?}");

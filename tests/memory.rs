@@ -77,7 +77,7 @@ const CASES: &[(&str, &str)] = &[
         "(SELECT simhash_agg(w, (length(w) / 7.0)::real) FROM unnest(f) w)",
     ),
     (
-        "simhash_agg_add(",
+        "_neardup_simhash_agg_add(",
         "(SELECT simhash_agg(w, 3e-9::real) FROM unnest(f) w)",
     ),
     (
@@ -85,14 +85,17 @@ const CASES: &[(&str, &str)] = &[
         "(SELECT simhash128_agg(w, (length(w) / 7.0)::real) FROM unnest(f) w)",
     ),
     (
-        "simhash128_agg_add(",
+        "_neardup_simhash128_agg_add(",
         "(SELECT simhash128_agg(w, 3e-9::real) FROM unnest(f) w)",
     ),
     (
         "minhash_agg(text",
         "(SELECT minhash_agg(w, 1024) FROM unnest(f) w)",
     ),
-    ("minhash_accumulate(", "minhash_accumulate(NULL, t)"),
+    (
+        "_neardup_minhash_accumulate(",
+        "_neardup_minhash_accumulate(NULL, t)",
+    ),
     (
         "minhash_from_values(bigint[]",
         "minhash_from_values(minhash_values(minhash(t, hashes => 1024)))",
@@ -115,8 +118,8 @@ const SHORT: &[&str] = &[
     "neardup_clusters(",
     "neardup_distance_histogram(",
     "neardup_tune(",
-    "simhash_agg_load(",
-    "simhash_agg_save(",
+    "_neardup_simhash_agg_load(",
+    "_neardup_simhash_agg_save(",
 ];
 
 /// Texts of about a megabyte, as expressions.

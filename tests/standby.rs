@@ -224,11 +224,11 @@ fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
 /// Asserts that the standby's index is what the primary's is, page by page, and that there is
 /// nothing to look into in one that is not replicated.
 fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
-    let info = "SELECT neardup_index_info('docs_fp')::text";
-    assert_eq!(
-        value::<String>(standby, info)?,
-        value::<String>(primary, info)?
-    );
+    for function in ["neardup_index_info", "neardup_index_statistics"] {
+        let query = format!("SELECT {function}('docs_fp')::text");
+        let shown: String = value(standby, query.as_str())?;
+        assert_eq!(shown, value::<String>(primary, query.as_str())?);
+    }
     let error = standby
         .batch_execute("SELECT neardup_index_info('passing_fp')")
         .unwrap_err();

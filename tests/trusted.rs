@@ -154,8 +154,8 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
     // The members are the server's: the role can neither change nor move them one by one.
     for forbidden in [
         "ALTER EXTENSION neardup SET SCHEMA elsewhere",
-        "ALTER FUNCTION neardup_hamming(bigint, bigint) SECURITY DEFINER",
-        "CREATE OR REPLACE FUNCTION neardup_hamming(bigint, bigint) RETURNS integer \
+        "ALTER FUNCTION _neardup_hamming(bigint, bigint) SECURITY DEFINER",
+        "CREATE OR REPLACE FUNCTION _neardup_hamming(bigint, bigint) RETURNS integer \
             LANGUAGE sql AS 'SELECT 0'",
         "CREATE OPERATOR CLASS mine FOR TYPE text USING neardup AS OPERATOR 3 = (text, text)",
         "ALTER OPERATOR FAMILY text_scope_ops USING neardup ADD OPERATOR 3 = (text, name)",
@@ -299,8 +299,8 @@ fn estimators_survive_operators_on_other_types() -> Outcome {
         "i", "b", "t", "f", "fp", "wide", "wider", "sig", "ball", "sig_ball", "a",
     ];
     for (restrict, join) in [
-        ("neardup_sel", "neardup_joinsel"),
-        ("neardup_jaccard_sel", "neardup_jaccard_joinsel"),
+        ("_neardup_sel", "_neardup_joinsel"),
+        ("_neardup_jaccard_sel", "_neardup_jaccard_joinsel"),
     ] {
         for left in columns {
             for right in columns {

@@ -23,29 +23,29 @@ CREATE FUNCTION {type}(bit) RETURNS {type}
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_from_bit';
 CREATE FUNCTION {type}(bytea) RETURNS {type}
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_from_bytea';
-CREATE FUNCTION neardup_bit({type}) RETURNS bit
+CREATE FUNCTION _neardup_bit({type}) RETURNS bit
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_to_bit';
 CREATE CAST (bit AS {type}) WITH FUNCTION {type}(bit);
 CREATE CAST (bytea AS {type}) WITH FUNCTION {type}(bytea);
-CREATE CAST ({type} AS bit) WITH FUNCTION neardup_bit({type});
+CREATE CAST ({type} AS bit) WITH FUNCTION _neardup_bit({type});
 CREATE CAST ({type} AS bytea) WITH FUNCTION {type}_send({type});
 COMMENT ON FUNCTION {type}(bit) IS
     'the fingerprint with these {bits} bits';
 COMMENT ON FUNCTION {type}(bytea) IS
     'the fingerprint with these {bytes} bytes, most significant first';
-COMMENT ON FUNCTION neardup_bit({type}) IS
+COMMENT ON FUNCTION _neardup_bit({type}) IS
     'the bits of a fingerprint; implementation of the cast to bit';
 
 -- Hashes that other programs keep as unsigned decimals, beyond the range of bigint.
 CREATE FUNCTION {type}(numeric) RETURNS {type}
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_from_numeric';
-CREATE FUNCTION neardup_numeric({type}) RETURNS numeric
+CREATE FUNCTION _neardup_numeric({type}) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_to_numeric';
 CREATE CAST (numeric AS {type}) WITH FUNCTION {type}(numeric) AS ASSIGNMENT;
-CREATE CAST ({type} AS numeric) WITH FUNCTION neardup_numeric({type}) AS ASSIGNMENT;
+CREATE CAST ({type} AS numeric) WITH FUNCTION _neardup_numeric({type}) AS ASSIGNMENT;
 COMMENT ON FUNCTION {type}(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^{bits} - 1';
-COMMENT ON FUNCTION neardup_numeric({type}) IS
+COMMENT ON FUNCTION _neardup_numeric({type}) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
 CREATE FUNCTION bit_count({type}) RETURNS bigint
@@ -72,11 +72,11 @@ CREATE CAST (bigint AS fingerprint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE FUNCTION fingerprint128(uuid) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_from_uuid';
-CREATE FUNCTION neardup_uuid(fingerprint128) RETURNS uuid
+CREATE FUNCTION _neardup_uuid(fingerprint128) RETURNS uuid
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_to_uuid';
 CREATE CAST (uuid AS fingerprint128) WITH FUNCTION fingerprint128(uuid) AS ASSIGNMENT;
-CREATE CAST (fingerprint128 AS uuid) WITH FUNCTION neardup_uuid(fingerprint128) AS ASSIGNMENT;
+CREATE CAST (fingerprint128 AS uuid) WITH FUNCTION _neardup_uuid(fingerprint128) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint128(uuid) IS 'the fingerprint with the bits of this uuid';
-COMMENT ON FUNCTION neardup_uuid(fingerprint128) IS
+COMMENT ON FUNCTION _neardup_uuid(fingerprint128) IS
     'the bits of a fingerprint as a uuid; implementation of the cast to uuid';

@@ -8,31 +8,31 @@ CREATE DOMAIN hamming AS integer;
 COMMENT ON DOMAIN hamming IS 'Hamming distance in bits: what <~> returns';
 
 --@ for (support) in (distance) (within) (at_distance) (lt) (le) (eq) (ne) (ge) (gt)
-CREATE FUNCTION neardup_{support}_support(internal) RETURNS internal
-    LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_{support}_support';
+CREATE FUNCTION _neardup_{support}_support(internal) RETURNS internal
+    LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_{support}_support';
 --@ end
-CREATE FUNCTION neardup_sel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_sel';
-CREATE FUNCTION neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_joinsel';
+CREATE FUNCTION _neardup_sel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_sel';
+CREATE FUNCTION _neardup_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_joinsel';
 
 --@ for (type, near) in (fingerprint, 3) (fingerprint128, 6) (fingerprint256, 31) (bigint, 3)
-CREATE FUNCTION neardup_hamming({type}, {type}) RETURNS integer
+CREATE FUNCTION _neardup_hamming({type}, {type}) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{type}_distance';
-CREATE FUNCTION neardup_distance({type}, {type}) RETURNS hamming
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_distance_support
+CREATE FUNCTION _neardup_distance({type}, {type}) RETURNS hamming
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', '{type}_distance';
-COMMENT ON FUNCTION neardup_hamming({type}, {type}) IS
+COMMENT ON FUNCTION _neardup_hamming({type}, {type}) IS
     'implementation of <#> operator';
-COMMENT ON FUNCTION neardup_distance({type}, {type}) IS
+COMMENT ON FUNCTION _neardup_distance({type}, {type}) IS
     'implementation of <~> operator';
 CREATE OPERATOR <#> (
-    LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = neardup_hamming,
+    LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = _neardup_hamming,
     COMMUTATOR = <#>
 );
 CREATE OPERATOR <~> (
-    LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = neardup_distance,
+    LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
 COMMENT ON OPERATOR <#> ({type}, {type}) IS
@@ -40,57 +40,57 @@ COMMENT ON OPERATOR <#> ({type}, {type}) IS
 COMMENT ON OPERATOR <~> ({type}, {type}) IS
     'Hamming distance: the number of bits that differ';
 
-CREATE FUNCTION neardup_similar({type}, {type}) RETURNS boolean
+CREATE FUNCTION _neardup_similar({type}, {type}) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{type}_similar';
-COMMENT ON FUNCTION neardup_similar({type}, {type}) IS
+COMMENT ON FUNCTION _neardup_similar({type}, {type}) IS
     'implementation of ~= operator';
 CREATE OPERATOR ~= (
-    LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= ({type}, {type}) IS
     'near-duplicates: at most {near} bits differ';
 
-CREATE FUNCTION neardup_within({type}, {type}, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_within_support
+CREATE FUNCTION _neardup_within({type}, {type}, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', '{type}_within';
-COMMENT ON FUNCTION neardup_within({type}, {type}, integer) IS
+COMMENT ON FUNCTION _neardup_within({type}, {type}, integer) IS
     'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
-CREATE FUNCTION neardup_at_distance({type}, {type}, integer) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT neardup_at_distance_support
+CREATE FUNCTION _neardup_at_distance({type}, {type}, integer) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', '{type}_at_distance';
-COMMENT ON FUNCTION neardup_at_distance({type}, {type}, integer) IS
+COMMENT ON FUNCTION _neardup_at_distance({type}, {type}, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
 
 --@ end
-CREATE FUNCTION neardup_radius(bigint) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'neardup_radius';
-COMMENT ON FUNCTION neardup_radius(bigint) IS
+CREATE FUNCTION _neardup_radius(bigint) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '_neardup_radius';
+COMMENT ON FUNCTION _neardup_radius(bigint) IS
     'a radius brought into the range of integer; the planned form of a bigint radius';
-CREATE FUNCTION neardup_radius_below(bigint) RETURNS integer
+CREATE FUNCTION _neardup_radius_below(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_radius_below';
-COMMENT ON FUNCTION neardup_radius_below(bigint) IS
+    AS 'MODULE_PATHNAME', '_neardup_radius_below';
+COMMENT ON FUNCTION _neardup_radius_below(bigint) IS
     'radius - 1 without overflow; the planned form of the radius in a <~> b < radius';
-CREATE FUNCTION neardup_floor_radius(float8) RETURNS integer
+CREATE FUNCTION _neardup_floor_radius(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_floor_radius';
-COMMENT ON FUNCTION neardup_floor_radius(float8) IS
+    AS 'MODULE_PATHNAME', '_neardup_floor_radius';
+COMMENT ON FUNCTION _neardup_floor_radius(float8) IS
     'the greatest integer not above a number; the planned form of a float8 radius';
-CREATE FUNCTION neardup_floor_radius_below(float8) RETURNS integer
+CREATE FUNCTION _neardup_floor_radius_below(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_floor_radius_below';
-COMMENT ON FUNCTION neardup_floor_radius_below(float8) IS
+    AS 'MODULE_PATHNAME', '_neardup_floor_radius_below';
+COMMENT ON FUNCTION _neardup_floor_radius_below(float8) IS
     'the greatest integer below a number; the planned form of the radius in a <~> b < number';
-CREATE FUNCTION neardup_whole_radius(float8) RETURNS integer
+CREATE FUNCTION _neardup_whole_radius(float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', 'neardup_whole_radius';
-COMMENT ON FUNCTION neardup_whole_radius(float8) IS
+    AS 'MODULE_PATHNAME', '_neardup_whole_radius';
+COMMENT ON FUNCTION _neardup_whole_radius(float8) IS
     'a whole number as it is, any other as -1; the planned form of a <~> b = number';
 --@ for (form) in (floor_radius) (floor_radius_below) (whole_radius)
-CREATE FUNCTION neardup_{form}(numeric) RETURNS integer
+CREATE FUNCTION _neardup_{form}(numeric) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'neardup_numeric_{form}';
-COMMENT ON FUNCTION neardup_{form}(numeric) IS 'the same of a numeric';
+    AS 'MODULE_PATHNAME', '_neardup_numeric_{form}';
+COMMENT ON FUNCTION _neardup_{form}(numeric) IS 'the same of a numeric';
 --@ end

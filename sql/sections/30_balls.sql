@@ -24,32 +24,32 @@ CREATE FUNCTION ball(center {type}, radius integer) RETURNS {type}_ball
 COMMENT ON FUNCTION ball({type}, integer) IS
     'the ball of this centre and radius; a negative radius makes the empty ball';
 
-CREATE FUNCTION neardup_contained({type}, {type}_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained({type}, {type}_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{type}_contained';
-CREATE FUNCTION neardup_contains({type}_ball, {type}) RETURNS boolean
+CREATE FUNCTION _neardup_contains({type}_ball, {type}) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{type}_contains';
-CREATE FUNCTION neardup_similar({type}_ball, {type}_ball) RETURNS boolean
+CREATE FUNCTION _neardup_similar({type}_ball, {type}_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{type}_ball_similar';
-COMMENT ON FUNCTION neardup_contained({type}, {type}_ball) IS
+COMMENT ON FUNCTION _neardup_contained({type}, {type}_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains({type}_ball, {type}) IS
+COMMENT ON FUNCTION _neardup_contains({type}_ball, {type}) IS
     'implementation of @> operator';
-COMMENT ON FUNCTION neardup_similar({type}_ball, {type}_ball) IS
+COMMENT ON FUNCTION _neardup_similar({type}_ball, {type}_ball) IS
     'implementation of ~= operator';
 CREATE OPERATOR <@ (
-    LEFTARG = {type}, RIGHTARG = {type}_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = {type}, RIGHTARG = {type}_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = {type}_ball, RIGHTARG = {type}, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = {type}_ball, RIGHTARG = {type}, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR ~= (
-    LEFTARG = {type}_ball, RIGHTARG = {type}_ball, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_sel, JOIN = neardup_joinsel
+    LEFTARG = {type}_ball, RIGHTARG = {type}_ball, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ ({type}, {type}_ball) IS 'the {item} lies in the ball';
 COMMENT ON OPERATOR @> ({type}_ball, {type}) IS 'the ball holds the {item}';

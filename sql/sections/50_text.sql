@@ -163,48 +163,48 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
 -- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
-CREATE FUNCTION simhash_agg_add(internal, text, real) RETURNS internal
-    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_add';
-CREATE FUNCTION simhash_agg_merge(internal, internal) RETURNS internal
+CREATE FUNCTION _neardup_simhash_agg_add(internal, text, real) RETURNS internal
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
+CREATE FUNCTION _neardup_simhash_agg_merge(internal, internal) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'simhash_agg_merge';
-CREATE FUNCTION simhash_agg_save(internal) RETURNS bytea
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_save';
-CREATE FUNCTION simhash_agg_load(bytea, internal) RETURNS internal
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_load';
-CREATE FUNCTION simhash_agg_finish(internal) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash_agg_finish';
-CREATE FUNCTION simhash128_agg_add(internal, text, real) RETURNS internal
+    AS 'MODULE_PATHNAME', '_neardup_simhash_agg_merge';
+CREATE FUNCTION _neardup_simhash_agg_save(internal) RETURNS bytea
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_save';
+CREATE FUNCTION _neardup_simhash_agg_load(bytea, internal) RETURNS internal
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_load';
+CREATE FUNCTION _neardup_simhash_agg_finish(internal) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_finish';
+CREATE FUNCTION _neardup_simhash128_agg_add(internal, text, real) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'simhash128_agg_add';
-CREATE FUNCTION simhash128_agg_merge(internal, internal) RETURNS internal
+    AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_add';
+CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'simhash128_agg_merge';
-CREATE FUNCTION simhash128_agg_finish(internal) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'simhash128_agg_finish';
-COMMENT ON FUNCTION simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
-COMMENT ON FUNCTION simhash_agg_merge(internal, internal) IS
+    AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_merge';
+CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
+COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
+COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
-COMMENT ON FUNCTION simhash_agg_save(internal) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
     'part of simhash_agg and simhash128_agg: sums for another process';
-COMMENT ON FUNCTION simhash_agg_load(bytea, internal) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
     'part of simhash_agg and simhash128_agg: sums of another process';
-COMMENT ON FUNCTION simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
-COMMENT ON FUNCTION simhash128_agg_add(internal, text, real) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
+COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
     'part of simhash128_agg: takes in a row';
-COMMENT ON FUNCTION simhash128_agg_merge(internal, internal) IS
+COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
-COMMENT ON FUNCTION simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
+COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
 
 CREATE AGGREGATE simhash_agg(feature text, weight real) (
-    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = simhash_agg_finish,
-    COMBINEFUNC = simhash_agg_merge, SERIALFUNC = simhash_agg_save,
-    DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+    SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = _neardup_simhash_agg_finish,
+    COMBINEFUNC = _neardup_simhash_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
+    DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 CREATE AGGREGATE simhash128_agg(feature text, weight real) (
-    SFUNC = simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = simhash128_agg_finish,
-    COMBINEFUNC = simhash128_agg_merge, SERIALFUNC = simhash_agg_save,
-    DESERIALFUNC = simhash_agg_load, PARALLEL = SAFE
+    SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = _neardup_simhash128_agg_finish,
+    COMBINEFUNC = _neardup_simhash128_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
+    DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, real) IS
     'fingerprint of features that stand in rows, each with a weight; NULL if there are none';

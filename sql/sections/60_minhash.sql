@@ -51,38 +51,38 @@ COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
 
 CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
-CREATE FUNCTION minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
-CREATE FUNCTION minhash_accumulate(
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
+CREATE FUNCTION _neardup_minhash_accumulate(
     minhash_signature, feature text, hashes integer
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
-CREATE FUNCTION minhash_accumulate(
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
+CREATE FUNCTION _neardup_minhash_accumulate(
     minhash_signature, feature text, hashes integer, seed bigint
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
-CREATE FUNCTION minhash_accumulate(
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
+CREATE FUNCTION _neardup_minhash_accumulate(
     minhash_signature, feature text, hashes integer, seed bigint, scheme text
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'minhash_accumulate';
+    AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
 CREATE AGGREGATE minhash_agg(feature text) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_agg(feature text, hashes integer) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint, scheme text) (
-    SFUNC = minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
+    SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
 CREATE AGGREGATE minhash_union_agg(minhash_signature) (
@@ -91,12 +91,12 @@ CREATE AGGREGATE minhash_union_agg(minhash_signature) (
 );
 COMMENT ON FUNCTION minhash_union(minhash_signature, minhash_signature) IS
     'the signature of the union of two sets, from their signatures';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer) IS
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer) IS
     'implementation of minhash_agg';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer, bigint) IS
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer, bigint) IS
     'implementation of minhash_agg';
-COMMENT ON FUNCTION minhash_accumulate(minhash_signature, text, integer, bigint, text) IS
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer, bigint, text) IS
     'implementation of minhash_agg';
 COMMENT ON AGGREGATE minhash_agg(text) IS
     'MinHash signature of the set of all features, NULLs left out';
@@ -140,42 +140,42 @@ COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) 
 CREATE DOMAIN jaccard AS double precision;
 COMMENT ON DOMAIN jaccard IS
     'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
-CREATE FUNCTION neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
-    AS 'MODULE_PATHNAME', 'neardup_estimate_support';
-CREATE FUNCTION neardup_jaccard_within_support(internal)
-    RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', 'neardup_jaccard_within_support';
-CREATE FUNCTION neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_sel';
-CREATE FUNCTION neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_jaccard_joinsel';
+CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
+    AS 'MODULE_PATHNAME', '_neardup_estimate_support';
+CREATE FUNCTION _neardup_jaccard_within_support(internal)
+    RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_jaccard_within_support';
+CREATE FUNCTION _neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_jaccard_sel';
+CREATE FUNCTION _neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_jaccard_joinsel';
 
-CREATE FUNCTION minhash_distance(minhash_signature, minhash_signature) RETURNS jaccard
+CREATE FUNCTION _neardup_distance(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
+    SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
 CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
-CREATE FUNCTION neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
+    SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
+CREATE FUNCTION _neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
-CREATE FUNCTION neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
+CREATE FUNCTION _neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
     RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
-COMMENT ON FUNCTION minhash_distance(minhash_signature, minhash_signature) IS
+    SUPPORT _neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+COMMENT ON FUNCTION _neardup_distance(minhash_signature, minhash_signature) IS
     'implementation of <%> operator';
 COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS
     'estimated Jaccard similarity: the share of equal values';
-COMMENT ON FUNCTION neardup_similar(minhash_signature, minhash_signature) IS
+COMMENT ON FUNCTION _neardup_similar(minhash_signature, minhash_signature) IS
     'implementation of ~= operator';
-COMMENT ON FUNCTION neardup_within(minhash_signature, minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION _neardup_within(minhash_signature, minhash_signature, float8, integer) IS
     'whether the distance (kind 0: at most, 1: below) or the similarity (2: at least, 3: above) '
     'keeps to a bound; the planned form of such comparisons in joins';
 CREATE OPERATOR <%> (
-    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_distance,
+    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = _neardup_distance,
     COMMUTATOR = <%>
 );
 CREATE OPERATOR ~= (
-    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel
+    LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = _neardup_similar,
+    COMMUTATOR = ~=, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
 );
 COMMENT ON OPERATOR <%> (minhash_signature, minhash_signature) IS
     'estimated Jaccard distance: the share of differing values';
@@ -205,37 +205,37 @@ COMMENT ON TYPE minhash_ball IS
     '<signature,mismatches>';
 CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
-CREATE FUNCTION neardup_ball(
+CREATE FUNCTION _neardup_ball(
     center minhash_signature, bound float8, kind integer
 ) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_of_kind';
-CREATE FUNCTION neardup_approximate(minhash_ball) RETURNS minhash_ball
+CREATE FUNCTION _neardup_approximate(minhash_ball) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_approximate';
-CREATE FUNCTION neardup_contained(minhash_signature, minhash_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained(minhash_signature, minhash_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
-CREATE FUNCTION neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
+CREATE FUNCTION _neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
 COMMENT ON FUNCTION ball(minhash_signature, float8) IS
     'the ball of all signatures within an estimated distance; a negative one makes the empty '
     'ball';
-COMMENT ON FUNCTION neardup_ball(minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION _neardup_ball(minhash_signature, float8, integer) IS
     'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at '
     'least, 3: above) keeps to a bound; the planned form of such comparisons';
-COMMENT ON FUNCTION neardup_approximate(minhash_ball) IS
+COMMENT ON FUNCTION _neardup_approximate(minhash_ball) IS
     'the same ball, of which an index may miss some; the planned form while '
     'neardup.allow_approximate is on';
-COMMENT ON FUNCTION neardup_contained(minhash_signature, minhash_ball) IS
+COMMENT ON FUNCTION _neardup_contained(minhash_signature, minhash_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION neardup_contains(minhash_ball, minhash_signature) IS
+COMMENT ON FUNCTION _neardup_contains(minhash_ball, minhash_signature) IS
     'implementation of @> operator';
 CREATE OPERATOR <@ (
-    LEFTARG = minhash_signature, RIGHTARG = minhash_ball, FUNCTION = neardup_contained,
-    COMMUTATOR = @>, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel
+    LEFTARG = minhash_signature, RIGHTARG = minhash_ball, FUNCTION = _neardup_contained,
+    COMMUTATOR = @>, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTION = neardup_contains,
-    COMMUTATOR = <@, RESTRICT = neardup_jaccard_sel, JOIN = neardup_jaccard_joinsel
+    LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTION = _neardup_contains,
+    COMMUTATOR = <@, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
 COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';

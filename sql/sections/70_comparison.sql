@@ -5,12 +5,12 @@
 -- Fingerprints have the order of their bits as an unsigned number. Signatures of different kinds
 -- are unequal here, and ordered; only their estimates are NULL. The order of balls and signatures
 -- has no meaning of its own.
-CREATE FUNCTION neardup_signature_eqsel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_signature_eqsel';
+CREATE FUNCTION _neardup_signature_eqsel(internal, oid, internal, integer) RETURNS float8
+    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_signature_eqsel';
 
 --@ for (type, eqsel) in (fingerprint, eqsel) (fingerprint128, eqsel) (fingerprint256, eqsel)
 --@     (fingerprint_ball, eqsel) (fingerprint128_ball, eqsel) (fingerprint256_ball, eqsel)
---@     (bigint_ball, eqsel) (minhash_signature, neardup_signature_eqsel) (minhash_ball, eqsel)
+--@     (bigint_ball, eqsel) (minhash_signature, _neardup_signature_eqsel) (minhash_ball, eqsel)
 CREATE FUNCTION {type}_cmp({type}, {type}) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{type}_cmp';

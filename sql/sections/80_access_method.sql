@@ -2,9 +2,9 @@
 -- The access method and its operator classes
 -- ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION neardup_handler(internal)
-    RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_handler';
-CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
+CREATE FUNCTION _neardup_handler(internal)
+    RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_handler';
+CREATE ACCESS METHOD neardup TYPE INDEX HANDLER _neardup_handler;
 COMMENT ON ACCESS METHOD neardup IS
     'exact search by Hamming distance, over block-permutation keys, and for MinHash signatures, '
     'over bands';

@@ -22,7 +22,7 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
 COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS
     'options for an index on fingerprints of so many bits that is fastest within a distance';
 
--- Both raise an error unless the caller owns the index's table.
+-- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(
     index regclass, heap boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint,
@@ -35,15 +35,23 @@ COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS
     'in it once';
 CREATE FUNCTION neardup_index_info(
     index regclass,
-    OUT fingerprint_bits int, OUT scope_columns int, OUT distance int, OUT blocks int,
-    OUT tables int, OUT leading_bits int, OUT height int, OUT pages bigint, OUT inner_pages bigint,
-    OUT leaf_pages bigint, OUT empty_pages bigint, OUT unused_pages bigint, OUT entries bigint,
-    OUT rows bigint, OUT null_rows bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
-    OUT candidates float8, OUT crowd_entries bigint, OUT crowd_table int, OUT crowd_mask varbit,
-    OUT crowd_bits varbit, OUT crowd_row tid, OUT hashes int, OUT bands int, OUT band_rows int,
-    OUT similarity float8
+    OUT distance int, OUT similarity float8, OUT tables int, OUT rows bigint, OUT null_rows bigint,
+    OUT pages bigint, OUT unused_pages bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
+    OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS
-    'what a neardup index is, what it takes, and how its keys are spread; reads all of it';
+    'guarantee, size and load of a neardup index; reads all of it';
+CREATE FUNCTION neardup_index_statistics(
+    index regclass,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT blocks int, OUT leading_bits int,
+    OUT hashes int, OUT bands int, OUT band_rows int, OUT height int, OUT inner_pages bigint,
+    OUT leaf_pages bigint, OUT empty_pages bigint, OUT entries bigint,
+    OUT largest_bucket_table int, OUT largest_bucket_mask varbit, OUT largest_bucket_bits varbit
+) RETURNS record
+    LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_index_statistics';
+COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
+    'parameters of a neardup index, its pages by kind, and the bits that its largest bucket '
+    'shares; reads all of it';

@@ -5,7 +5,7 @@ use super::{build, cost, insert, options, progress, scan, strategies, vacuum, va
 use crate::pg::fmgr::{Call, export};
 
 export! {
-    guarded "neardup_handler" => handler;
+    guarded "_neardup_handler" => handler;
 }
 
 fn handler(_call: &mut Call) -> pg_sys::Datum {

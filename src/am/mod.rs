@@ -8,6 +8,7 @@ pub mod handler;
 pub mod index;
 mod index_cache;
 pub mod insert;
+pub mod inspection;
 pub mod keys;
 pub mod metric;
 pub mod options;

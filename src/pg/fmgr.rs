@@ -38,21 +38,6 @@ impl Call {
         self.slot(n).isnull
     }
 
-    /// The argument at position `n` as an `oid`.
-    pub fn oid(&self, n: usize) -> pg_sys::Oid {
-        pg_sys::Oid::from(self.arg(n).value() as u32)
-    }
-
-    /// The argument at position `n` as an `int4`.
-    pub fn int4(&self, n: usize) -> i32 {
-        self.arg(n).value() as i32
-    }
-
-    /// The argument at position `n` as a `float8`.
-    pub fn float8(&self, n: usize) -> f64 {
-        f64::from_bits(self.arg(n).value() as u64)
-    }
-
     /// Whether the argument at position `n` is declared with this type, or may be NULL.
     fn has_type(&self, n: usize, wanted: pg_sys::Oid) -> bool {
         // SAFETY: a look-up of the function that is being called.

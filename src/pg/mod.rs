@@ -2,6 +2,9 @@
 pub mod acl;
 pub mod aggregate;
 mod allocator;
+pub mod arguments;
+pub mod arrays;
+pub mod backend;
 pub mod catalog;
 pub mod compat;
 pub mod equality;
@@ -11,6 +14,7 @@ pub mod generated;
 pub mod guc_text;
 mod held_back;
 pub mod index_columns;
+pub mod jsonb;
 pub mod memory;
 pub mod memory_context;
 pub mod new_row;

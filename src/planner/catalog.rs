@@ -16,15 +16,15 @@ use crate::types::{Ball, Bigint, Fingerprint, Fingerprint64, Fingerprint128, Fin
 pub struct Catalog {
     /// The domain `hamming`.
     pub hamming: Oid,
-    /// `neardup_radius(bigint)`.
+    /// `_neardup_radius(bigint)`.
     pub radius: Oid,
-    /// `neardup_radius_below(bigint)`.
+    /// `_neardup_radius_below(bigint)`.
     pub radius_below: Oid,
-    /// `neardup_floor_radius(float8)`.
+    /// `_neardup_floor_radius(float8)`.
     pub floor_radius: Oid,
-    /// `neardup_floor_radius_below(float8)`.
+    /// `_neardup_floor_radius_below(float8)`.
     pub floor_radius_below: Oid,
-    /// `neardup_whole_radius(float8)`.
+    /// `_neardup_whole_radius(float8)`.
     pub whole_radius: Oid,
     /// The same three of numeric.
     pub numeric_radii: [Oid; 3],
@@ -48,11 +48,11 @@ pub struct Signatures {
     pub contained_operator: Oid,
     /// `ball(signature, float8)`.
     pub ball_function: Oid,
-    /// `neardup_ball(signature, float8, int4)`.
+    /// `_neardup_ball(signature, float8, int4)`.
     pub bound_function: Oid,
-    /// `neardup_approximate(ball)`.
+    /// `_neardup_approximate(ball)`.
     pub approximate_function: Oid,
-    /// `neardup_within(signature, signature, float8, int4)`.
+    /// `_neardup_within(signature, signature, float8, int4)`.
     pub within_function: Oid,
 }
 
@@ -68,9 +68,9 @@ pub struct Kind {
     pub contained_operator: Oid,
     /// `ball(fingerprint, int4)`.
     pub ball_function: Oid,
-    /// `neardup_within(fingerprint, fingerprint, int4)`.
+    /// `_neardup_within(fingerprint, fingerprint, int4)`.
     pub within_function: Oid,
-    /// `neardup_at_distance(fingerprint, fingerprint, int4)`.
+    /// `_neardup_at_distance(fingerprint, fingerprint, int4)`.
     pub at_distance_function: Oid,
     /// Width, threshold and functions of the type.
     pub traits: &'static Traits,
@@ -186,15 +186,15 @@ impl Catalog {
         let numeric = [pg_sys::NUMERICOID];
         Some(Catalog {
             hamming: find_type(schema, c"hamming")?,
-            radius: find_function(schema, c"neardup_radius", &[int8])?,
-            radius_below: find_function(schema, c"neardup_radius_below", &[int8])?,
-            floor_radius: find_function(schema, c"neardup_floor_radius", &[float8])?,
-            floor_radius_below: find_function(schema, c"neardup_floor_radius_below", &[float8])?,
-            whole_radius: find_function(schema, c"neardup_whole_radius", &[float8])?,
+            radius: find_function(schema, c"_neardup_radius", &[int8])?,
+            radius_below: find_function(schema, c"_neardup_radius_below", &[int8])?,
+            floor_radius: find_function(schema, c"_neardup_floor_radius", &[float8])?,
+            floor_radius_below: find_function(schema, c"_neardup_floor_radius_below", &[float8])?,
+            whole_radius: find_function(schema, c"_neardup_whole_radius", &[float8])?,
             numeric_radii: [
-                find_function(schema, c"neardup_floor_radius", &numeric)?,
-                find_function(schema, c"neardup_floor_radius_below", &numeric)?,
-                find_function(schema, c"neardup_whole_radius", &numeric)?,
+                find_function(schema, c"_neardup_floor_radius", &numeric)?,
+                find_function(schema, c"_neardup_floor_radius_below", &numeric)?,
+                find_function(schema, c"_neardup_whole_radius", &numeric)?,
             ],
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
@@ -220,9 +220,9 @@ impl Signatures {
             similarity_function: function(c"minhash_similarity", &[signature, signature])?,
             contained_operator: find_operator(schema, c"<@", signature, ball)?,
             ball_function: function(c"ball", &[signature, float8])?,
-            bound_function: function(c"neardup_ball", &[signature, float8, int4])?,
-            approximate_function: function(c"neardup_approximate", &[ball])?,
-            within_function: function(c"neardup_within", &[signature, signature, float8, int4])?,
+            bound_function: function(c"_neardup_ball", &[signature, float8, int4])?,
+            approximate_function: function(c"_neardup_approximate", &[ball])?,
+            within_function: function(c"_neardup_within", &[signature, signature, float8, int4])?,
         })
     }
 }
@@ -243,12 +243,12 @@ impl Kind {
             ball_function: find_function(schema, c"ball", &[fingerprint, int4])?,
             within_function: find_function(
                 schema,
-                c"neardup_within",
+                c"_neardup_within",
                 &[fingerprint, fingerprint, int4],
             )?,
             at_distance_function: find_function(
                 schema,
-                c"neardup_at_distance",
+                c"_neardup_at_distance",
                 &[fingerprint, fingerprint, int4],
             )?,
             traits,

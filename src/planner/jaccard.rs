@@ -4,12 +4,12 @@
 //! | written | planned |
 //! |---|---|
 //! | `sig <%> q <= r`, `r >= q <%> sig` | `sig <@ ball(q, r)` |
-//! | `sig <%> q < r` | `sig <@ neardup_ball(q, r, 1)` |
-//! | `minhash_similarity(sig, q) >= s` | `sig <@ neardup_ball(q, s, 2)` |
-//! | `minhash_similarity(sig, q) > s` | `sig <@ neardup_ball(q, s, 3)` |
+//! | `sig <%> q < r` | `sig <@ _neardup_ball(q, r, 1)` |
+//! | `minhash_similarity(sig, q) >= s` | `sig <@ _neardup_ball(q, s, 2)` |
+//! | `minhash_similarity(sig, q) > s` | `sig <@ _neardup_ball(q, s, 3)` |
 //! | the opposite of these | `NOT sig <@ ...` |
 //! | `sig <%> q = 0`, `minhash_similarity(sig, q) = 1` | `sig <@ ...` |
-//! | the same with columns on both sides | `neardup_within(a, b, bound, kind)`, from which either side's index gets `<@` |
+//! | the same with columns on both sides | `_neardup_within(a, b, bound, kind)`, from which either side's index gets `<@` |
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
 //! type of number but float4: [`super::conditions`] finds them.
@@ -157,5 +157,5 @@ unsafe fn as_float8(root: *mut PlannerInfo, node: *mut Node) -> Option<*mut Node
 }
 
 export! {
-    guarded "neardup_estimate_support" => estimate_support;
+    guarded "_neardup_estimate_support" => estimate_support;
 }

@@ -354,7 +354,7 @@ fn operator_arguments(call: &Call) -> (*mut PlannerInfo, Oid, *mut pg_sys::List)
     )
 }
 
-/// Answers a request about `neardup_within(a, b, bound, kind)`; false if it is left to the server.
+/// Answers a request about `_neardup_within(a, b, bound, kind)`; false if it is left to the server.
 ///
 /// # Safety
 /// `request` is the server's request, for that function.
@@ -385,7 +385,7 @@ pub unsafe fn within(
 }
 
 export! {
-    guarded "neardup_jaccard_sel" => operator_restriction;
-    guarded "neardup_signature_eqsel" => equality_restriction;
-    guarded "neardup_jaccard_joinsel" => operator_join;
+    guarded "_neardup_jaccard_sel" => operator_restriction;
+    guarded "_neardup_signature_eqsel" => equality_restriction;
+    guarded "_neardup_jaccard_joinsel" => operator_join;
 }

@@ -1,4 +1,4 @@
-//! `neardup_within(a, b, bound, kind)` of signatures: a condition that either side's index can
+//! `_neardup_within(a, b, bound, kind)` of signatures: a condition that either side's index can
 //! serve, as the one of fingerprints ([`super::within`]).
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
 
@@ -84,7 +84,7 @@ unsafe fn contained(
     }
 }
 
-/// Behind `neardup_within(a, b, bound, kind)`.
+/// Behind `_neardup_within(a, b, bound, kind)`.
 fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -115,7 +115,7 @@ fn within_support(call: &mut Call) -> Datum {
 /// With a constant or a parameter on one side, a call is `<@` like any other.
 ///
 /// # Safety
-/// `request` is the server's request, for `neardup_within`.
+/// `request` is the server's request, for `_neardup_within`.
 unsafe fn simplify_within(
     signatures: &Signatures,
     request: *mut pg_sys::SupportRequestSimplify,
@@ -138,7 +138,7 @@ unsafe fn simplify_within(
 /// `key <@ ball(other, bound)` for the side that is the index's key, as a list of one condition.
 ///
 /// # Safety
-/// `request` is the server's request, for `neardup_within`.
+/// `request` is the server's request, for `_neardup_within`.
 unsafe fn index_condition(
     signatures: &Signatures,
     request: *mut pg_sys::SupportRequestIndexCondition,
@@ -169,5 +169,5 @@ unsafe fn index_condition(
 }
 
 export! {
-    guarded "neardup_jaccard_within_support" => within_support;
+    guarded "_neardup_jaccard_within_support" => within_support;
 }

@@ -7,9 +7,9 @@
 //! | `fp <~> q < r` | `fp <@ ball(q, r - 1)` |
 //! | `fp <~> q > r` | `NOT fp <@ ball(q, r)` |
 //! | `fp <~> q = 0` | `fp <@ ball(q, 0)` |
-//! | `fp <~> q = r` | `neardup_at_distance(fp, q, r)`, for which an index is searched by `<@` |
+//! | `fp <~> q = r` | `_neardup_at_distance(fp, q, r)`, for which an index is searched by `<@` |
 //! | `fp <~> q = column` | `fp <@ ball(q, column)` and the server's `fp <#> q = column` |
-//! | the same with columns on both sides | `neardup_within(a, b, r)`, from which either side's index gets `<@` |
+//! | the same with columns on both sides | `_neardup_within(a, b, r)`, from which either side's index gets `<@` |
 //! | `distance_column <= r` | the server's own integer comparison |
 //!
 //! A floating-point `r` is rounded down to an integer first, or becomes -1 where it is to be equal.
@@ -217,11 +217,11 @@ unsafe fn trivial(node: *mut Node) -> bool {
 }
 
 export! {
-    guarded "neardup_distance_support" => distance_support;
-    guarded "neardup_lt_support" => |call: &mut Call| comparison_support(call, Comparison::Less);
-    guarded "neardup_le_support" => |call: &mut Call| comparison_support(call, Comparison::LessOrEqual);
-    guarded "neardup_eq_support" => |call: &mut Call| comparison_support(call, Comparison::Equal);
-    guarded "neardup_ne_support" => |call: &mut Call| comparison_support(call, Comparison::NotEqual);
-    guarded "neardup_ge_support" => |call: &mut Call| comparison_support(call, Comparison::GreaterOrEqual);
-    guarded "neardup_gt_support" => |call: &mut Call| comparison_support(call, Comparison::Greater);
+    guarded "_neardup_distance_support" => distance_support;
+    guarded "_neardup_lt_support" => |call: &mut Call| comparison_support(call, Comparison::Less);
+    guarded "_neardup_le_support" => |call: &mut Call| comparison_support(call, Comparison::LessOrEqual);
+    guarded "_neardup_eq_support" => |call: &mut Call| comparison_support(call, Comparison::Equal);
+    guarded "_neardup_ne_support" => |call: &mut Call| comparison_support(call, Comparison::NotEqual);
+    guarded "_neardup_ge_support" => |call: &mut Call| comparison_support(call, Comparison::GreaterOrEqual);
+    guarded "_neardup_gt_support" => |call: &mut Call| comparison_support(call, Comparison::Greater);
 }

@@ -1,4 +1,5 @@
-//! Estimates of the rows that `<@`, `~=`, `neardup_within` and `neardup_at_distance` yield.
+//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance`
+//! yield.
 //!
 //! This file reads the questions that the planner asks; `estimate` answers them.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
@@ -339,6 +340,6 @@ pub unsafe fn answer(
 }
 
 export! {
-    guarded "neardup_sel" => operator_restriction;
-    guarded "neardup_joinsel" => operator_join;
+    guarded "_neardup_sel" => operator_restriction;
+    guarded "_neardup_joinsel" => operator_join;
 }

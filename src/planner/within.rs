@@ -1,4 +1,4 @@
-//! `neardup_within(a, b, radius)` and `neardup_at_distance(a, b, distance)`: conditions that either
+//! `_neardup_within(a, b, radius)` and `_neardup_at_distance(a, b, distance)`: conditions that either
 //! side's index can serve.
 //!
 //! An index condition has the form `column operator value`. While two tables are being joined it
@@ -94,7 +94,7 @@ pub unsafe fn at_distance(
     }
 }
 
-/// Behind `neardup_at_distance(a, b, distance)`.
+/// Behind `_neardup_at_distance(a, b, distance)`.
 fn at_distance_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -114,7 +114,7 @@ fn at_distance_support(call: &mut Call) -> Datum {
     }
 }
 
-/// Behind `neardup_within(a, b, radius)`.
+/// Behind `_neardup_within(a, b, radius)`.
 fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -138,7 +138,7 @@ fn within_support(call: &mut Call) -> Datum {
 /// With a constant or a parameter on one side, a call is `<@` like any other.
 ///
 /// # Safety
-/// `request` is the server's request, for `neardup_within`.
+/// `request` is the server's request, for `_neardup_within`.
 unsafe fn simplify_within(
     catalog: &Catalog,
     request: *mut pg_sys::SupportRequestSimplify,
@@ -155,7 +155,7 @@ unsafe fn simplify_within(
 /// `key <@ ball(other, radius)` for the side that is the index's key, as a list of one condition.
 ///
 /// # Safety
-/// `request` is the server's request, for `neardup_within` or `neardup_at_distance`.
+/// `request` is the server's request, for `_neardup_within` or `_neardup_at_distance`.
 unsafe fn index_condition(
     catalog: &Catalog,
     request: *mut pg_sys::SupportRequestIndexCondition,
@@ -186,6 +186,6 @@ unsafe fn index_condition(
 }
 
 export! {
-    guarded "neardup_within_support" => within_support;
-    guarded "neardup_at_distance_support" => at_distance_support;
+    guarded "_neardup_within_support" => within_support;
+    guarded "_neardup_at_distance_support" => at_distance_support;
 }

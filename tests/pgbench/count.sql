@@ -3,4 +3,5 @@
 SELECT agree('count of docs',
     ARRAY[(SELECT count(fp) FROM docs WHERE fp <@ ball(fp_of(:near), :radius))],
     ARRAY[(SELECT count(id) FROM docs WHERE fp <#> fp_of(:near) <= :radius)]);
-SELECT agree('all of docs', ARRAY[(SELECT count(fp) FROM docs)], ARRAY[(SELECT count(id) FROM docs WHERE fp IS NOT NULL)]);
+SELECT agree('all of docs', ARRAY[(SELECT count(fp) FROM docs)], ARRAY[(SELECT count(id) FROM docs
+    WHERE fp IS NOT NULL)]);

@@ -120,7 +120,7 @@ fn expand(lines: &[&str], output: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Whether a directive continues the one above.
+/// Returns whether a directive continues the one above.
 fn continues(line: &str) -> bool {
     (line.strip_prefix(DIRECTIVE)).is_some_and(|rest| rest.trim_start().starts_with('('))
 }

@@ -5,7 +5,8 @@ SET search_path = bad_input_test, public;
 \set SHOW_CONTEXT never
 
 CREATE TABLE docs (id bigint, fp fingerprint, wide fingerprint128, spot point, spots point[]);
-INSERT INTO docs SELECT i, i::bigint::fingerprint, md5(i::text)::uuid::fingerprint128 FROM generate_series(1, 100) i;
+INSERT INTO docs SELECT i, i::bigint::fingerprint, md5(i::text)::uuid::fingerprint128
+    FROM generate_series(1, 100) i;
 CREATE INDEX docs_fp ON docs USING neardup (fp);
 VACUUM ANALYZE docs;
 SET enable_seqscan = off;
@@ -75,7 +76,8 @@ CREATE OPERATOR CLASS wrong_store FOR TYPE fingerprint128_ball USING neardup AS
 CREATE OPERATOR CLASS no_hash FOR TYPE point USING neardup AS OPERATOR 3 ~= (point, point);
 CREATE OPERATOR CLASS other_scope FOR TYPE float8 USING neardup AS OPERATOR 3 = (float8, float8);
 \set VERBOSITY terse
-SELECT opcname, amvalidate(oid) FROM pg_opclass WHERE opcname IN ('wrong_ball', 'other_scope') ORDER BY 1;
+SELECT opcname, amvalidate(oid) FROM pg_opclass WHERE opcname IN ('wrong_ball', 'other_scope')
+    ORDER BY 1;
 \set VERBOSITY default
 CREATE TABLE numbers (x float8);
 CREATE INDEX ON numbers USING neardup (x wrong_ball);
@@ -83,8 +85,10 @@ CREATE INDEX ON docs USING neardup (ball(wide, 3) wrong_store);
 CREATE INDEX ON docs USING neardup (spot no_hash, fp);
 -- This one is as good as those that come with neardup.
 CREATE INDEX ON docs USING neardup ((id / 2.0::float8) other_scope, fp);
-CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 5 = (float8, float8);
-CREATE OPERATOR CLASS has_function FOR TYPE float8 USING neardup AS OPERATOR 3 = (float8, float8), FUNCTION 1 btfloat8cmp(float8, float8);
+CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 5 = (float8,
+    float8);
+CREATE OPERATOR CLASS has_function FOR TYPE float8 USING neardup AS OPERATOR 3 = (float8, float8),
+    FUNCTION 1 btfloat8cmp(float8, float8);
 
 -- Functions that look into indexes.
 SELECT neardup_index_check(4294967295);

@@ -5,7 +5,8 @@ SET search_path = by_table_test, public;
 \set SHOW_CONTEXT never
 CREATE TABLE docs (id int PRIMARY KEY, site int, fp fingerprint, other fingerprint, hash bigint,
     sig minhash_signature, wide fingerprint128);
-INSERT INTO docs SELECT i, i % 2, (i / 2 * 4096)::bigint::fingerprint, (~(i / 3 * 4096)::bigint)::fingerprint,
+INSERT INTO docs SELECT i, i % 2, (i / 2 * 4096)::bigint::fingerprint,
+    (~(i / 3 * 4096)::bigint)::fingerprint,
     i / 4 * 4096, minhash(ARRAY[(i / 5)::text, 'x']), NULL FROM generate_series(1, 12) i;
 
 -- None: the statement that makes one.

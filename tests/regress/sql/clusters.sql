@@ -45,7 +45,8 @@ SELECT count(*) FROM pairs2;
 CREATE FUNCTION shown(distance int, method text DEFAULT 'star', keep text DEFAULT 'id')
     RETURNS TABLE (kept int, id int, size bigint, far int) LANGUAGE sql AS $$
     SELECT r.id, m.id, c.size, c.distance
-    FROM neardup_clusters('docs_fp', $1, $2, $3) WITH ORDINALITY c (member, representative, size, distance, n)
+    FROM neardup_clusters('docs_fp', $1, $2, $3) WITH ORDINALITY c (member, representative, size,
+    distance, n)
     JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member ORDER BY n
 $$;
 SELECT * FROM shown(2);
@@ -58,7 +59,8 @@ SELECT * FROM shown(0);
 -- Without an order the first row in the table is kept.
 SELECT count(*), sum((member = representative)::int) FROM neardup_clusters('docs_fp', 2);
 -- The order may be any that follows ORDER BY, and nothing else.
-SELECT * FROM shown(2, keep => '(SELECT count(*) FROM docs d WHERE d.id > docs.id), body COLLATE "C"');
+SELECT * FROM shown(2,
+    keep => '(SELECT count(*) FROM docs d WHERE d.id > docs.id), body COLLATE "C"');
 SELECT * FROM shown(2, keep => 'id; DROP TABLE docs');
 SELECT * FROM shown(2, keep => 'id LIMIT 1');
 SELECT * FROM shown(2, keep => 'id FOR UPDATE');
@@ -76,38 +78,48 @@ SELECT * FROM neardup_clusters(NULL, 2);
 -- A scope in front: pairs within it. 1 and 2^32 have the same hash and are not the same; NULL
 -- equals nothing.
 CREATE TABLE scoped (id int, site bigint, lang text, fp fingerprint);
-INSERT INTO scoped SELECT i, (ARRAY[1, 4294967296, 2, NULL])[i % 4 + 1], 'l' || i / 8, '00000000000000ff' FROM generate_series(0, 15) i;
+INSERT INTO scoped SELECT i, (ARRAY[1, 4294967296, 2, NULL])[i % 4 + 1], 'l' || i / 8,
+    '00000000000000ff' FROM generate_series(0, 15) i;
 CREATE INDEX scoped_fp ON scoped USING neardup (site, lang, fp);
-SELECT array_agg(id ORDER BY id) AS ids, site, lang FROM neardup_clusters('scoped_fp', 3, keep => 'id') JOIN scoped ON ctid = member GROUP BY representative, site, lang ORDER BY 1;
-SELECT a.id, b.id FROM neardup_pairs('scoped_fp', 3) p JOIN scoped a ON a.ctid = p.a JOIN scoped b ON b.ctid = p.b ORDER BY 1, 2;
-SELECT count(*) FROM scoped a JOIN scoped b USING (site, lang) WHERE a.id < b.id AND a.fp <~> b.fp <= 3;
+SELECT array_agg(id ORDER BY id) AS ids, site, lang FROM neardup_clusters('scoped_fp', 3,
+    keep => 'id') JOIN scoped ON ctid = member GROUP BY representative, site, lang ORDER BY 1;
+SELECT a.id, b.id FROM neardup_pairs('scoped_fp', 3) p JOIN scoped a ON a.ctid = p.a JOIN scoped b
+    ON b.ctid = p.b ORDER BY 1, 2;
+SELECT count(*) FROM scoped a JOIN scoped b USING (site, lang)
+    WHERE a.id < b.id AND a.fp <~> b.fp <= 3;
 
--- What links two rows is of another scope with the same hash: they are near each other all the same.
+-- What links two rows is of another scope with the same hash: they are near each other all the
+-- same.
 CREATE TABLE linked (site bigint, fp fingerprint);
-INSERT INTO linked VALUES (4294967296, '0000000000000100'), (1, '0000000000000101'), (1, '0000000000000102');
+INSERT INTO linked VALUES (4294967296, '0000000000000100'), (1, '0000000000000101'),
+    (1, '0000000000000102');
 CREATE INDEX ON linked USING neardup (site, fp);
 SELECT count(*), max(size) FROM neardup_clusters('linked', 2, 'connected');
 
 -- Other widths, expressions, parts of a table, balls.
 CREATE TABLE others (id int, wide fingerprint256, hash bigint);
-INSERT INTO others SELECT i, repeat(lpad(to_hex(i / 2 * 7), 16, '0'), 4)::fingerprint256, i / 2 * 7 FROM generate_series(1, 9) i;
+INSERT INTO others SELECT i, repeat(lpad(to_hex(i / 2 * 7), 16, '0'), 4)::fingerprint256, i / 2 * 7
+    FROM generate_series(1, 9) i;
 CREATE INDEX others_wide ON others USING neardup (wide);
 CREATE INDEX others_hash ON others USING neardup ((hash # 1) bigint_hamming_ops) WHERE id <> 3;
 CREATE INDEX others_ball ON others USING neardup (ball(hash, 8));
 SELECT count(*) FROM neardup_pairs('others_wide', 31);
 SELECT count(*) FROM others a JOIN others b ON a.id < b.id AND a.wide <~> b.wide <= 31;
 SELECT count(*) FROM neardup_pairs('others_hash', 1);
-SELECT count(*) FROM others a JOIN others b ON a.id < b.id AND a.hash <~> b.hash <= 1 AND 3 NOT IN (a.id, b.id);
+SELECT count(*) FROM others a JOIN others b ON a.id < b.id AND a.hash <~> b.hash <= 1
+    AND 3 NOT IN (a.id, b.id);
 SELECT count(*) FROM neardup_pairs('others_ball', 1);
 
 -- How many pairs there are at each distance, ...
-SELECT distance, pairs, bar, cardinality(a) AS shown FROM neardup_distance_histogram('docs_fp', 8, NULL);
+SELECT distance, pairs, bar, cardinality(a) AS shown FROM neardup_distance_histogram('docs_fp',
+    8, NULL);
 SELECT distance, pairs FROM neardup_distance_histogram('docs_fp', 2);
 SELECT distance, pairs FROM neardup_distance_histogram('docs', 2);
 SELECT distance, pairs FROM neardup_distance_histogram('scoped_fp', 1);
 SELECT distance, pairs FROM neardup_distance_histogram('others', 1, column_name => 'hash');
 -- ... and some to read.
-SELECT h.distance, a.id, b.id FROM neardup_distance_histogram('docs_fp', 2) h, unnest(h.a, h.b) s (a, b)
+SELECT h.distance, a.id, b.id FROM neardup_distance_histogram('docs_fp', 2) h,
+    unnest(h.a, h.b) s (a, b)
     JOIN docs a ON a.ctid = s.a JOIN docs b ON b.ctid = s.b ORDER BY 1, 2, 3;
 SELECT * FROM neardup_distance_histogram('others');
 SELECT * FROM neardup_distance_histogram('others', column_name => 'id');
@@ -129,11 +141,13 @@ SELECT * FROM neardup_pairs('docs_fp', 3);
 UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'docs_fp'::regclass;
 
 -- A great many pairs come one by one; a component of 100,000 equal rows takes no quadratic work.
-CREATE TABLE same AS SELECT i AS id, '00000000000000ff'::fingerprint AS fp FROM generate_series(1, 100000) i;
+CREATE TABLE same AS SELECT i AS id, '00000000000000ff'::fingerprint AS fp
+    FROM generate_series(1, 100000) i;
 INSERT INTO same VALUES (0, '00000000000000fe');
 CREATE INDEX same_fp ON same USING neardup (fp);
 SELECT count(*) FROM (SELECT neardup_pairs('same_fp', 3) LIMIT 20000) first;
-SELECT count(*), count(DISTINCT representative), max(size), max(c.distance) FROM neardup_clusters('same_fp', 3, keep => 'id DESC') c;
+SELECT count(*), count(DISTINCT representative), max(size), max(c.distance)
+    FROM neardup_clusters('same_fp', 3, keep => 'id DESC') c;
 SET maintenance_work_mem = '1MB';
 SELECT count(*) FROM neardup_clusters('same_fp', 3);
 RESET maintenance_work_mem;
@@ -170,10 +184,13 @@ GRANT SELECT ON docs TO neardup_reader;
 SET ROLE neardup_reader;
 SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2, keep => 'length(body)');
 -- The order is the caller's own SQL: names are looked up by the caller, for what the caller may do.
-SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2, keep => '(SELECT count(*) FROM clusters_test.others)');
-SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2, keep => '(SELECT max(hash) FROM clusters_test.others)');
+SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2,
+    keep => '(SELECT count(*) FROM clusters_test.others)');
+SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2,
+    keep => '(SELECT max(hash) FROM clusters_test.others)');
 SET search_path = '';
-SELECT count(*) FROM clusters_test.docs, public.neardup_clusters('clusters_test.docs_fp', 2, keep => 'id') WHERE ctid = member;
+SELECT count(*) FROM clusters_test.docs, public.neardup_clusters('clusters_test.docs_fp', 2,
+    keep => 'id') WHERE ctid = member;
 RESET search_path;
 RESET ROLE;
 -- Row security.

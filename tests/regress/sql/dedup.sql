@@ -25,7 +25,8 @@ UPDATE docs SET body = 'the quick brown fox jumps over the lazy dog.' WHERE id =
 UPDATE docs SET body = 'The quick brown fox jumps over the lazy dog' WHERE id = 3;
 UPDATE docs SET body = 'A text that is new' WHERE id = 3;
 SELECT id, body, fp = simhash(body) AS computed FROM docs WHERE id IN (1, 3) ORDER BY id;
-INSERT INTO docs SELECT 100 + n, 'Something else altogether, of which nobody has written before' FROM generate_series(1, 3) AS n;
+INSERT INTO docs SELECT 100 + n, 'Something else altogether, of which nobody has written before'
+    FROM generate_series(1, 3) AS n;
 SELECT count(*) FROM docs WHERE id > 100;
 -- No lock outlives its statement.
 BEGIN;
@@ -51,7 +52,8 @@ CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp, duplicate_of ON marked FOR E
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'distance=3');
 CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'distance=3');
-INSERT INTO marked SELECT i, v::bigint::fingerprint FROM (VALUES (1, 0), (2, 1), (3, 15), (4, 7), (5, 7), (6, 31), (7, NULL)) AS t(i, v);
+INSERT INTO marked SELECT i, v::bigint::fingerprint FROM (VALUES (1, 0), (2, 1), (3, 15), (4, 7),
+    (5, 7), (6, 31), (7, NULL)) AS t(i, v);
 SELECT * FROM marked ORDER BY id;
 UPDATE marked SET fp = 'ffffffffffffffff' WHERE id = 2;
 UPDATE marked SET fp = '0000000000000000' WHERE id = 2;
@@ -61,12 +63,14 @@ SELECT * FROM marked WHERE id = 2;
 
 -- log: in the schema of the table, whatever the search_path
 CREATE SCHEMA apart;
-CREATE TABLE apart.pages (url text PRIMARY KEY, body text, fp fingerprint128 GENERATED ALWAYS AS (simhash128(body)) STORED);
+CREATE TABLE apart.pages (url text PRIMARY KEY, body text,
+    fp fingerprint128 GENERATED ALWAYS AS (simhash128(body)) STORED);
 CREATE INDEX ON apart.pages USING neardup (fp);
 CREATE TABLE apart.dropped (kept text, distance int, dropped jsonb, note text DEFAULT 'by default');
 CREATE TRIGGER dedup BEFORE INSERT ON apart.pages FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'action=log', 'log=dropped', 'distance=6');
-INSERT INTO apart.pages VALUES ('a', 'One page and its text, as it was first found'), ('b', 'one page and its text; as it was first found'), ('c', 'Another');
+INSERT INTO apart.pages VALUES ('a', 'One page and its text, as it was first found'),
+    ('b', 'one page and its text; as it was first found'), ('c', 'Another');
 SELECT url FROM apart.pages ORDER BY url;
 SELECT * FROM apart.dropped;
 
@@ -77,7 +81,8 @@ CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('hash', 'scope=lang, site', 'distance=8');
 INSERT INTO scoped VALUES (1, 'x', 'en', 0);
 CREATE INDEX ON scoped USING neardup (site, lang, hash bigint_hamming_ops) WITH (distance = 5);
-INSERT INTO scoped VALUES (1, 'x', 'en', 0), (2, 'x', 'en', 255), (3, 'x', 'de', 0), (4, 'y', 'en', 0), (5, NULL, 'en', 0), (6, NULL, 'en', 0), (7, 'x', 'en', 511);
+INSERT INTO scoped VALUES (1, 'x', 'en', 0), (2, 'x', 'en', 255), (3, 'x', 'de', 0),
+    (4, 'y', 'en', 0), (5, NULL, 'en', 0), (6, NULL, 'en', 0), (7, 'x', 'en', 511);
 UPDATE scoped SET site = 'x' WHERE id = 4;
 UPDATE scoped SET site = 'z' WHERE id = 4;
 SELECT id, site, lang FROM scoped ORDER BY id;
@@ -87,15 +92,21 @@ CREATE TABLE computed (id int PRIMARY KEY, body varchar, fp fingerprint, wide fi
 CREATE INDEX ON computed USING neardup (fp);
 CREATE INDEX ON computed USING neardup (wide);
 CREATE TRIGGER narrow BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'tokens=char', 'shingle = 5', 'weight=log', 'html=true', 'accents=remove', 'digits=zero', 'distance=0');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'tokens=char', 'shingle = 5', 'weight=log',
+    'html=true', 'accents=remove', 'digits=zero', 'distance=0');
 CREATE TRIGGER wide BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('wide', 'body', 'tokens=jieba_tfidf:2', 'html=on', 'distance=0');
-INSERT INTO computed VALUES (1, '<p>Le Café du Port, 12 rue Basse</p>'), (2, '<div>Le CAFE du <b>Port</b>, 99 rue Basse'), (3, '<p>图书馆昨天宣布，图书馆将开放'), (4, '<script>x</script>');
+INSERT INTO computed VALUES (1, '<p>Le Café du Port, 12 rue Basse</p>'),
+    (2, '<div>Le CAFE du <b>Port</b>, 99 rue Basse'), (3, '<p>图书馆昨天宣布，图书馆将开放'),
+    (4, '<script>x</script>');
 SET search_path = '';
-INSERT INTO public.computed VALUES (5, '<p>le cafe du port, 00 rue basse'), (6, '<p>Le Café du Nord');
+INSERT INTO public.computed VALUES (5, '<p>le cafe du port, 00 rue basse'),
+    (6, '<p>Le Café du Nord');
 RESET search_path;
-SELECT id, fp = simhash(body, tokens => 'char', shingle => 5, weight => 'log', html => true, accents => 'remove', digits => 'zero') AS narrow,
-    wide = simhash128(body, tokens => 'jieba_tfidf:2', html => true) AS wide FROM computed ORDER BY id;
+SELECT id, fp = simhash(body, tokens => 'char', shingle => 5, weight => 'log', html => true,
+    accents => 'remove', digits => 'zero') AS narrow,
+    wide = simhash128(body, tokens => 'jieba_tfidf:2', html => true) AS wide FROM computed
+    ORDER BY id;
 
 -- Arguments that make no sense, each with what is expected
 CREATE TABLE bad (id int, body text, fp fingerprint, n int, v varchar(10));
@@ -144,19 +155,26 @@ SELECT try('fp', 'v');
 CREATE TRIGGER late AFTER INSERT ON bad FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
 INSERT INTO bad VALUES (2, 'other text', '1111111111111111');
 DROP TRIGGER late ON bad;
-CREATE OR REPLACE TRIGGER dedup BEFORE DELETE ON bad FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
+CREATE OR REPLACE TRIGGER dedup BEFORE DELETE ON bad FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp');
 DELETE FROM bad;
 SELECT neardup_dedup();
 
 -- A row with a unique key that is there is no near-duplicate of that row, but the row itself.
-CREATE TABLE pages_by_url (id int PRIMARY KEY, url text UNIQUE, fp fingerprint, visits int DEFAULT 1);
+CREATE TABLE pages_by_url (id int PRIMARY KEY, url text UNIQUE, fp fingerprint,
+    visits int DEFAULT 1);
 CREATE INDEX ON pages_by_url USING neardup (fp);
-CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp ON pages_by_url FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
-INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000000'), (2, 'b', 'ffffffffffffffff'), (3, NULL, '00000000ffffffff');
-INSERT INTO pages_by_url VALUES (4, 'a', '0000000000000001') ON CONFLICT (url) DO UPDATE SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
-INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000003') ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
+CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp ON pages_by_url FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp');
+INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000000'), (2, 'b', 'ffffffffffffffff'),
+    (3, NULL, '00000000ffffffff');
+INSERT INTO pages_by_url VALUES (4, 'a', '0000000000000001') ON CONFLICT (url) DO UPDATE
+    SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
+INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000003') ON CONFLICT (id) DO UPDATE
+    SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
 -- Near another row: skipped as ever; so is what has no key in common.
-INSERT INTO pages_by_url VALUES (2, 'b', '0000000000000001') ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
+INSERT INTO pages_by_url VALUES (2, 'b', '0000000000000001') ON CONFLICT (id) DO UPDATE
+    SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
 INSERT INTO pages_by_url VALUES (5, 'c', '0000000000000001'), (6, NULL, '00000000fffffffe');
 INSERT INTO pages_by_url VALUES (1, 'd', '0000000000000001');
 SELECT * FROM pages_by_url ORDER BY id;
@@ -181,7 +199,8 @@ BEGIN
 END $$;
 CREATE TRIGGER c BEFORE INSERT ON two FOR EACH ROW WHEN (NEW.id < 10) EXECUTE FUNCTION nested();
 BEGIN;
-INSERT INTO two VALUES (1, '0000000000000000', '0000000000000000'), (2, '00000000000000ff', '0000000000000000'), (3, '00000000000000ff', '00000000000000ff');
+INSERT INTO two VALUES (1, '0000000000000000', '0000000000000000'), (2, '00000000000000ff',
+    '0000000000000000'), (3, '00000000000000ff', '00000000000000ff');
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
 COMMIT;
 SELECT * FROM two ORDER BY id;

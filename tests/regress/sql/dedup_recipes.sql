@@ -7,9 +7,11 @@ SET max_parallel_workers_per_gather = 0;
 
 -- 20,000 documents; each tenth has a copy with up to two other bits and a longer text.
 CREATE TABLE docs (id int PRIMARY KEY, body text, fp fingerprint, duplicate_of int);
-INSERT INTO docs SELECT i, 'text', ('x' || left(md5(i::text), 16))::bit(64)::fingerprint FROM generate_series(1, 20000) i;
+INSERT INTO docs SELECT i, 'text', ('x' || left(md5(i::text), 16))::bit(64)::fingerprint
+    FROM generate_series(1, 20000) i;
 INSERT INTO docs SELECT 100000 + id, body || ' and more',
-    (fp::bigint # (1::bigint << id % 64) # (1::bigint << id / 64 % 64))::fingerprint FROM docs WHERE id % 10 = 0;
+    (fp::bigint # (1::bigint << id % 64) # (1::bigint << id / 64 % 64))::fingerprint FROM docs
+    WHERE id % 10 = 0;
 CREATE INDEX docs_fp ON docs USING neardup (fp);
 VACUUM ANALYZE docs;
 
@@ -47,10 +49,12 @@ BEGIN;
 LOCK TABLE docs IN SHARE ROW EXCLUSIVE MODE;
 WITH found AS MATERIALIZED (
     SELECT c.member, r.id AS kept, c.distance
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c JOIN docs r ON r.ctid = c.representative
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c JOIN docs r
+    ON r.ctid = c.representative
     WHERE c.member <> c.representative AND r.id > 110000
 ), moved AS (
-    DELETE FROM docs d USING found f WHERE d.ctid = f.member RETURNING d.id, d.body, d.fp, f.kept, f.distance
+    DELETE FROM docs d USING found f WHERE d.ctid = f.member RETURNING d.id, d.body, d.fp, f.kept,
+    f.distance
 )
 INSERT INTO archive (id, body, fp, duplicate_of, distance) SELECT * FROM moved;
 COMMIT;
@@ -59,7 +63,8 @@ SELECT count(*), min(duplicate_of), max(distance) FROM archive;
 -- Delete in batches: keys first, which stay good between transactions.
 CREATE TABLE doomed AS
 SELECT m.id, r.id AS kept FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
-JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative WHERE c.member <> c.representative;
+JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
+    WHERE c.member <> c.representative;
 SELECT count(*) FROM doomed;
 DELETE FROM docs WHERE id = (SELECT min(kept) FROM doomed);
 DO $$
@@ -90,20 +95,28 @@ SELECT count(*), max(id) < 200000 AS originals_kept FROM docs;
 
 -- A staging table against the main one.
 CREATE TABLE staging (id int PRIMARY KEY, body text, fp fingerprint);
-INSERT INTO staging SELECT 300000 + id, body, (fp::bigint # 5)::fingerprint FROM docs WHERE id BETWEEN 1 AND 50;
-INSERT INTO staging SELECT 310000 + i, 'new', ('x' || left(md5('new' || i), 16))::bit(64)::fingerprint FROM generate_series(1, 50) i;
-INSERT INTO staging SELECT id + 10000, body, (fp::bigint # 1)::fingerprint FROM staging WHERE body = 'new' AND id % 5 = 0;
+INSERT INTO staging SELECT 300000 + id, body, (fp::bigint # 5)::fingerprint FROM docs
+    WHERE id BETWEEN 1 AND 50;
+INSERT INTO staging SELECT 310000 + i, 'new',
+    ('x' || left(md5('new' || i), 16))::bit(64)::fingerprint FROM generate_series(1, 50) i;
+INSERT INTO staging SELECT id + 10000, body, (fp::bigint # 1)::fingerprint FROM staging
+    WHERE body = 'new' AND id % 5 = 0;
 INSERT INTO staging VALUES (399999, '', NULL);
 VACUUM ANALYZE docs;
 ANALYZE staging;
 -- What is there already, and what is like it.
-EXPLAIN (COSTS OFF) SELECT s.id, m.id, s.fp <~> m.fp FROM staging s JOIN docs m ON m.fp <~> s.fp <= 3;
-SELECT count(DISTINCT s.id), count(*), max(s.fp <~> m.fp) FROM staging s JOIN docs m ON m.fp <~> s.fp <= 3;
+EXPLAIN (COSTS OFF) SELECT s.id, m.id, s.fp <~> m.fp FROM staging s JOIN docs m
+    ON m.fp <~> s.fp <= 3;
+SELECT count(DISTINCT s.id), count(*), max(s.fp <~> m.fp) FROM staging s JOIN docs m
+    ON m.fp <~> s.fp <= 3;
 -- The nearest of each, where there is one.
-EXPLAIN (COSTS OFF) SELECT s.id, m.id FROM staging s CROSS JOIN LATERAL (SELECT id, fp FROM docs d WHERE d.fp <~> s.fp <= 3 ORDER BY d.fp <~> s.fp LIMIT 1) m;
-SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d.fp <~> s.fp <= 3 ORDER BY d.fp <~> s.fp LIMIT 1) m;
+EXPLAIN (COSTS OFF) SELECT s.id, m.id FROM staging s CROSS JOIN LATERAL (SELECT id, fp FROM docs d
+    WHERE d.fp <~> s.fp <= 3 ORDER BY d.fp <~> s.fp LIMIT 1) m;
+SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d.fp <~> s.fp <= 3
+    ORDER BY d.fp <~> s.fp LIMIT 1) m;
 -- What is not.
-EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
+EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m
+    WHERE m.fp <~> s.fp <= 3);
 SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
 -- Merge: what is new, one of each among the new.
 BEGIN;

@@ -1,4 +1,5 @@
--- Databases in other encodings: texts are converted, so whatever is made of one is the same as in UTF-8.
+-- Databases in other encodings: texts are converted, so whatever is made of one is the same as in
+-- UTF-8.
 \set make 'CREATE FUNCTION everything(b text) RETURNS text LANGUAGE sql AS $$ SELECT md5(concat_ws('','', simhash(b), simhash128(b), simhash(b, ''char'', 3), simhash(b, ''line'', 1), simhash(b, ''jieba'', 1), simhash(b, ''jieba_search''), simhash(b, ''jieba_tfidf''), simhash(b, accents => ''remove'', digits => ''zero''), simhash(''<p>'' || b || ''<p>'' || b, html => true), simhash(html_text(''<h1>'' || b || ''</h1>'')), minhash(b, hashes => 16), minhash(b, ''jieba'', hashes => 16), minhash64(b), minhash128(b, ''char''), longest_sentences_hash(b), jaccard_similarity(b, b || b), containment(b, b || b), neardup_explain(b, b || b) -> ''distance'', simhash(ARRAY[b, ''x'']), simhash(ARRAY[b], scheme => ''yanyiwu_simhash''), simhash128(ARRAY[b, ''x'']), minhash(ARRAY[b, ''x''], 16), minhash64(ARRAY[b, ''x'']), (SELECT concat(simhash_agg(f, 2), simhash128_agg(f, 2), minhash_agg(f, 16)) FROM unnest(ARRAY[b, ''x'']) f), (SELECT string_agg(hash::text, '''' ORDER BY hash) FROM neardup_features(b)), simhash(array_to_tsvector(ARRAY[b])), simhash128(array_to_tsvector(ARRAY[b])), minhash(array_to_tsvector(ARRAY[b]), 16), minhash128(array_to_tsvector(ARRAY[b])))) $$;'
 \set german 'Größe ½ µm, naïve CAFÉ: 3 × 4. Übergröße 12'
 \set chinese '图书馆昨天宣布，新的阅览室将在下个月向公众开放。读者很多！'
@@ -9,8 +10,10 @@ SELECT current_database() AS home \gset
 CREATE SCHEMA encodings_test;
 SET search_path = encodings_test, public;
 :make
-SELECT everything(:'german') AS german, everything(:'chinese') AS chinese, everything(:'japanese') AS japanese, everything(:'russian') AS russian \gset utf8_
-SELECT count(DISTINCT v) FROM unnest(ARRAY[:'utf8_german', :'utf8_chinese', :'utf8_japanese', :'utf8_russian']) v;
+SELECT everything(:'german') AS german, everything(:'chinese') AS chinese,
+    everything(:'japanese') AS japanese, everything(:'russian') AS russian \gset utf8_
+SELECT count(DISTINCT v) FROM unnest(ARRAY[:'utf8_german', :'utf8_chinese', :'utf8_japanese',
+    :'utf8_russian']) v;
 SET client_min_messages = warning;
 DROP SCHEMA encodings_test CASCADE;
 
@@ -24,14 +27,18 @@ SELECT getdatabaseencoding(), everything(:'german') = :'utf8_german' AS same;
 -- The trigger converts as well, and so do errors.
 CREATE TABLE docs (id int PRIMARY KEY, body text, fp fingerprint);
 CREATE INDEX ON docs USING neardup (fp);
-CREATE TRIGGER dedup BEFORE INSERT ON docs FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body', 'tokens=char', 'shingle=3');
+CREATE TRIGGER dedup BEFORE INSERT ON docs FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body',
+    'tokens=char', 'shingle=3');
 INSERT INTO docs VALUES (1, :'german'), (2, :'german');
 SELECT id, fp = simhash(body, 'char', 3) AS same FROM docs;
 -- Characters that the encoding does not have take no longer than others.
 SET statement_timeout = '60s';
 SELECT length(euros), left(euros, 12) AS euros FROM html_text(repeat('&#8364;', 6e6::int)) euros;
-SELECT length(mixed), right(mixed, 14) AS mixed FROM html_text(repeat('a&#8364;&uuml;&#128512;', 1e6::int)) mixed;
-SELECT length(han), right(han, 12) AS han FROM html_text((SELECT string_agg('&#' || 19968 + n % 20000 || ';', '') FROM generate_series(1, 1000000) n)) han;
+SELECT length(mixed), right(mixed, 14) AS mixed FROM html_text(repeat('a&#8364;&uuml;&#128512;',
+    1e6::int)) mixed;
+SELECT length(han), right(han, 12) AS han
+    FROM html_text((SELECT string_agg('&#' || 19968 + n % 20000 || ';', '')
+    FROM generate_series(1, 1000000) n)) han;
 RESET statement_timeout;
 SELECT simhash('a', tokens => 'wörter');
 \c :home
@@ -44,7 +51,8 @@ CREATE EXTENSION neardup;
 SET client_encoding = 'UTF8';
 :make
 SELECT getdatabaseencoding(), everything(:'chinese') = :'utf8_chinese' AS same;
-SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words FROM neardup_features(:'chinese', 'jieba', 1);
+SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words
+    FROM neardup_features(:'chinese', 'jieba', 1);
 \c :home
 DROP DATABASE neardup_encoding;
 
@@ -75,7 +83,9 @@ SET client_min_messages = warning;
 CREATE EXTENSION neardup;
 SET client_encoding = 'SQL_ASCII';
 :make
-SELECT getdatabaseencoding(), everything(:'german') = :'utf8_german' AS german, everything(:'chinese') = :'utf8_chinese' AS chinese, everything(:'russian') = :'utf8_russian' AS russian;
+SELECT getdatabaseencoding(), everything(:'german') = :'utf8_german' AS german,
+    everything(:'chinese') = :'utf8_chinese' AS chinese,
+    everything(:'russian') = :'utf8_russian' AS russian;
 CREATE FUNCTION refused(expression text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE made text;
 BEGIN
@@ -83,9 +93,17 @@ BEGIN
     RETURN 'taken as ' || made;
 EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE || ': ' || SQLERRM;
 END $$;
-SELECT expression, refused(expression) FROM unnest(ARRAY['simhash(BAD)', 'simhash128(BAD)', 'simhash(BAD, html => true)', 'simhash(BAD, ''jieba'')', 'minhash(BAD)', 'minhash64(BAD)', 'minhash128(BAD)', 'html_text(BAD)', 'longest_sentences_hash(BAD)',
-    'jaccard_similarity(''a'', BAD)', 'containment(BAD, ''a'')', 'neardup_explain(''a'', BAD)', '(SELECT count(*) FROM neardup_features(BAD))', 'simhash(ARRAY[BAD])', 'simhash(ARRAY[BAD], scheme => ''simhash_py'')', 'simhash128(ARRAY[BAD])', 'minhash(ARRAY[BAD])',
-    'minhash64(ARRAY[BAD])', '(SELECT simhash_agg(BAD, 1))', '(SELECT simhash128_agg(BAD, 1))', '(SELECT minhash_agg(BAD))', 'simhash(array_to_tsvector(ARRAY[BAD]))', 'simhash128(array_to_tsvector(ARRAY[BAD]))', 'minhash(array_to_tsvector(ARRAY[BAD]))', 'minhash64(array_to_tsvector(ARRAY[BAD]))']) expression;
+SELECT expression, refused(expression) FROM unnest(ARRAY['simhash(BAD)', 'simhash128(BAD)',
+    'simhash(BAD, html => true)', 'simhash(BAD, ''jieba'')', 'minhash(BAD)', 'minhash64(BAD)',
+    'minhash128(BAD)', 'html_text(BAD)', 'longest_sentences_hash(BAD)',
+    'jaccard_similarity(''a'', BAD)', 'containment(BAD, ''a'')', 'neardup_explain(''a'', BAD)',
+    '(SELECT count(*) FROM neardup_features(BAD))', 'simhash(ARRAY[BAD])',
+    'simhash(ARRAY[BAD], scheme => ''simhash_py'')', 'simhash128(ARRAY[BAD])',
+    'minhash(ARRAY[BAD])',
+    'minhash64(ARRAY[BAD])', '(SELECT simhash_agg(BAD, 1))', '(SELECT simhash128_agg(BAD, 1))',
+    '(SELECT minhash_agg(BAD))', 'simhash(array_to_tsvector(ARRAY[BAD]))',
+    'simhash128(array_to_tsvector(ARRAY[BAD]))', 'minhash(array_to_tsvector(ARRAY[BAD]))',
+    'minhash64(array_to_tsvector(ARRAY[BAD]))']) expression;
 SELECT simhash(E'Gr\xfc\xdfe');
 \c :home
 DROP DATABASE neardup_encoding;

@@ -3,7 +3,8 @@ CREATE SCHEMA fingerprint_test;
 SET search_path = fingerprint_test, public;
 
 -- Text form
-SELECT '0123456789abcdef'::fingerprint, '0123456789ABCDEF'::fingerprint, fingerprint '0000000000000000', fingerprint('ffffffffffffffff');
+SELECT '0123456789abcdef'::fingerprint, '0123456789ABCDEF'::fingerprint,
+    fingerprint '0000000000000000', fingerprint('ffffffffffffffff');
 SELECT '0123456789abcde'::fingerprint;
 \echo :SQLSTATE
 SELECT '0123456789abcdef0'::fingerprint;
@@ -23,8 +24,10 @@ SELECT repeat('x', 100)::fingerprint;
 SELECT NULL::fingerprint IS NULL AS is_null;
 
 -- Casts
-SELECT 'ffffffffffffffff'::fingerprint::bigint, '7fffffffffffffff'::fingerprint::bigint, (-2)::bigint::fingerprint, fingerprint(5::bigint);
-SELECT '8000000000000001'::fingerprint::bit(64), '8000000000000001'::fingerprint::bit(64)::fingerprint, b'1'::bit(64)::fingerprint;
+SELECT 'ffffffffffffffff'::fingerprint::bigint, '7fffffffffffffff'::fingerprint::bigint,
+    (-2)::bigint::fingerprint, fingerprint(5::bigint);
+SELECT '8000000000000001'::fingerprint::bit(64),
+    '8000000000000001'::fingerprint::bit(64)::fingerprint, b'1'::bit(64)::fingerprint;
 SELECT '0123456789abcdef'::fingerprint::bytea, '\x0123456789abcdef'::bytea::fingerprint;
 SELECT '0123456789abcdef'::fingerprint::text, '0123456789abcdef'::text::fingerprint;
 SELECT b'101'::bit(3)::fingerprint;
@@ -48,7 +51,8 @@ FROM pg_cast WHERE 'fingerprint'::regtype IN (castsource, casttarget) ORDER BY 1
 
 -- Order: as unsigned numbers
 CREATE TABLE f (id int, fp fingerprint);
-INSERT INTO f VALUES (1, '8000000000000000'), (2, '7fffffffffffffff'), (3, '0000000000000000'), (4, 'ffffffffffffffff'), (5, NULL), (6, '7fffffffffffffff');
+INSERT INTO f VALUES (1, '8000000000000000'), (2, '7fffffffffffffff'), (3, '0000000000000000'),
+    (4, 'ffffffffffffffff'), (5, NULL), (6, '7fffffffffffffff');
 SELECT fp FROM f ORDER BY fp, id;
 SELECT fp, count(*) FROM f GROUP BY fp ORDER BY fp DESC NULLS LAST;
 SELECT DISTINCT fp FROM f ORDER BY fp;
@@ -56,11 +60,14 @@ SELECT a < b AS lt, a <= b AS le, a = b AS eq, a <> b AS ne, a >= b AS ge, a > b
 FROM (VALUES ('7fffffffffffffff'::fingerprint, '8000000000000000'::fingerprint),
              ('8000000000000000', '8000000000000000'),
              ('8000000000000000', '7fffffffffffffff')) AS v (a, b);
-SELECT fingerprint_cmp('7fffffffffffffff', '8000000000000000') AS lt, fingerprint_cmp('8000000000000000', '8000000000000000') AS eq,
+SELECT fingerprint_cmp('7fffffffffffffff', '8000000000000000') AS lt,
+    fingerprint_cmp('8000000000000000', '8000000000000000') AS eq,
        fingerprint_cmp('8000000000000000', '7fffffffffffffff') AS gt;
 -- A larger sort, which goes by the sort support function, agrees with the operators.
-CREATE TABLE many AS SELECT i, (hashint8extended(i, 0))::fingerprint AS fp FROM generate_series(1, 20000) i;
-SELECT count(*) FROM (SELECT fp, lag(fp) OVER (ORDER BY fp) AS before FROM many) s WHERE before > fp;
+CREATE TABLE many AS SELECT i, (hashint8extended(i, 0))::fingerprint AS fp
+    FROM generate_series(1, 20000) i;
+SELECT count(*) FROM (SELECT fp, lag(fp) OVER (ORDER BY fp) AS before FROM many) s
+    WHERE before > fp;
 
 -- Indexes
 CREATE UNIQUE INDEX many_btree ON many (fp);
@@ -69,14 +76,16 @@ VACUUM ANALYZE many;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT fp FROM many WHERE fp > '8000000000000000' ORDER BY fp LIMIT 1;
-SELECT count(*) > 0 AS above, bool_and(fp > '8000000000000000') AS right FROM many WHERE fp > '8000000000000000';
+SELECT count(*) > 0 AS above, bool_and(fp > '8000000000000000') AS right FROM many
+    WHERE fp > '8000000000000000';
 DROP INDEX many_btree;
 EXPLAIN (COSTS OFF) SELECT i FROM many WHERE fp = hashint8extended(7, 0)::fingerprint;
 SELECT i FROM many WHERE fp = hashint8extended(7, 0)::fingerprint;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 SELECT amname, opcname, opcdefault, amvalidate(o.oid)
-FROM pg_opclass o JOIN pg_am a ON a.oid = opcmethod WHERE opcintype = 'fingerprint'::regtype AND amname IN ('btree', 'hash') ORDER BY 1;
+FROM pg_opclass o JOIN pg_am a ON a.oid = opcmethod WHERE opcintype = 'fingerprint'::regtype
+    AND amname IN ('btree', 'hash') ORDER BY 1;
 INSERT INTO f VALUES (7, '8000000000000000');
 CREATE UNIQUE INDEX ON f (fp);
 \echo :SQLSTATE
@@ -96,8 +105,10 @@ CREATE TABLE parted (fp fingerprint) PARTITION BY HASH (fp);
 CREATE TABLE parted0 PARTITION OF parted FOR VALUES WITH (modulus 2, remainder 0);
 CREATE TABLE parted1 PARTITION OF parted FOR VALUES WITH (modulus 2, remainder 1);
 INSERT INTO parted SELECT fp FROM many;
-SELECT (SELECT count(*) FROM parted) AS all_rows, (SELECT count(*) > 9000 FROM parted0) AS half, (SELECT count(*) > 9000 FROM parted1) AS other_half;
-SELECT count(*) FROM many WHERE fingerprint_hash(fp) <> (fingerprint_hash_extended(fp, 0) & 4294967295)::bit(32)::int;
+SELECT (SELECT count(*) FROM parted) AS all_rows, (SELECT count(*) > 9000 FROM parted0) AS half,
+    (SELECT count(*) > 9000 FROM parted1) AS other_half;
+SELECT count(*) FROM many WHERE fingerprint_hash(fp) <> (fingerprint_hash_extended(fp,
+    0) & 4294967295)::bit(32)::int;
 
 -- Binary form, through COPY and the send function
 SELECT fingerprint_send('0123456789abcdef');

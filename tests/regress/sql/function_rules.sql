@@ -8,7 +8,8 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
     WHERE extname = 'neardup');
 SELECT count(*) > 300 AS many FROM members;
 -- None runs with another's rights, none is written in SQL or PL/pgSQL, where names would be
--- looked up by search_path, and none has settings of its own. Kept from PUBLIC is only what tells of
+-- looked up by search_path, and none has settings of its own. Kept from PUBLIC is only what tells
+-- of
 -- other sessions.
 SELECT signature FROM members WHERE prosecdef OR proconfig IS NOT NULL OR proacl IS NOT NULL
     OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('c', 'internal'));

@@ -11,7 +11,8 @@ INSERT INTO docs
     FROM generate_series(1, 1000) i;
 INSERT INTO docs SELECT i, 'site 0', NULL FROM generate_series(1001, 1010) i;
 CREATE INDEX docs_fp ON docs USING neardup (fp);
-CREATE INDEX docs_site ON docs USING neardup (site, fp) WITH (distance = 2, blocks = 4, fillfactor = 100);
+CREATE INDEX docs_site ON docs USING neardup (site, fp) WITH (distance = 2, blocks = 4,
+    fillfactor = 100);
 VACUUM ANALYZE docs;
 
 -- Looking inside.
@@ -34,8 +35,10 @@ SELECT count(*) FROM docs WHERE fp <~> '0000000000000003' <= 20;
 SELECT count(*) FROM docs WHERE fp <~> '0000000000000003' <= -1;
 SELECT count(*) FROM docs WHERE site = 'site 1' AND fp <~> '0000000000000003' <= 1;
 SELECT DISTINCT fp, fp <~> '0000000000000003' AS distance
-    FROM (SELECT fp FROM docs ORDER BY fp <~> '0000000000000003' LIMIT 50) near ORDER BY 2, 1 LIMIT 4;
-SELECT count(*) FROM (SELECT fp FROM docs ORDER BY fp <~> '0000000000000003' OFFSET 1000) last WHERE fp IS NULL;
+    FROM (SELECT fp FROM docs ORDER BY fp <~> '0000000000000003' LIMIT 50) near ORDER BY 2, 1
+    LIMIT 4;
+SELECT count(*) FROM (SELECT fp FROM docs ORDER BY fp <~> '0000000000000003' OFFSET 1000) last
+    WHERE fp IS NULL;
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
 SET enable_bitmapscan = on;
@@ -51,7 +54,8 @@ RESET enable_bitmapscan;
 CREATE TABLE kept (id int, fp fingerprint, CONSTRAINT kept_once EXCLUDE USING neardup (fp WITH ~=));
 INSERT INTO kept VALUES (1, '00000000000000ff');
 INSERT INTO kept VALUES (2, '00000000000000fc');
-INSERT INTO kept VALUES (3, '00000000000000fc'), (4, '000000000000000f'), (5, NULL), (6, NULL) ON CONFLICT DO NOTHING;
+INSERT INTO kept VALUES (3, '00000000000000fc'), (4, '000000000000000f'), (5, NULL), (6, NULL)
+    ON CONFLICT DO NOTHING;
 SELECT id FROM kept ORDER BY id;
 CREATE TABLE kept_far (site int, fp fingerprint,
     CONSTRAINT kept_far_once EXCLUDE USING neardup (site WITH =, ball(fp, 8) WITH ~=));

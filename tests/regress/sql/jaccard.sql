@@ -104,12 +104,12 @@ INSERT INTO docs SELECT id + 2000, 'scheme', id % 5 = 0, minhash_from_values(min
 INSERT INTO docs VALUES (3000, 'null', false, NULL);
 ANALYZE docs;
 SELECT a.sig <%> b.sig IS NULL, minhash_similarity(a.sig, b.sig) IS NULL, a.sig ~= b.sig, a.sig =
-    b.sig, a.sig <@ ball(b.sig, 1) IS NULL, ball(b.sig, 1) @> a.sig IS NULL, neardup_within(a.sig,
+    b.sig, a.sig <@ ball(b.sig, 1) IS NULL, ball(b.sig, 1) @> a.sig IS NULL, _neardup_within(a.sig,
     b.sig, 1, 0) IS NULL,
     (a.sig <%> b.sig > 0.5) IS NULL FROM docs a, docs b WHERE a.id = 1 AND b.id = 1001;
 SELECT minhash('a') <%> minhash('a', hashes => 64) IS NULL, minhash('a') ~= minhash('a', hashes =>
     64), minhash('a') <@ ball(minhash('a', hashes => 64), 1) IS NULL;
-SELECT neardup_within(sig, sig, 0, 9) IS NULL FROM docs WHERE id = 1;
+SELECT _neardup_within(sig, sig, 0, 9) IS NULL FROM docs WHERE id = 1;
 -- The index and the sequential scan agree on all of them, with row security and without.
 CREATE TABLE asked (id int, q minhash_signature);
 INSERT INTO asked SELECT id, sig FROM docs WHERE id IN (7, 150, 1007, 1150, 2007, 2150);

@@ -1,21 +1,30 @@
--- Chinese words by jieba. Which text has which words is frozen in the text crate; tests/dictionary.rs
+-- Chinese words by jieba. Which text has which words is frozen in the text crate;
+-- tests/dictionary.rs
 -- has user words and preloading, for which a server of its own is needed.
-SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words FROM neardup_features('小明硕士毕业于中国科学院计算所，后在日本京都大学深造', tokens => 'jieba', shingle => 1);
-SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words FROM neardup_features('小明硕士毕业于中国科学院计算所，后在日本京都大学深造', tokens => 'jieba_search', shingle => 1);
-SELECT * FROM neardup_features('图书馆昨天宣布，图书馆的阅览室将在下个月向公众开放，阅览室有WiFi。', tokens => 'jieba_tfidf', weight => 'tf');
+SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words
+    FROM neardup_features('小明硕士毕业于中国科学院计算所，后在日本京都大学深造', tokens => 'jieba', shingle => 1);
+SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words
+    FROM neardup_features('小明硕士毕业于中国科学院计算所，后在日本京都大学深造', tokens => 'jieba_search', shingle => 1);
+SELECT * FROM neardup_features('图书馆昨天宣布，图书馆的阅览室将在下个月向公众开放，阅览室有WiFi。', tokens => 'jieba_tfidf',
+    weight => 'tf');
 SELECT * FROM neardup_features('图书馆昨天宣布，图书馆的阅览室将在下个月向公众开放，阅览室有WiFi。', tokens => 'jieba_tfidf:2');
 
 -- Values are part of what versions promise.
-SELECT tokens, simhash('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens), simhash128('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens)
+SELECT tokens, simhash('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens),
+    simhash128('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens)
 FROM unnest('{word,jieba,jieba_search,jieba_tfidf,jieba_tfidf:3}'::text[]) AS tokens;
 -- The distance of a change
-SELECT tokens, simhash('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens) <~> simhash('图书馆今天宣布，新的阅览室将在下个月向公众开放！', tokens => tokens) AS distance
+SELECT tokens, simhash('图书馆昨天宣布，新的阅览室将在下个月向公众开放。',
+    tokens => tokens) <~> simhash('图书馆今天宣布，新的阅览室将在下个月向公众开放！', tokens => tokens) AS distance
 FROM unnest('{word,jieba,jieba_search}'::text[]) AS tokens;
 SELECT jaccard_similarity('我来到北京清华大学', '我来到上海交通大学', tokens => 'jieba', shingle => 1) AS jaccard,
-       neardup_explain('图书馆开放', '图书馆关门', tokens => 'jieba_tfidf:4') -> 'options' -> 'tokens' AS tokens;
+       neardup_explain('图书馆开放', '图书馆关门', tokens => 'jieba_tfidf:4') -> 'options' -> 'tokens' AS
+       tokens;
 -- Case, width and form do not count; other scripts are cut as by 'word'.
-SELECT simhash('他在Ｔ台上穿Ｔ恤，ＯＫ', tokens => 'jieba') = simhash('他在t台上穿t恤,ok', tokens => 'jieba') AS width,
-       simhash('The quick brown fox', tokens => 'jieba') = simhash('The quick brown fox') AS english, simhash('。！', tokens => 'jieba') IS NULL AS no_word;
+SELECT simhash('他在Ｔ台上穿Ｔ恤，ＯＫ', tokens => 'jieba') = simhash('他在t台上穿t恤,ok',
+    tokens => 'jieba') AS width,
+       simhash('The quick brown fox', tokens => 'jieba') = simhash('The quick brown fox') AS
+       english, simhash('。！', tokens => 'jieba') IS NULL AS no_word;
 
 -- Refused
 SELECT simhash('x', tokens => 'jieba_tfidf:0');
@@ -30,11 +39,13 @@ SET neardup.jieba_user_words = '北京大学';
 \echo :SQLSTATE
 
 -- In a generated column and an index; a long computation stops.
-CREATE TEMPORARY TABLE docs (body text, fp fingerprint GENERATED ALWAYS AS (simhash(body, tokens => 'jieba')) STORED);
+CREATE TEMPORARY TABLE docs (body text, fp fingerprint GENERATED ALWAYS AS (simhash(body,
+    tokens => 'jieba')) STORED);
 CREATE INDEX ON docs USING neardup (simhash(body, tokens => 'jieba_tfidf'));
 INSERT INTO docs VALUES ('我来到北京清华大学'), ('我来到北京清华大学！');
 SELECT count(DISTINCT fp) FROM docs;
-SELECT count(*) FROM docs WHERE simhash(body, tokens => 'jieba_tfidf') <~> simhash('我来到北京清华大学', tokens => 'jieba_tfidf') <= 3;
+SELECT count(*) FROM docs WHERE simhash(body, tokens => 'jieba_tfidf') <~> simhash('我来到北京清华大学',
+    tokens => 'jieba_tfidf') <= 3;
 CREATE TEMPORARY TABLE long AS SELECT repeat('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', 500000) AS body;
 \set VERBOSITY terse
 SET statement_timeout = '50ms';

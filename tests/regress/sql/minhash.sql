@@ -7,20 +7,28 @@ SET search_path = minhash_test, public;
 -- A signature holds its scheme, length and seed.
 SELECT minhash('the quick brown fox', hashes => 16);
 SELECT minhash('the quick brown fox', hashes => 16, seed => -7);
-SELECT minhash('The quick, brown FOX!', hashes => 16) = minhash(ARRAY['the quick brown', 'quick brown fox'], 16);
+SELECT minhash('The quick, brown FOX!', hashes => 16) = minhash(ARRAY['the quick brown',
+    'quick brown fox'], 16);
 SELECT minhash('the quick', hashes => 16) = minhash(ARRAY['the quick'], 16);
-SELECT minhash(to_tsvector('english', 'the quick brown foxes'), 16) = minhash(ARRAY['quick', 'brown', 'fox'], 16);
+SELECT minhash(to_tsvector('english', 'the quick brown foxes'), 16) = minhash(ARRAY['quick',
+    'brown', 'fox'], 16);
 SELECT length(minhash('the quick brown fox')::text), pg_column_size(minhash('the quick brown fox'));
 -- Without features there is none.
-SELECT minhash('...') IS NULL, minhash('') IS NULL, minhash('{}'::text[]) IS NULL, minhash(NULL::text) IS NULL, minhash(''::tsvector) IS NULL;
+SELECT minhash('...') IS NULL, minhash('') IS NULL, minhash('{}'::text[]) IS NULL,
+    minhash(NULL::text) IS NULL, minhash(''::tsvector) IS NULL;
 -- The text options are those of simhash.
-SELECT minhash('abcd', tokens => 'char', shingle => 2, hashes => 16) = minhash(ARRAY['ab', 'bc', 'cd'], 16);
+SELECT minhash('abcd', tokens => 'char', shingle => 2, hashes => 16) = minhash(ARRAY['ab', 'bc',
+    'cd'], 16);
 
--- What the Python package datasketch gives: MinHash(16, 1), legacy and affine32, after "a", "b" and "the quick".
+-- What the Python package datasketch gives: MinHash(16, 1), legacy and affine32, after "a", "b" and
+-- "the quick".
 SELECT (minhash_values(minhash(ARRAY['a', 'b', 'the quick'], 16, 1, 'datasketch1')))[1:6];
-SELECT minhash_from_values(minhash_values(minhash(ARRAY['x'], 16, 5, 'datasketch2')), 5, 'datasketch2') = minhash(ARRAY['x'], 16, 5, 'datasketch2');
-SELECT minhash_values(minhash(ARRAY['Hello', 'world', '近似'], 16, 7, 'datasketch1')) = '{808476264,1423028510,422030900,1156971463,477104940,1726541394,1875367959,1761839564,193063674,226215420,1505580330,1604074635,2159467694,6296716,94595212,1614532816}'::bigint[],
-    minhash_values(minhash(ARRAY['Hello', 'world', '近似'], 16, 7, 'datasketch2')) = '{701510031,303381451,42396827,615393269,2666574986,673955028,2206988931,516904459,156781320,1835104500,2280007018,560623629,844336036,1639973079,1636806002,1002320398}'::bigint[];
+SELECT minhash_from_values(minhash_values(minhash(ARRAY['x'], 16, 5, 'datasketch2')), 5,
+    'datasketch2') = minhash(ARRAY['x'], 16, 5, 'datasketch2');
+SELECT minhash_values(minhash(ARRAY['Hello', 'world', '近似'], 16, 7,
+    'datasketch1')) = '{808476264,1423028510,422030900,1156971463,477104940,1726541394,1875367959,1761839564,193063674,226215420,1505580330,1604074635,2159467694,6296716,94595212,1614532816}'::bigint[],
+    minhash_values(minhash(ARRAY['Hello', 'world', '近似'], 16, 7,
+    'datasketch2')) = '{701510031,303381451,42396827,615393269,2666574986,673955028,2206988931,516904459,156781320,1835104500,2280007018,560623629,844336036,1639973079,1636806002,1002320398}'::bigint[];
 
 -- Text form.
 SELECT 'neardup1/16/0/0000000000000001000000020000000300000004000000050000000600000007000000080000000900000010000000110000001200000013000000140000001F'::minhash_signature;
@@ -35,7 +43,8 @@ SELECT s::minhash_signature FROM (VALUES ('datasketch1/16/-1/' || repeat('0', 12
 
 -- Binary form.
 CREATE TABLE signatures AS
-    SELECT id, minhash(ARRAY(SELECT 'f' || n FROM generate_series(id, id + 19) n)) AS sig FROM generate_series(1, 30) id;
+    SELECT id, minhash(ARRAY(SELECT 'f' || n FROM generate_series(id, id + 19) n)) AS sig
+    FROM generate_series(1, 30) id;
 INSERT INTO signatures VALUES (31, NULL);
 SELECT encode(minhash_signature_send(minhash('the quick brown fox', hashes => 16)), 'hex');
 CREATE TABLE copied (LIKE signatures);
@@ -45,21 +54,31 @@ CREATE TABLE copied (LIKE signatures);
 SELECT count(*) FROM signatures a JOIN copied b USING (id, sig);
 
 -- Estimates: the share of differing and of equal values.
-SELECT minhash(ARRAY['a']) <%> minhash(ARRAY['a']), minhash(ARRAY['a']) <%> minhash(ARRAY['b']), minhash_similarity(minhash(ARRAY['a']), minhash(ARRAY['a']));
+SELECT minhash(ARRAY['a']) <%> minhash(ARRAY['a']), minhash(ARRAY['a']) <%> minhash(ARRAY['b']),
+    minhash_similarity(minhash(ARRAY['a']), minhash(ARRAY['a']));
 SELECT pg_typeof(sig <%> sig) FROM signatures LIMIT 1;
--- Windows of 20 features, one further each time: the similarity of i and i + d is (20 - d) / (20 + d).
-SELECT d, round(avg(minhash_similarity(a.sig, b.sig))::numeric, 2) AS estimate, round((20.0 - d) / (20 + d), 2) AS similarity
-FROM signatures a JOIN signatures b ON b.id > a.id, LATERAL (SELECT b.id - a.id) x(d) WHERE d IN (1, 2, 5, 10) GROUP BY d ORDER BY d;
+-- Windows of 20 features, one further each time: the similarity of i and i + d is (20 - d) / (20 +
+-- d).
+SELECT d, round(avg(minhash_similarity(a.sig, b.sig))::numeric, 2) AS estimate,
+    round((20.0 - d) / (20 + d), 2) AS similarity
+FROM signatures a JOIN signatures b ON b.id > a.id, LATERAL (SELECT b.id - a.id) x(d)
+    WHERE d IN (1, 2, 5, 10) GROUP BY d ORDER BY d;
 
--- An estimate is a number like any other: sums, order, casts, and what clients and other types do with it.
-SELECT minhash_similarity(sig, sig) + 1, round((sig <%> sig)::numeric, 1), 1 - (sig <%> sig), pg_typeof(avg(sig <%> sig)) FROM signatures WHERE id = 1 GROUP BY sig;
-SELECT array_agg(id ORDER BY sig <%> (SELECT sig FROM signatures WHERE id = 5), id) FROM signatures WHERE id BETWEEN 4 AND 7;
+-- An estimate is a number like any other: sums, order, casts, and what clients and other types do
+-- with it.
+SELECT minhash_similarity(sig, sig) + 1, round((sig <%> sig)::numeric, 1), 1 - (sig <%> sig),
+    pg_typeof(avg(sig <%> sig)) FROM signatures WHERE id = 1 GROUP BY sig;
+SELECT array_agg(id ORDER BY sig <%> (SELECT sig FROM signatures WHERE id = 5), id) FROM signatures
+    WHERE id BETWEEN 4 AND 7;
 SELECT count(*), count(DISTINCT d) FROM (SELECT sig <%> sig AS d FROM signatures) s;
-SELECT (a.sig <%> b.sig) < (a.sig <%> c.sig) FROM signatures a, signatures b, signatures c WHERE (a.id, b.id, c.id) = (1, 2, 12);
-CREATE TABLE estimates AS SELECT sig <%> sig AS d, minhash_similarity(sig, sig)::real AS s FROM signatures;
+SELECT (a.sig <%> b.sig) < (a.sig <%> c.sig) FROM signatures a, signatures b, signatures c
+    WHERE (a.id, b.id, c.id) = (1, 2, 12);
+CREATE TABLE estimates AS SELECT sig <%> sig AS d, minhash_similarity(sig, sig)::real AS s
+    FROM signatures;
 SELECT pg_typeof(d), pg_typeof(s) FROM estimates LIMIT 1;
 -- The server's own comparisons are what they were.
-SELECT 1 <= 2.5, 2.5 >= 1, 1::int2 < 2.5, 1::bigint <> 1.0, 1::real = 1.0, 0.5::float8 < 1, 1 < 0.5::float8, 2.5 < 3::real, '3' < 4.0, 1.0 = 1::bigint;
+SELECT 1 <= 2.5, 2.5 >= 1, 1::int2 < 2.5, 1::bigint <> 1.0, 1::real = 1.0, 0.5::float8 < 1,
+    1 < 0.5::float8, 2.5 < 3::real, '3' < 4.0, 1.0 = 1::bigint;
 
 -- What cannot be compared has no distance; its union is an error.
 SELECT minhash('a') <%> minhash('a', hashes => 64);
@@ -83,14 +102,20 @@ SELECT minhash_super_shingles(minhash('a'), 0);
 SELECT minhash_super_shingles(minhash('a'), 129);
 
 -- Aggregates.
-SELECT minhash_agg(f) = minhash(array_agg(f)) FROM unnest(ARRAY['a', 'b', NULL, 'c']) f WHERE f IS NOT NULL;
+SELECT minhash_agg(f) = minhash(array_agg(f)) FROM unnest(ARRAY['a', 'b', NULL, 'c']) f
+    WHERE f IS NOT NULL;
 SELECT minhash_agg(f) = minhash(ARRAY['a', 'b']) FROM unnest(ARRAY['a', NULL, 'b', 'a']) f;
-SELECT minhash_agg(f, 64, 3) = minhash(ARRAY['a', 'b'], 64, 3), minhash_agg(f, 64, 3, 'datasketch2') = minhash(ARRAY['a', 'b'], 64, 3, 'datasketch2') FROM unnest(ARRAY['a', 'b']) f;
+SELECT minhash_agg(f, 64, 3) = minhash(ARRAY['a', 'b'], 64, 3), minhash_agg(f, 64, 3,
+    'datasketch2') = minhash(ARRAY['a', 'b'], 64, 3, 'datasketch2') FROM unnest(ARRAY['a', 'b']) f;
 SELECT minhash_agg(f) IS NULL FROM unnest(ARRAY[NULL]::text[]) f;
-SELECT minhash_union_agg(sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 49) n)) FROM signatures;
-SELECT (minhash_union_agg(sig) OVER (ORDER BY id)) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, id + 19) n)) FROM signatures WHERE id <= 3;
-SELECT (minhash_agg(f) OVER (ORDER BY f)) = minhash(CASE f WHEN 'a' THEN ARRAY['a'] ELSE ARRAY['a', 'b'] END) FROM unnest(ARRAY['a', 'b']) f;
-SELECT minhash_union(a.sig, b.sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 21) n)) FROM signatures a, signatures b WHERE a.id = 1 AND b.id = 2;
+SELECT minhash_union_agg(sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 49) n))
+    FROM signatures;
+SELECT (minhash_union_agg(sig) OVER (ORDER BY id)) = minhash(ARRAY(SELECT 'f' || n
+    FROM generate_series(1, id + 19) n)) FROM signatures WHERE id <= 3;
+SELECT (minhash_agg(f) OVER (ORDER BY f)) = minhash(CASE f WHEN 'a' THEN ARRAY['a'] ELSE ARRAY['a',
+    'b'] END) FROM unnest(ARRAY['a', 'b']) f;
+SELECT minhash_union(a.sig, b.sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 21) n))
+    FROM signatures a, signatures b WHERE a.id = 1 AND b.id = 2;
 -- The arguments of a union stay as they are.
 SELECT count(*) FROM signatures JOIN copied USING (id, sig);
 BEGIN;
@@ -99,15 +124,18 @@ SET LOCAL parallel_tuple_cost = 0;
 SET LOCAL min_parallel_table_scan_size = 0;
 ALTER TABLE signatures SET (parallel_workers = 2);
 EXPLAIN (COSTS OFF) SELECT minhash_union_agg(sig) FROM signatures;
-SELECT minhash_union_agg(sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 49) n)) FROM signatures;
+SELECT minhash_union_agg(sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 49) n))
+    FROM signatures;
 ROLLBACK;
 
 -- Super-shingles: near-duplicates share some, others share none.
-SELECT b.id - a.id AS d, minhash_super_shingles(a.sig, 16) && minhash_super_shingles(b.sig, 16) FROM signatures a, signatures b WHERE a.id = 1 AND b.id IN (2, 21) ORDER BY 1;
+SELECT b.id - a.id AS d, minhash_super_shingles(a.sig, 16) && minhash_super_shingles(b.sig, 16)
+    FROM signatures a, signatures b WHERE a.id = 1 AND b.id IN (2, 21) ORDER BY 1;
 SELECT array_length(minhash_super_shingles(sig), 1) FROM signatures WHERE id = 1;
 
 -- Containment is exact, of the texts themselves.
-SELECT containment('the quick brown fox', 'see the quick brown fox run'), containment('see the quick brown fox run', 'the quick brown fox'), containment('', 'a') IS NULL;
+SELECT containment('the quick brown fox', 'see the quick brown fox run'),
+    containment('see the quick brown fox run', 'the quick brown fox'), containment('', 'a') IS NULL;
 SELECT containment('abc', 'xabx', tokens => 'char', shingle => 2);
 
 -- Comparisons of estimates become balls, whatever the bound's type and the side it stands on.
@@ -143,33 +171,46 @@ CREATE FUNCTION counts(a minhash_signature, bound float8) RETURNS bigint[] LANGU
     SELECT ARRAY[
         count(*) FILTER (WHERE a <%> sig <= bound), count(*) FILTER (WHERE a <%> sig < bound),
         count(*) FILTER (WHERE a <%> sig > bound), count(*) FILTER (WHERE a <%> sig >= bound),
-        count(*) FILTER (WHERE minhash_similarity(a, sig) >= bound), count(*) FILTER (WHERE minhash_similarity(a, sig) > bound),
-        count(*) FILTER (WHERE minhash_similarity(a, sig) < bound), count(*) FILTER (WHERE minhash_similarity(a, sig) <= bound)]
+        count(*) FILTER (WHERE minhash_similarity(a, sig) >= bound),
+        count(*) FILTER (WHERE minhash_similarity(a, sig) > bound),
+        count(*) FILTER (WHERE minhash_similarity(a, sig) < bound),
+        count(*) FILTER (WHERE minhash_similarity(a, sig) <= bound)]
     FROM signatures
 $$;
 CREATE FUNCTION plain_counts(a minhash_signature, bound float8) RETURNS bigint[] LANGUAGE sql AS $$
     SELECT ARRAY[
-        count(*) FILTER (WHERE d <= bound), count(*) FILTER (WHERE d < bound), count(*) FILTER (WHERE d > bound), count(*) FILTER (WHERE d >= bound),
-        count(*) FILTER (WHERE s >= bound), count(*) FILTER (WHERE s > bound), count(*) FILTER (WHERE s < bound), count(*) FILTER (WHERE s <= bound)]
-    FROM (SELECT (a <%> sig)::float8 AS d, minhash_similarity(a, sig)::float8 AS s FROM signatures OFFSET 0) estimates
+        count(*) FILTER (WHERE d <= bound), count(*) FILTER (WHERE d < bound),
+        count(*) FILTER (WHERE d > bound), count(*) FILTER (WHERE d >= bound),
+        count(*) FILTER (WHERE s >= bound), count(*) FILTER (WHERE s > bound),
+        count(*) FILTER (WHERE s < bound), count(*) FILTER (WHERE s <= bound)]
+    FROM (SELECT (a <%> sig)::float8 AS d, minhash_similarity(a, sig)::float8 AS s
+    FROM signatures OFFSET 0) estimates
 $$;
 SELECT count(*), bool_and(counts(sig, bound) = plain_counts(sig, bound))
 FROM signatures, LATERAL (
-    SELECT n / 128.0::float8 + e FROM generate_series(-1, 129, 5) n, unnest(ARRAY[0, 1e-12, -1e-12]) e
+    SELECT n / 128.0::float8 + e FROM generate_series(-1, 129, 5) n, unnest(ARRAY[0, 1e-12, -1e-12])
+    e
     UNION ALL SELECT unnest(ARRAY['NaN', 'Infinity', '-Infinity', 0.2, 0.8]::float8[])) b(bound)
 WHERE id IN (1, 5, 20);
-SELECT count(*) FILTER (WHERE sig ~= b), count(*) FILTER (WHERE minhash_similarity(sig, b) >= 0.8), count(*) FILTER (WHERE sig <%> b <= 0.2)
+SELECT count(*) FILTER (WHERE sig ~= b), count(*) FILTER (WHERE minhash_similarity(sig, b) >= 0.8),
+    count(*) FILTER (WHERE sig <%> b <= 0.2)
 FROM signatures, (SELECT sig FROM signatures WHERE id = 10) q(b);
 -- Without a rewrite: a distance that was computed before.
-SELECT d <= 0.2, d <= 1, 0 < d, 0.5 >= d FROM (SELECT (sig <%> sig) AS d FROM signatures WHERE id = 1 OFFSET 0) s;
+SELECT d <= 0.2, d <= 1, 0 < d, 0.5 >= d FROM (SELECT (sig <%> sig) AS d FROM signatures
+    WHERE id = 1 OFFSET 0) s;
 
 -- Balls.
-SELECT ball(minhash(ARRAY['x'], 16), 0.25)::text ~ '^<neardup1/16/0/[0-9a-f]{128},4>$', ball(minhash(ARRAY['x'], 16), -1)::text ~ ',-1>$', ball(minhash(ARRAY['x'], 16), 7)::text ~ ',16>$';
-SELECT neardup_approximate(ball(minhash(ARRAY['x'], 16), 0.25))::text ~ ',4,approximate>$';
-SELECT ball(minhash(ARRAY['x']), 0.25) @> minhash(ARRAY['x']), minhash(ARRAY['y']) <@ ball(minhash(ARRAY['x']), 0.25), minhash(ARRAY['x']) <@ ball(minhash(ARRAY['x']), -0.1);
-SELECT ball(minhash(ARRAY['x'], 16), 0.25)::text::minhash_ball::text = ball(minhash(ARRAY['x'], 16), 0.25)::text;
+SELECT ball(minhash(ARRAY['x'], 16), 0.25)::text ~ '^<neardup1/16/0/[0-9a-f]{128},4>$',
+    ball(minhash(ARRAY['x'], 16), -1)::text ~ ',-1>$', ball(minhash(ARRAY['x'], 16),
+    7)::text ~ ',16>$';
+SELECT _neardup_approximate(ball(minhash(ARRAY['x'], 16), 0.25))::text ~ ',4,approximate>$';
+SELECT ball(minhash(ARRAY['x']), 0.25) @> minhash(ARRAY['x']),
+    minhash(ARRAY['y']) <@ ball(minhash(ARRAY['x']), 0.25),
+    minhash(ARRAY['x']) <@ ball(minhash(ARRAY['x']), -0.1);
+SELECT ball(minhash(ARRAY['x'], 16), 0.25)::text::minhash_ball::text = ball(minhash(ARRAY['x'], 16),
+    0.25)::text;
 SELECT 'x'::minhash_ball;
-SELECT neardup_ball(minhash('x'), 0.2, 4);
+SELECT _neardup_ball(minhash('x'), 0.2, 4);
 
 SET client_min_messages = warning;
 DROP SCHEMA minhash_test CASCADE;

@@ -27,7 +27,8 @@ SELECT id, body FROM pages ORDER BY id;
 UPDATE pages SET body = 'the quick brown fox jumps over a lazy dog.' WHERE id = 1;
 UPDATE pages SET body = 'The quick brown fox jumps over the lazy dog' WHERE id = 3;
 UPDATE pages SET body = 'A text that is new' WHERE id = 3;
-SELECT id, body, sig = minhash(body, shingle => 1) AS computed FROM pages WHERE id IN (1, 3) ORDER BY id;
+SELECT id, body, sig = minhash(body, shingle => 1) AS computed FROM pages WHERE id IN (1, 3)
+    ORDER BY id;
 -- No lock outlives its statement.
 BEGIN;
 INSERT INTO pages VALUES (10, 'A statement of its own, in a transaction that goes on');
@@ -48,26 +49,35 @@ CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of');
 CREATE FUNCTION range(int, int) RETURNS minhash_signature LANGUAGE sql IMMUTABLE AS
     'SELECT minhash(ARRAY(SELECT n::text FROM generate_series($1, $2) n))';
-INSERT INTO marked VALUES (1, range(1, 100)), (2, range(31, 130)), (3, range(18, 117)), (4, range(10, 109)), (5, range(1, 100)), (6, range(500, 600)), (7, NULL);
-SELECT id, duplicate_of, (SELECT o.sig <%> m.sig FROM marked o WHERE o.id = m.duplicate_of) <= 0.2 AS near,
-    NOT EXISTS (SELECT FROM marked o WHERE o.duplicate_of IS NULL AND o.id < m.id AND o.sig <%> m.sig < (SELECT k.sig <%> m.sig FROM marked k WHERE k.id = m.duplicate_of)) AS nearest
+INSERT INTO marked VALUES (1, range(1, 100)), (2, range(31, 130)), (3, range(18, 117)),
+    (4, range(10, 109)), (5, range(1, 100)), (6, range(500, 600)), (7, NULL);
+SELECT id, duplicate_of, (SELECT o.sig <%> m.sig FROM marked o
+    WHERE o.id = m.duplicate_of) <= 0.2 AS near,
+    NOT EXISTS (SELECT FROM marked o WHERE o.duplicate_of IS NULL AND o.id < m.id
+    AND o.sig <%> m.sig < (SELECT k.sig <%> m.sig FROM marked k WHERE k.id = m.duplicate_of)) AS
+    nearest
     FROM marked m ORDER BY id;
 UPDATE marked SET sig = range(900, 999) WHERE id = 5;
 SELECT id, duplicate_of FROM marked WHERE id = 5;
 -- A signature of another kind is near nothing, and one of another length is refused.
-INSERT INTO marked VALUES (8, minhash(ARRAY(SELECT n::text FROM generate_series(1, 100) n), seed => 1));
+INSERT INTO marked VALUES (8, minhash(ARRAY(SELECT n::text FROM generate_series(1, 100) n),
+    seed => 1));
 SELECT id, duplicate_of FROM marked WHERE id = 8;
 INSERT INTO marked VALUES (9, minhash(ARRAY['x'], 64));
 
 -- log, of a generated column, within a scope
-CREATE TABLE site_pages (url text PRIMARY KEY, site text, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body, shingle => 1, hashes => 64)) STORED);
+CREATE TABLE site_pages (url text PRIMARY KEY, site text, body text, sig minhash_signature GENERATED
+    ALWAYS AS (minhash(body, shingle => 1, hashes => 64)) STORED);
 CREATE TABLE dropped (kept text, distance float8, dropped jsonb);
 CREATE TRIGGER dedup BEFORE INSERT ON site_pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('sig', 'action=log', 'log=dropped', 'similarity=0.75', 'scope=site');
+    EXECUTE FUNCTION neardup_dedup('sig', 'action=log', 'log=dropped', 'similarity=0.75',
+    'scope=site');
 INSERT INTO site_pages VALUES ('a', 'x', 'One page and its text, as it was first found');
 CREATE INDEX ON site_pages USING neardup (site, sig) WITH (hashes = 64, similarity = 0.75);
-INSERT INTO site_pages VALUES ('a', 'x', 'One page and its text, as it was first found'), ('b', 'x', 'one page and its text; as it was first found'),
-    ('c', 'y', 'One page and its text, as it was first found'), ('d', NULL, 'One page and its text, as it was first found');
+INSERT INTO site_pages VALUES ('a', 'x', 'One page and its text, as it was first found'),
+    ('b', 'x', 'one page and its text; as it was first found'),
+    ('c', 'y', 'One page and its text, as it was first found'),
+    ('d', NULL, 'One page and its text, as it was first found');
 SELECT url FROM site_pages ORDER BY url;
 SELECT kept, distance, dropped->>'url' AS url FROM dropped;
 

@@ -7,9 +7,11 @@ SET search_path = minhash_index_test, public;
 -- Chains of sets, each next to the one before with a few features changed, and some without any.
 CREATE TABLE docs (id int PRIMARY KEY, site int, sig minhash_signature);
 INSERT INTO docs
-    SELECT id, id % 3, minhash(ARRAY(SELECT (id / 50) || ':' || n FROM generate_series(3 * (id % 50), 3 * (id % 50) + 59) n))
+    SELECT id, id % 3, minhash(ARRAY(SELECT (id / 50) || ':' || n
+    FROM generate_series(3 * (id % 50), 3 * (id % 50) + 59) n))
     FROM generate_series(1, 2000) id;
-INSERT INTO docs SELECT id, id % 3, (SELECT sig FROM docs WHERE id = 700) FROM generate_series(2001, 2050) id;
+INSERT INTO docs SELECT id, id % 3, (SELECT sig FROM docs WHERE id = 700) FROM generate_series(2001,
+    2050) id;
 INSERT INTO docs SELECT id, id % 3, NULL FROM generate_series(2051, 2060) id;
 CREATE INDEX docs_sig ON docs USING neardup (sig);
 ANALYZE docs;
@@ -23,7 +25,8 @@ BEGIN
         RETURN NEXT regexp_replace(line, '/[0-9a-f]{64,}', '/...', 'g');
     END LOOP;
 END $$;
-CREATE FUNCTION q(int) RETURNS minhash_signature LANGUAGE sql STABLE AS 'SELECT sig FROM docs WHERE id = $1';
+CREATE FUNCTION q(int) RETURNS minhash_signature LANGUAGE sql
+    STABLE AS 'SELECT sig FROM docs WHERE id = $1';
 
 -- What uses the index.
 SELECT plan('SELECT id FROM docs WHERE sig <%> minhash(ARRAY[''x'']) <= 0.2');
@@ -40,17 +43,21 @@ SELECT plan('EXECUTE near(minhash(ARRAY[''x'']), 0.1)');
 RESET plan_cache_mode;
 
 -- With the index as without it, at every distance: within what the bands guarantee, and beyond.
-CREATE FUNCTION agrees(distances float8[], ids int[]) RETURNS TABLE (searches bigint, rows bigint, wrong bigint) LANGUAGE plpgsql AS $$
+CREATE FUNCTION agrees(distances float8[], ids int[]) RETURNS TABLE (searches bigint, rows bigint,
+    wrong bigint) LANGUAGE plpgsql AS $$
 DECLARE r float8; near int; center minhash_signature; found int[]; expected int[];
 BEGIN
     searches := 0; rows := 0; wrong := 0;
     FOREACH r IN ARRAY distances LOOP
         FOREACH near IN ARRAY ids LOOP
             SELECT sig INTO center FROM docs d WHERE d.id = near;
-            SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = on;
-            EXECUTE 'SELECT array_agg(id ORDER BY id) FROM docs WHERE sig <%> $1 <= $2' INTO found USING center, r;
+            SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
+            SET LOCAL enable_indexscan = on;
+            EXECUTE 'SELECT array_agg(id ORDER BY id) FROM docs WHERE sig <%> $1 <= $2' INTO found
+            USING center, r;
             SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off;
-            EXECUTE 'SELECT array_agg(id ORDER BY id) FROM docs WHERE sig <%> $1 <= $2' INTO expected USING center, r;
+            EXECUTE 'SELECT array_agg(id ORDER BY id) FROM docs WHERE sig <%> $1 <= $2' INTO
+            expected USING center, r;
             SET LOCAL enable_indexscan = on;
             searches := searches + 1;
             rows := rows + coalesce(array_length(expected, 1), 0);
@@ -59,7 +66,8 @@ BEGIN
     END LOOP;
     RETURN NEXT;
 END $$;
-SELECT * FROM agrees('{-0.1,0,0.05,0.1,0.2,0.21,0.25,0.3,0.5,0.8,0.99,1,2}', '{1,77,700,1234,1999,2040}');
+SELECT * FROM agrees('{-0.1,0,0.05,0.1,0.2,0.21,0.25,0.3,0.5,0.8,0.99,1,2}',
+    '{1,77,700,1234,1999,2040}');
 SET enable_indexscan = off;
 SET enable_seqscan = off;
 SELECT plan('SELECT count(*) FROM docs WHERE sig <%> minhash(ARRAY[''x'']) <= 0.2');
@@ -67,9 +75,11 @@ SELECT count(*) FROM docs WHERE sig <%> q(700) <= 0.2;
 RESET enable_seqscan;
 RESET enable_indexscan;
 SET enable_bitmapscan = off;
-SELECT count(*), count(DISTINCT (a.id, b.id)) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.2 WHERE a.id <= 200;
+SELECT count(*), count(DISTINCT (a.id, b.id)) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.2
+    WHERE a.id <= 200;
 SET enable_indexscan = off;
-SELECT count(*), count(DISTINCT (a.id, b.id)) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.2 WHERE a.id <= 200;
+SELECT count(*), count(DISTINCT (a.id, b.id)) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.2
+    WHERE a.id <= 200;
 RESET enable_indexscan;
 RESET enable_bitmapscan;
 
@@ -115,7 +125,8 @@ CREATE INDEX docs_sig ON docs USING neardup (sig, id);
 CREATE TABLE long (sig minhash_signature);
 CREATE INDEX ON long USING neardup (sig) WITH (hashes = 1024, similarity = 0.5);
 CREATE INDEX ON long USING neardup (sig) WITH (hashes = 1024);
-INSERT INTO long SELECT minhash(ARRAY(SELECT 'f' || n FROM generate_series(id, id + 99) n), 1024) FROM generate_series(1, 40) id;
+INSERT INTO long SELECT minhash(ARRAY(SELECT 'f' || n FROM generate_series(id, id + 99) n), 1024)
+    FROM generate_series(1, 40) id;
 INSERT INTO long VALUES (minhash(ARRAY['x']));
 SET enable_seqscan = off;
 SELECT count(*) FROM long WHERE sig ~= (SELECT sig FROM long LIMIT 1);
@@ -131,7 +142,8 @@ SELECT * FROM agrees('{0,0.1,0.2,0.3}', '{1,78,701,1235,1999,2040}');
 SET enable_seqscan = off;
 SET neardup.allow_approximate = on;
 SELECT plan('SELECT id FROM docs WHERE sig <%> minhash(ARRAY[''x'']) <= 0.2');
-PREPARE approximate AS SELECT count(*) < 6 FROM docs WHERE sig <%> (SELECT sig FROM docs WHERE id = 1) <= 0.6;
+PREPARE approximate AS SELECT count(*) < 6 FROM docs WHERE sig <%> (SELECT sig FROM docs
+    WHERE id = 1) <= 0.6;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE approximate;
 RESET neardup.allow_approximate;
@@ -142,16 +154,22 @@ RESET enable_seqscan;
 
 -- Constraints.
 CREATE TABLE unalike (id int, sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=));
-INSERT INTO unalike SELECT id, sig FROM docs WHERE id <= 49 AND sig IS NOT NULL ON CONFLICT DO NOTHING;
-SELECT count(*) BETWEEN 5 AND 25, (SELECT count(*) FROM unalike a JOIN unalike b ON a.sig ~= b.sig AND a.id < b.id) FROM unalike;
+INSERT INTO unalike SELECT id, sig FROM docs WHERE id <= 49 AND sig IS NOT NULL
+    ON CONFLICT DO NOTHING;
+SELECT count(*) BETWEEN 5 AND 25, (SELECT count(*) FROM unalike a JOIN unalike b
+    ON a.sig ~= b.sig AND a.id < b.id) FROM unalike;
 \set VERBOSITY terse
 INSERT INTO unalike SELECT 100, sig FROM unalike LIMIT 1;
 \set VERBOSITY default
 INSERT INTO unalike VALUES (101, NULL), (102, NULL);
-CREATE TABLE loose (sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=) WITH (bands = 16, rows = 8));
-CREATE TABLE exact (sig minhash_signature, EXCLUDE USING neardup (sig WITH =) WITH (bands = 16, rows = 8));
-CREATE TABLE by_site (site text, sig minhash_signature, EXCLUDE USING neardup (site WITH =, sig WITH ~=));
-INSERT INTO by_site SELECT s, minhash(ARRAY['x', 'y']) FROM unnest(ARRAY['a', 'b', 'a']) s ON CONFLICT DO NOTHING;
+CREATE TABLE loose (sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=)
+    WITH (bands = 16, rows = 8));
+CREATE TABLE exact (sig minhash_signature, EXCLUDE USING neardup (sig WITH =)
+    WITH (bands = 16, rows = 8));
+CREATE TABLE by_site (site text, sig minhash_signature, EXCLUDE USING neardup (site WITH =, sig
+    WITH ~=));
+INSERT INTO by_site SELECT s, minhash(ARRAY['x', 'y']) FROM unnest(ARRAY['a', 'b', 'a']) s
+    ON CONFLICT DO NOTHING;
 SELECT site FROM by_site ORDER BY 1;
 
 -- A scope in front.

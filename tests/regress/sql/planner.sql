@@ -40,7 +40,7 @@ SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= r8$$);
 SELECT conditions($$SELECT FROM d WHERE fp <~> '0123456789abcdef' < r8$$);
 SELECT conditions($$SELECT FROM d WHERE h <~> 5 <= 3$$);
 SELECT conditions($$SELECT FROM d WHERE fp <~> h::fingerprint <= 3$$);
-SELECT conditions($$SELECT FROM d WHERE neardup_within(fp, '0123456789abcdef', 3)$$);
+SELECT conditions($$SELECT FROM d WHERE _neardup_within(fp, '0123456789abcdef', 3)$$);
 SELECT conditions($$SELECT FROM d WHERE fp <~> simhash('some words') <= 3$$);
 SELECT conditions($$SELECT FROM d ORDER BY fp <~> '0123456789abcdef'$$);
 SELECT conditions($$SELECT FROM d WHERE (SELECT count(*) FROM e WHERE e.fp <~> d.fp <= 3) > 0$$);
@@ -82,9 +82,11 @@ SET enable_seqscan = off;
 
 \echo -- Views, subqueries, functions, partitions
 CREATE VIEW v AS SELECT id, fp <~> '0123456789abcdef' AS distance FROM d;
-CREATE VIEW u AS SELECT id, fp <~> '0123456789abcdef' AS distance FROM d UNION ALL SELECT id, fp <~> '0123456789abcdef' FROM e;
+CREATE VIEW u AS SELECT id, fp <~> '0123456789abcdef' AS distance FROM d UNION ALL SELECT id,
+    fp <~> '0123456789abcdef' FROM e;
 CREATE VIEW g AS SELECT DISTINCT id, fp <~> '0123456789abcdef' AS distance FROM d;
-CREATE FUNCTION near(a fingerprint, b fingerprint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT a <~> b <= 3';
+CREATE FUNCTION near(a fingerprint, b fingerprint) RETURNS boolean LANGUAGE sql
+    IMMUTABLE AS 'SELECT a <~> b <= 3';
 SELECT conditions('SELECT id FROM v WHERE distance <= 3');
 SELECT conditions('SELECT id FROM u WHERE distance <= 3');
 SELECT * FROM conditions('SELECT id FROM g WHERE distance <= 3') c WHERE c !~ 'Sort';
@@ -121,12 +123,15 @@ SET enable_seqscan = off;
 
 \echo -- Nearest first
 SELECT conditions($$SELECT id FROM d ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$);
-SELECT conditions($$SELECT id, '0123456789abcdef' <~> fp AS distance FROM d ORDER BY distance LIMIT 10$$);
-SELECT conditions($$SELECT id FROM d WHERE fp <~> '0123456789abcdef' <= 10 ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$);
+SELECT conditions($$SELECT id, '0123456789abcdef' <~> fp AS distance FROM d ORDER BY distance
+    LIMIT 10$$);
+SELECT conditions($$SELECT id FROM d WHERE fp <~> '0123456789abcdef' <= 10
+    ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$);
 SELECT conditions($$SELECT id FROM d ORDER BY h <~> 5 LIMIT 10$$);
 SELECT conditions($$SELECT id FROM d ORDER BY simhash(body) <~> simhash('some words') LIMIT 10$$);
 SELECT conditions($$SELECT id FROM v ORDER BY distance LIMIT 10$$);
-SELECT * FROM conditions($$SELECT id FROM p ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$) c WHERE c !~ 'Sort';
+SELECT * FROM conditions($$SELECT id FROM p ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$) c
+    WHERE c !~ 'Sort';
 SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e ORDER BY e.fp <~> d.fp LIMIT 3) n');
 SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e WHERE e.fp <~> d.fp <= 8 ORDER BY e.fp <~> d.fp LIMIT 3) n');
 
@@ -158,8 +163,11 @@ RESET enable_mergejoin;
 \echo -- Estimates: within a factor of two of what is there
 DROP TABLE d, e CASCADE;
 SELECT setseed(0.25);
-CREATE TABLE d AS SELECT i AS id, hashint8extended(i, 0)::fingerprint AS fp FROM generate_series(1, 50000) i;
-CREATE TABLE c AS SELECT i AS id, CASE i % 4 WHEN 0 THEN 'ffffffffffffffff'::fingerprint WHEN 1 THEN NULL ELSE hashint8extended(i % 1000, 7)::fingerprint END AS fp FROM generate_series(1, 20000) i;
+CREATE TABLE d AS SELECT i AS id, hashint8extended(i, 0)::fingerprint AS fp
+    FROM generate_series(1, 50000) i;
+CREATE TABLE c AS SELECT i AS id, CASE i % 4 WHEN 0 THEN 'ffffffffffffffff'::fingerprint WHEN 1
+    THEN NULL ELSE hashint8extended(i % 1000, 7)::fingerprint END AS fp
+    FROM generate_series(1, 20000) i;
 -- All rows are looked at: a sample would be another one each time.
 ALTER TABLE d ALTER fp SET STATISTICS 10000;
 ANALYZE d, c;
@@ -179,12 +187,14 @@ SELECT estimate($$SELECT FROM d WHERE fp <~> '0123456789abcdef' <= -1$$, 1, 1);
 SELECT estimate($$SELECT FROM d WHERE fp <~> '0123456789abcdef' > 3$$, 49999, 50000);
 SELECT estimate($$SELECT FROM d WHERE fp ~= '0123456789abcdef'$$, 1, 1);
 SELECT estimate($$SELECT FROM d WHERE '0123456789abcdef'::fingerprint ~= fp$$, 1, 1);
-SELECT estimate($$SELECT FROM d WHERE ball('0123456789abcdef'::fingerprint, 64) @> fp$$, 50000, 50000);
+SELECT estimate($$SELECT FROM d WHERE ball('0123456789abcdef'::fingerprint, 64) @> fp$$, 50000,
+    50000);
 SELECT estimate('SELECT FROM d a JOIN d b ON a.fp <~> b.fp <= 3', 50000, 100000);
 SELECT estimate('SELECT FROM d a JOIN d b ON a.fp ~= b.fp', 50000, 100000);
 SELECT estimate('SELECT FROM d a JOIN d b ON a.fp <@ ball(b.fp, 3)', 50000, 100000);
 SELECT estimate('SELECT FROM d a JOIN d b ON a.fp <~> b.fp <= 64', 2.5e9, 2.5e9);
-SELECT estimate('SELECT FROM d a WHERE EXISTS (SELECT FROM d b WHERE a.fp <~> b.fp <= 3)', 25000, 50000);
+SELECT estimate('SELECT FROM d a WHERE EXISTS (SELECT FROM d b WHERE a.fp <~> b.fp <= 3)', 25000,
+    50000);
 SELECT estimate($$SELECT FROM c WHERE fp <~> 'ffffffffffffffff' <= 3$$, 4500, 5500);
 SELECT estimate($$SELECT FROM c WHERE fp <~> 'fffffffffffffff0' <= 8$$, 4500, 5500);
 SELECT estimate($$SELECT FROM c WHERE fp <~> '0123456789abcdef' <= 3$$, 5, 80);

@@ -2,7 +2,8 @@
 -- has been dropped and created anew, within one session that keeps OIDs in its caches.
 CREATE SCHEMA relocate_test;
 CREATE SCHEMA "Odd Schema";
-CREATE TABLE relocate_test.d AS SELECT i AS id, i::bigint::public.fingerprint AS fp FROM generate_series(1, 100) i;
+CREATE TABLE relocate_test.d AS SELECT i AS id, i::bigint::public.fingerprint AS fp
+    FROM generate_series(1, 100) i;
 CREATE TABLE relocate_test.v (id int, body text);
 CREATE INDEX ON relocate_test.v (public.simhash(body));
 CREATE INDEX ON relocate_test.d USING neardup (fp);
@@ -16,16 +17,21 @@ BEGIN
 END $$;
 
 SET search_path = '';
-SELECT relocate_test.conditions($$SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR(public.<~>) '0000000000000007' OPERATOR(public.<=) 1$$);
-SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR(public.<~>) '0000000000000007' OPERATOR(public.<=) 1;
+SELECT relocate_test.conditions($$SELECT count(*) FROM relocate_test.d
+    WHERE fp OPERATOR(public.<~>) '0000000000000007' OPERATOR(public.<=) 1$$);
+SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR(public.<~>) '0000000000000007'
+    OPERATOR(public.<=) 1;
 INSERT INTO relocate_test.v VALUES (1, 'some words');
-SELECT a.id, b.id FROM relocate_test.d a JOIN relocate_test.d b ON a.fp OPERATOR(public.<~>) b.fp OPERATOR(public.<=) 1 AND a.id < b.id ORDER BY 1, 2 LIMIT 3;
+SELECT a.id, b.id FROM relocate_test.d a JOIN relocate_test.d b
+    ON a.fp OPERATOR(public.<~>) b.fp OPERATOR(public.<=) 1 AND a.id < b.id ORDER BY 1, 2 LIMIT 3;
 -- With core's comparison instead of ours the answer is the same; only an index is of no use.
 SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR(public.<~>) '0000000000000007' <= 1;
 
 ALTER EXTENSION neardup SET SCHEMA "Odd Schema";
-SELECT relocate_test.conditions($$SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR("Odd Schema".<~>) '0000000000000007' OPERATOR("Odd Schema".<=) 1$$);
-SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR("Odd Schema".<~>) '0000000000000007' OPERATOR("Odd Schema".<=) 1;
+SELECT relocate_test.conditions($$SELECT count(*) FROM relocate_test.d
+    WHERE fp OPERATOR("Odd Schema".<~>) '0000000000000007' OPERATOR("Odd Schema".<=) 1$$);
+SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR("Odd Schema".<~>) '0000000000000007'
+    OPERATOR("Odd Schema".<=) 1;
 SET search_path = "Odd Schema";
 SELECT count(*) FROM relocate_test.d WHERE fp <~> '0000000000000007' <= 1;
 INSERT INTO relocate_test.v VALUES (2, 'other words');
@@ -36,10 +42,14 @@ SELECT count(*) FROM relocate_test.d WHERE fp <~> '0000000000000007' <= 1;
 
 -- Objects of the same names in front of the search_path are not taken for the extension's.
 CREATE SCHEMA decoy;
-CREATE FUNCTION decoy.ball(fingerprint, int) RETURNS fingerprint_ball LANGUAGE sql AS $$SELECT NULL::fingerprint_ball$$;
-CREATE FUNCTION decoy.neardup_within(fingerprint, fingerprint, int) RETURNS boolean LANGUAGE sql AS 'SELECT false';
-CREATE FUNCTION decoy.refuse(fingerprint, fingerprint_ball) RETURNS boolean LANGUAGE sql AS 'SELECT false';
-CREATE OPERATOR decoy.<@ (LEFTARG = fingerprint, RIGHTARG = fingerprint_ball, FUNCTION = decoy.refuse);
+CREATE FUNCTION decoy.ball(fingerprint, int) RETURNS fingerprint_ball LANGUAGE
+    sql AS $$SELECT NULL::fingerprint_ball$$;
+CREATE FUNCTION decoy._neardup_within(fingerprint, fingerprint, int) RETURNS boolean LANGUAGE
+    sql AS 'SELECT false';
+CREATE FUNCTION decoy.refuse(fingerprint, fingerprint_ball) RETURNS boolean LANGUAGE
+    sql AS 'SELECT false';
+CREATE OPERATOR decoy.<@ (LEFTARG = fingerprint, RIGHTARG = fingerprint_ball,
+    FUNCTION = decoy.refuse);
 SET search_path = decoy, public;
 SELECT count(*) FROM relocate_test.d WHERE fp <~> '0000000000000007' <= 1;
 SELECT count(*) FROM relocate_test.d a JOIN relocate_test.d b ON a.fp <~> b.fp <= 1;
@@ -56,7 +66,8 @@ SELECT relocate_test.conditions($$SELECT count(*) FROM d WHERE fp <~> '000000000
 SELECT count(*) FROM d WHERE fp <~> '0000000000000007' <= 1;
 -- Nothing is left behind, and nothing lies in a schema of its own choosing.
 SELECT count(*) FROM pg_depend JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup') AND pronamespace <> 'relocate_test'::regnamespace;
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
+    WHERE extname = 'neardup') AND pronamespace <> 'relocate_test'::regnamespace;
 DROP EXTENSION neardup CASCADE;
 SET search_path = public;
 DROP SCHEMA relocate_test, "Odd Schema" CASCADE;

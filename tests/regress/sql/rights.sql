@@ -11,7 +11,8 @@ BEGIN
 END $$;
 CREATE ROLE neardup_user;
 GRANT USAGE, CREATE ON SCHEMA rights_test TO neardup_user;
-CREATE TABLE d AS SELECT i AS id, i::bigint::fingerprint AS fp, i % 2 = 0 AS visible FROM generate_series(1, 100) i;
+CREATE TABLE d AS SELECT i AS id, i::bigint::fingerprint AS fp, i % 2 = 0 AS visible
+    FROM generate_series(1, 100) i;
 CREATE INDEX ON d USING neardup (fp);
 ANALYZE d;
 ALTER TABLE d ENABLE ROW LEVEL SECURITY;
@@ -19,20 +20,22 @@ CREATE POLICY even ON d USING (visible);
 GRANT SELECT ON d TO neardup_user;
 
 SET ROLE neardup_user;
-SELECT '0000000000000000'::fingerprint <~> '000000000000000f' <= 4 AS near, simhash('some words') IS NOT NULL AS hashed, ball(5, 3) ~= ball(6, 3) AS balls;
+SELECT '0000000000000000'::fingerprint <~> '000000000000000f' <= 4 AS near,
+    simhash('some words') IS NOT NULL AS hashed, ball(5, 3) ~= ball(6, 3) AS balls;
 CREATE TABLE own (fp fingerprint);
 CREATE INDEX ON own USING neardup (fp);
 INSERT INTO own VALUES ('0000000000000000');
--- Operators that leak nothing reach the index below the policy's filter, and see only what it lets through.
+-- Operators that leak nothing reach the index below the policy's filter, and see only what it lets
+-- through.
 SET enable_seqscan = off;
 SELECT conditions($$SELECT id FROM d WHERE fp <~> '0000000000000007' <= 1$$);
 SELECT conditions($$SELECT id FROM d WHERE fp ~= '0000000000000007'$$);
 SELECT id FROM d WHERE fp <~> '0000000000000007' <= 1 ORDER BY id;
 RESET enable_seqscan;
 -- The functions that only the server may call cannot be called.
-SELECT neardup_le_support(NULL);
+SELECT _neardup_le_support(NULL);
 \echo :SQLSTATE
-SELECT neardup_sel(NULL, 0, NULL, 0);
+SELECT _neardup_sel(NULL, 0, NULL, 0);
 \echo :SQLSTATE
 SELECT fingerprint_recv('x');
 \echo :SQLSTATE
@@ -62,12 +65,14 @@ CREATE FUNCTION who(site int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     RAISE WARNING 'run by %', current_user;
     RETURN site;
 END $$;
-CREATE FUNCTION who(sig minhash_signature) RETURNS minhash_signature LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+CREATE FUNCTION who(sig minhash_signature) RETURNS minhash_signature LANGUAGE plpgsql
+    IMMUTABLE AS $$ BEGIN
     RAISE WARNING 'run by %', current_user;
     RETURN sig;
 END $$;
 CREATE TABLE traps (site int, fp fingerprint, sig minhash_signature);
-INSERT INTO traps VALUES (1, '0000000000000000', minhash('some words')), (1, '0000000000000001', minhash('some words'));
+INSERT INTO traps VALUES (1, '0000000000000000', minhash('some words')), (1, '0000000000000001',
+    minhash('some words'));
 SET client_min_messages = error;
 CREATE INDEX traps_site ON traps USING neardup (who(site), fp);
 CREATE INDEX traps_sig ON traps USING neardup (who(sig));
@@ -80,15 +85,24 @@ SELECT * FROM neardup_clusters('traps_sig', 0.2);
 SELECT current_user = session_user AS myself_still;
 
 -- Everything that a user calls is described.
-SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
-  AND proname !~ '^(fingerprint(128|256)?|bigint|hamming|jaccard|minhash_signature|minhash_ball)_' AND proname !~ '_(support|sel|eqsel|joinsel|handler)$' AND proname NOT IN ('neardup_sel', 'neardup_joinsel')
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d
+    ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
+    WHERE extname = 'neardup')
+  AND proname !~ '^(fingerprint(128|256)?|bigint|hamming|jaccard|minhash_signature|minhash_ball)_'
+  AND proname !~ '_(support|sel|eqsel|joinsel|handler)$' AND proname NOT IN ('_neardup_sel',
+  '_neardup_joinsel')
   AND obj_description(p.oid, 'pg_proc') IS NULL;
-SELECT o.oid::regoperator FROM pg_operator o JOIN pg_depend d ON objid = o.oid AND classid = 'pg_operator'::regclass AND deptype = 'e'
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
-  AND oprname NOT IN ('<', '<=', '=', '<>', '>=', '>') AND obj_description(o.oid, 'pg_operator') IS NULL;
-SELECT t.oid::regtype FROM pg_type t JOIN pg_depend d ON objid = t.oid AND classid = 'pg_type'::regclass AND deptype = 'e'
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup')
+SELECT o.oid::regoperator FROM pg_operator o JOIN pg_depend d
+    ON objid = o.oid AND classid = 'pg_operator'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
+    WHERE extname = 'neardup')
+  AND oprname NOT IN ('<', '<=', '=', '<>', '>=', '>') AND obj_description(o.oid,
+  'pg_operator') IS NULL;
+SELECT t.oid::regtype FROM pg_type t JOIN pg_depend d
+    ON objid = t.oid AND classid = 'pg_type'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
+    WHERE extname = 'neardup')
   AND typtype IN ('b', 'd') AND typcategory <> 'A' AND obj_description(t.oid, 'pg_type') IS NULL;
 
 -- The extension is trusted: who may create in the database may create it, and drop it again.

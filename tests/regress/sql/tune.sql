@@ -13,10 +13,12 @@ SELECT * FROM neardup_tune(bits => 256, distance => 8, rows_expected => 10000000
 -- What it proposes can be made, and finds what it says.
 CREATE TABLE t (sig minhash_signature);
 SELECT format('CREATE INDEX ON t USING neardup (sig) %s', options) FROM neardup_tune(0.7) \gexec
-SELECT format('CREATE INDEX ON t USING neardup (sig) %s', options) FROM neardup_tune(0.7, 0.9, 256) \gexec
+SELECT format('CREATE INDEX ON t USING neardup (sig) %s', options) FROM neardup_tune(0.7, 0.9,
+    256) \gexec
 -- The recall asked for is reached.
 SELECT bool_and((SELECT 1 - (1 - s ^ rows) ^ bands >= r FROM neardup_tune(s, r)))
-FROM unnest(ARRAY[0.5, 0.7, 0.8, 0.9]::float8[]) s, unnest(ARRAY[0.5, 0.9, 0.99, 0.999]::float8[]) r;
+FROM unnest(ARRAY[0.5, 0.7, 0.8, 0.9]::float8[]) s, unnest(ARRAY[0.5, 0.9, 0.99, 0.999]::float8[])
+    r;
 SELECT neardup_tune(0);
 SELECT neardup_tune(0.8, 'NaN');
 SELECT neardup_tune(0.8, hashes => 5);

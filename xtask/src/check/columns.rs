@@ -29,7 +29,7 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Whether the line is an address, which cannot be broken, behind no more than marks of a comment
+/// Returns whether the line is an address, which cannot be broken, behind no more than marks of a comment
 /// or a list.
 fn is_address(line: &str) -> bool {
     let mut words = line.split_whitespace().rev();
