@@ -1,6 +1,6 @@
 //! `neardup_tune(...)`: which options an index should have, and what to expect of it.
 use neardup_blocktree::bands::tune;
-use neardup_blocktree::design::{Design, max_distance};
+use neardup_blocktree::block_layout::{BlockLayout, max_distance};
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::{self, Datum};
 
@@ -142,8 +142,8 @@ fn hamming(call: &mut Call) -> Datum {
 /// Blocks, tables, leading bits, candidates that a search looks at, and bytes a row, of the design
 /// that an index of so many rows would choose.
 fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
-    let blocks = Design::<N>::default_blocks(false, distance, rows);
-    let design = Design::<N>::new(distance, blocks).ok()?;
+    let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
+    let design = BlockLayout::<N>::new(distance, blocks).ok()?;
     let tables = design.tables().len() as f64;
     let leading = f64::from(
         (0..design.tables().len())

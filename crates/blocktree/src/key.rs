@@ -64,7 +64,7 @@ impl Tid {
 /// Where an entry stands in the tree: by table, then by key, then by row. No two entries share a
 /// position, so that even a million equal fingerprints are split and found like any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position<const N: usize> {
+pub struct EntryKey<const N: usize> {
     /// The table (permutation) that the key was made for.
     pub table: u16,
     /// The permuted fingerprint.
@@ -73,10 +73,10 @@ pub struct Position<const N: usize> {
     pub tid: Tid,
 }
 
-impl<const N: usize> Position<N> {
+impl<const N: usize> EntryKey<N> {
     /// Below every entry with this key.
     pub fn before_key(table: u16, key: Key<N>) -> Self {
-        Position {
+        EntryKey {
             table,
             key,
             tid: Tid::MIN,
@@ -86,7 +86,7 @@ impl<const N: usize> Position<N> {
     /// Above every entry with this key.
     pub fn after_key(table: u16, key: Key<N>) -> Self {
         let tid = Tid::MAX;
-        Position { table, key, tid }
+        EntryKey { table, key, tid }
     }
 
     /// Below every entry of the table.
@@ -160,11 +160,11 @@ mod tests {
         #[test]
         fn a_separator_separates(a: [u64; 2], b: [u64; 2], s: u16, t: u16, same: bool) {
             let key = if same { a } else { b };
-            let left = Position { table: 1, key: a, tid: Tid { block: 7, offset: s } };
-            let right = Position { table: 1, key, tid: Tid { block: 7, offset: t } };
+            let left = EntryKey { table: 1, key: a, tid: Tid { block: 7, offset: s } };
+            let right = EntryKey { table: 1, key, tid: Tid { block: 7, offset: t } };
             prop_assume!(left != right);
             let (left, right) = if left < right { (left, right) } else { (right, left) };
-            let separator = Position::separator(&left, &right);
+            let separator = EntryKey::separator(&left, &right);
             prop_assert!(left < separator && separator <= right);
         }
 

@@ -5,7 +5,7 @@
 //! nothing, and an append changes 18 bytes where an ordered insert would shift half the page
 //! through the WAL.
 
-use crate::key::{Key, Position, Tid, key_at, put_key};
+use crate::key::{EntryKey, Key, Tid, key_at, put_key};
 use crate::page::{self, BOUNDS, HEADER, Kind, PAGE_SIZE, Page, special_size};
 use crate::store::Patch;
 
@@ -54,16 +54,16 @@ pub fn tid<const N: usize>(page: &Page, i: usize) -> Tid {
 }
 
 /// The position of an entry.
-pub fn position<const N: usize>(page: &Page, i: usize) -> Position<N> {
-    Position {
+pub fn entry_key<const N: usize>(page: &Page, i: usize) -> EntryKey<N> {
+    EntryKey {
         table: page::table(page),
         key: key(page, i),
         tid: tid::<N>(page, i),
     }
 }
 
-/// Makes an empty leaf that starts at a position.
-pub fn format<const N: usize>(page: &mut Page, low: &Position<N>) {
+/// Makes an empty leaf that starts at an entry key.
+pub fn format<const N: usize>(page: &mut Page, low: &EntryKey<N>) {
     page::format(page, Kind::Leaf, 0, low);
 }
 

@@ -1,6 +1,6 @@
 //! The meta page, block 0: what the index is, where its root stands, and which pages are free.
 
-use crate::key::{Block, Position};
+use crate::key::{Block, EntryKey};
 use crate::page::{self, Corruption, HEADER, Kind, Page};
 
 /// The first four bytes of the meta page's content: "ndup".
@@ -22,11 +22,11 @@ pub struct Root {
 /// What an index is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Over {
-    /// Bits, cut into blocks ([`crate::design`]).
-    Bits = 0,
+pub enum Metric {
+    /// Bits, cut into blocks ([`crate::block_layout`]).
+    Hamming = 0,
     /// Symbols, cut into bands ([`crate::bands`]).
-    Symbols = 1,
+    MinHash = 1,
 }
 
 /// What the meta page holds.
@@ -34,7 +34,7 @@ pub enum Over {
 #[repr(C)]
 pub struct Meta {
     /// What the index is over.
-    pub over: Over,
+    pub metric: Metric,
     /// Bits of a fingerprint, or symbols of a signature.
     pub bits: u16,
     /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
@@ -91,13 +91,13 @@ pub struct FreeList {
 
 /// Writes a meta page.
 pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
-    page::format::<N>(page, Kind::Meta, 0, &Position::start_of(0));
+    page::format::<N>(page, Kind::Meta, 0, &EntryKey::start_of(0));
     page::put_u32(page, HEADER, MAGIC);
     page::put_u16(page, VERSION_AT, VERSION);
     page::put_u16(page, BITS, meta.bits);
     page[WORDS] = meta.words;
     page[SCOPE_WORDS] = meta.scope_words;
-    page[OVER] = meta.over as u8;
+    page[OVER] = meta.metric as u8;
     page[DISTANCE] = meta.distance;
     page[BLOCKS] = meta.blocks;
     page::put_u16(page, TABLES, meta.tables);
@@ -141,13 +141,13 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
     if version != VERSION {
         return Err(MetaError::Version(version));
     }
-    let over = match page[OVER] {
-        0 => Over::Bits,
-        1 => Over::Symbols,
+    let metric = match page[OVER] {
+        0 => Metric::Hamming,
+        1 => Metric::MinHash,
         _ => return wrong("meta page of an index over something unknown"),
     };
     let meta = Meta {
-        over,
+        metric,
         bits: page::u16_at(page, BITS),
         words: page[WORDS],
         scope_words: page[SCOPE_WORDS],
@@ -159,9 +159,9 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
             level: page::u16_at(page, ROOT_LEVEL),
         },
     };
-    let own = match over {
-        Over::Bits => u32::from(meta.bits).div_ceil(64),
-        Over::Symbols => crate::bands::WORDS as u32,
+    let own = match metric {
+        Metric::Hamming => u32::from(meta.bits).div_ceil(64),
+        Metric::MinHash => crate::bands::WORDS as u32,
     };
     let words = own + u32::from(meta.scope_words);
     if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {

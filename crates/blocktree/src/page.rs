@@ -8,7 +8,7 @@
 //! The header's `pd_lower` and `pd_upper` bound the hole exactly: PostgreSQL leaves it out of full
 //! page images, and recovery zeroes it.
 
-use crate::key::{Block, Position, Tid, key_at, put_key};
+use crate::key::{Block, EntryKey, Tid, key_at, put_key};
 use std::fmt;
 
 /// Bytes of a page. PostgreSQL's default, and the only size supported.
@@ -185,8 +185,8 @@ pub fn kind(page: &Page) -> Option<Kind> {
 
 /// The position that no entry of the page lies below: where its left neighbour ends.
 #[inline]
-pub fn low<const N: usize>(page: &Page) -> Position<N> {
-    Position {
+pub fn low<const N: usize>(page: &Page) -> EntryKey<N> {
+    EntryKey {
         table: table(page),
         key: key_at(page, low_key::<N>()),
         tid: tid_at(page, LOW_TID),
@@ -196,32 +196,32 @@ pub fn low<const N: usize>(page: &Page) -> Position<N> {
 /// The position that all entries of the page, and of those to its left, lie below; `None` on the
 /// last page of a level.
 #[inline]
-pub fn high<const N: usize>(page: &Page) -> Option<Position<N>> {
+pub fn high<const N: usize>(page: &Page) -> Option<EntryKey<N>> {
     right(page)?;
-    Some(Position {
+    Some(EntryKey {
         table: u16_at(page, HIGH_TABLE),
         key: key_at(page, high_key::<N>()),
         tid: tid_at(page, HIGH_TID),
     })
 }
 
-/// Whether a position belongs to a page further right.
+/// Whether an entry key belongs to a page further right.
 #[inline]
-pub fn is_left_of<const N: usize>(page: &Page, position: &Position<N>) -> bool {
-    high::<N>(page).is_some_and(|high| high <= *position)
+pub fn is_left_of<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> bool {
+    high::<N>(page).is_some_and(|high| high <= *entry_key)
 }
 
 /// Sets the high key together with the page that it leads to.
-pub(crate) fn put_high<const N: usize>(page: &mut Page, high: Option<(Position<N>, Block)>) {
+pub(crate) fn put_high<const N: usize>(page: &mut Page, high: Option<(EntryKey<N>, Block)>) {
     put_right(page, high.map(|(_, right)| right));
-    let position = high.map_or(Position::start_of(0), |(position, _)| position);
-    put_u16(page, HIGH_TABLE, position.table);
-    put_key(page, high_key::<N>(), &position.key);
-    put_tid(page, HIGH_TID, position.tid);
+    let entry_key = high.map_or(EntryKey::start_of(0), |(entry_key, _)| entry_key);
+    put_u16(page, HIGH_TABLE, entry_key.table);
+    put_key(page, high_key::<N>(), &entry_key.key);
+    put_tid(page, HIGH_TID, entry_key.tid);
 }
 
-/// Makes an empty page that starts at a position.
-pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, low: &Position<N>) {
+/// Makes an empty page that starts at an entry key.
+pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, low: &EntryKey<N>) {
     page.fill(0);
     let special = PAGE_SIZE - special_size::<N>();
     put_bounds(page, HEADER, special);
@@ -237,7 +237,7 @@ pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, lo
 
 /// Makes a page that is in no tree, the first of a list of such that goes on at `next`.
 pub(crate) fn free<const N: usize>(page: &mut Page, level: u16, next: Option<Block>) {
-    format::<N>(page, Kind::Free, level, &Position::start_of(0));
+    format::<N>(page, Kind::Free, level, &EntryKey::start_of(0));
     put_right(page, next);
 }
 

@@ -21,7 +21,7 @@ struct Frame {
 
 /// Where a page is.
 #[derive(Clone, Copy)]
-struct Place {
+struct PageLocation {
     frame: u32,
     /// Its place in the file, in pages.
     in_file: u32,
@@ -29,7 +29,7 @@ struct Place {
 
 /// The array. Each place holds its initial number until another is set.
 pub struct Paged<F: TempFiles> {
-    places: Vec<Place>,
+    places: Vec<PageLocation>,
     frames: Vec<Frame>,
     /// The most frames.
     most: usize,
@@ -63,7 +63,7 @@ impl<F: TempFiles> Paged<F> {
         if self.places.try_reserve(more).is_err() {
             files.out_of_memory();
         }
-        let nowhere = Place {
+        let nowhere = PageLocation {
             frame: NONE,
             in_file: NONE,
         };
@@ -135,7 +135,7 @@ impl<F: TempFiles> Paged<F> {
             });
             return self.frames.len() - 1;
         }
-        files.pause();
+        files.check_interrupts();
         while std::mem::take(&mut self.frames[self.hand].used) {
             self.hand = (self.hand + 1) % self.most;
         }

@@ -22,7 +22,7 @@ pub struct Patch<'a> {
 }
 
 /// A page held by a lock.
-pub trait Held: Deref<Target = Page> {
+pub trait PageGuard: Deref<Target = Page> {
     /// The page's place in the index.
     fn block(&self) -> Block;
 }
@@ -31,11 +31,11 @@ pub trait Held: Deref<Target = Page> {
 /// unwind; then no change is half done.
 pub trait PageStore {
     /// A page that others may read at the same time.
-    type Read<'a>: Held
+    type Read<'a>: PageGuard
     where
         Self: 'a;
     /// A page that nobody else holds.
-    type Write<'a>: Held
+    type Write<'a>: PageGuard
     where
         Self: 'a;
 
@@ -49,14 +49,14 @@ pub trait PageStore {
     }
 
     /// Hears of a leaf that will be read soon, which a store may have the machine fetch meanwhile.
-    fn soon(&self, _leaf: Block) {}
+    fn prefetch(&self, _leaf: Block) {}
 
     /// The same of a leaf to which an entry will be added soon.
-    fn soon_written(&self, _leaf: Block) {}
+    fn prefetch_for_write(&self, _leaf: Block) {}
 
     /// Unlocks a leaf whose rows are about to be used. A store may keep
-    /// [`PageStore::write_alone`] off the page until the next such call.
-    fn leave(&self, page: Self::Read<'_>) {
+    /// [`PageStore::cleanup_lock`] off the page until the next such call.
+    fn unlock_keep_pin(&self, page: Self::Read<'_>) {
         drop(page);
     }
 
@@ -65,20 +65,20 @@ pub trait PageStore {
 
     /// Locks a page for writing it anew: its next change is logged whole, so that it need not have
     /// been there before.
-    fn write_anew(&self, block: Block) -> Self::Write<'_>;
+    fn write_new(&self, block: Block) -> Self::Write<'_>;
 
     /// Locks a page for taking entries away: waits until no scan stands on it.
-    fn write_alone(&self, block: Block) -> Self::Write<'_>;
+    fn cleanup_lock(&self, block: Block) -> Self::Write<'_>;
 
     /// The same without waiting for anybody; `None` if somebody holds the page or stands on it.
-    fn try_write_alone(&self, block: Block) -> Option<Self::Write<'_>>;
+    fn try_cleanup_lock(&self, block: Block) -> Option<Self::Write<'_>>;
 
     /// A new page, all zero, that nobody else can reach yet.
     fn allocate(&self) -> Self::Write<'_>;
 
     /// Writes a few bytes, durably logged as just those. The patches are in ascending order and do
     /// not touch; the hole between the page's two arrays is zero afterwards.
-    fn patch(&self, page: &mut Self::Write<'_>, patches: &[Patch<'_>]);
+    fn write_logged(&self, page: &mut Self::Write<'_>, patches: &[Patch<'_>]);
 
     /// Changes pages together, durably logged as one: after a crash all changes are there or none.
     /// `P` is at most 4.
@@ -95,10 +95,10 @@ pub trait PageStore {
 
     /// Called between pages by what runs long: may unwind to cancel. Pages further down may be
     /// locked.
-    fn pause(&self);
+    fn check_interrupts(&self);
 
     /// Called between pages by a vacuum, which holds nothing then: may also wait, for others' sake.
-    fn rest(&self) {
-        self.pause();
+    fn vacuum_delay(&self) {
+        self.check_interrupts();
     }
 }

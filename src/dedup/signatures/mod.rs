@@ -10,7 +10,7 @@ mod rows;
 
 use neardup_blocktree::bands::{BandPairs, Candidate};
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
 use crate::am::bands;
@@ -71,7 +71,7 @@ const CROWDED: u32 = 32;
 struct Crowd {
     files: TempSpace,
     /// The entry, then the bucket and the sketch.
-    rows: Rows<TempSpace, 4>,
+    rows: ExternalSort<TempSpace, 4>,
     buckets: u32,
 }
 
@@ -93,7 +93,7 @@ unsafe fn edges<const N: usize>(
         return;
     };
     let mut files = TempSpace::new();
-    let mut candidates = Rows::<TempSpace, 2>::new(work_mem() / 2);
+    let mut candidates = ExternalSort::<TempSpace, 2>::new(work_mem() / 2);
     let memory = work_mem() / 2;
     let mut search = match crowd {
         Some(_) => BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED),

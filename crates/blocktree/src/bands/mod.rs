@@ -22,7 +22,7 @@ pub use centers::BucketCenters;
 pub use pairs::{BandPairs, Candidate};
 pub use scan::{BandQuery, BandScan};
 
-use crate::design::Design;
+use crate::block_layout::BlockLayout;
 use crate::key::Key;
 
 /// The most bands: each costs its share of space and of every insert.
@@ -235,8 +235,8 @@ impl Bands {
     }
 
     /// The design of an index with these bands.
-    pub fn design<const N: usize>(&self, scope: bool) -> Design<N> {
-        Design::of_bands(scope, self.count(), LOW)
+    pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
+        BlockLayout::of_bands(scope, self.count(), LOW)
     }
 }
 

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::key::{Key, Tid};
 use crate::leaf;
+use crate::level_cursor::LevelCursor;
 use crate::page::{self, Result};
 use crate::store::PageStore;
 use crate::tree::Tree;
-use crate::walk::Walk;
 
 /// Comparisons between two looks whether to go on at all.
 const PAUSE: usize = 1 << 18;
@@ -31,7 +31,7 @@ pub enum Candidate {
 }
 
 /// An entry in memory: its key, and its row packed.
-type Entry<const N: usize> = (Key<N>, u64);
+type BandEntry<const N: usize> = (Key<N>, u64);
 
 /// A search for candidates under way. It stands on no page between its steps.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ pub struct BandPairs<const N: usize> {
     mismatches: u32,
     by_bands: bool,
     table: u16,
-    walk: Walk<N>,
+    cursor: LevelCursor<N>,
     /// What has been read and not been compared with all that it has to be, in order.
-    entries: Vec<Entry<N>>,
+    entries: Vec<BandEntry<N>>,
     capacity: usize,
     compared: usize,
     /// If pairs are thinned out, the pairs beyond which a row is crowded.
@@ -61,9 +61,9 @@ impl<const N: usize> BandPairs<N> {
             by_bands: mismatches <= bands.guaranteed(),
             mismatches: mismatches as u32,
             table: 0,
-            walk: Walk::new(0),
+            cursor: LevelCursor::new(0),
             entries: Vec::new(),
-            capacity: (memory / size_of::<Entry<N>>()).max(2 * leaf::capacity::<N>()),
+            capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::capacity::<N>()),
             compared: 0,
             most: None,
             buckets: 0,
@@ -100,7 +100,7 @@ impl<const N: usize> BandPairs<N> {
         &mut self,
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) -> Result<bool> {
         let tables = if self.by_bands { self.bands.count() } else { 1 };
         if usize::from(self.table) >= tables {
@@ -109,7 +109,7 @@ impl<const N: usize> BandPairs<N> {
         let mut entries = core::mem::take(&mut self.entries);
         let mut ended = false;
         while !ended && entries.len() + leaf::capacity::<N>() <= self.capacity {
-            ended = !read_leaf(tree, &mut self.walk, &mut entries, wanted)?;
+            ended = !read_leaf(tree, &mut self.cursor, &mut entries, wanted)?;
         }
         // The last run may go on.
         let whole = match ended {
@@ -119,18 +119,18 @@ impl<const N: usize> BandPairs<N> {
         if whole == 0 && !ended {
             // It takes all the memory.
             if self.most.is_some() {
-                self.crowd(&entries, give);
+                self.crowd(&entries, emit);
             } else {
                 // What follows of it is read once more for this part.
-                self.within(&entries, tree.store, give);
-                self.beyond(&entries, tree, wanted, give)?;
+                self.within(&entries, tree.store, emit);
+                self.beyond(&entries, tree, wanted, emit)?;
             }
             entries.clear();
         }
         let mut rest = &entries[..whole];
         while let Some(&(first, _)) = rest.first() {
             let run = rest.partition_point(|(key, _)| self.run(key) <= self.run(&first));
-            self.within(&rest[..run], tree.store, give);
+            self.within(&rest[..run], tree.store, emit);
             rest = &rest[run..];
         }
         entries.drain(..whole);
@@ -138,7 +138,7 @@ impl<const N: usize> BandPairs<N> {
         if ended {
             self.open_run = None;
             self.table += 1;
-            self.walk = Walk::new(self.table);
+            self.cursor = LevelCursor::new(self.table);
         }
         Ok(true)
     }
@@ -153,7 +153,7 @@ impl<const N: usize> BandPairs<N> {
         run
     }
 
-    fn start_of_last_run(&self, entries: &[Entry<N>]) -> usize {
+    fn start_of_last_run(&self, entries: &[BandEntry<N>]) -> usize {
         match entries.last() {
             Some((last, _)) => entries.partition_point(|(key, _)| self.run(key) < self.run(last)),
             None => 0,
@@ -163,23 +163,23 @@ impl<const N: usize> BandPairs<N> {
     /// Compares the entries of a run, or of a part of it, with each other.
     fn within<S: PageStore>(
         &mut self,
-        run: &[Entry<N>],
+        run: &[BandEntry<N>],
         store: &S,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) {
         match self.most {
-            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, give),
-            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, give),
+            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, emit),
+            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, emit),
             _ => {
                 for (i, entry) in run.iter().enumerate() {
-                    self.compare(entry, &run[i + 1..], store, give);
+                    self.compare(entry, &run[i + 1..], store, emit);
                 }
             }
         }
     }
 
     /// Gives a part of a run that is too large as rows of one crowded bucket.
-    fn crowd(&mut self, part: &[Entry<N>], give: &mut impl FnMut(Candidate)) {
+    fn crowd(&mut self, part: &[BandEntry<N>], emit: &mut impl FnMut(Candidate)) {
         let run = self.run(&part[0].0);
         if self.open_run != Some(run) {
             self.open_run = Some(run);
@@ -187,7 +187,7 @@ impl<const N: usize> BandPairs<N> {
         }
         for (key, row) in part {
             let row = Tid::from_packed(*row);
-            give(Candidate::Crowded(self.buckets - 1, row, masked(key)));
+            emit(Candidate::Crowded(self.buckets - 1, row, masked(key)));
         }
     }
 
@@ -196,10 +196,10 @@ impl<const N: usize> BandPairs<N> {
     /// expected to show in the sketches.
     fn thin<S: PageStore>(
         &mut self,
-        run: &[Entry<N>],
+        run: &[BandEntry<N>],
         most: u32,
         store: &S,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) {
         let mut marks = vec![0u32; run.len()];
         // What may still be in pairs with entries that are in enough.
@@ -213,7 +213,7 @@ impl<const N: usize> BandPairs<N> {
                 others.clear();
                 others.extend(i + 1..run.len());
             }
-            self.pause(others.len() + 1, store);
+            self.check_interrupts(others.len() + 1, store);
             let own = sketch(key);
             for &other in &others {
                 let (other_key, other_row) = &run[other];
@@ -225,7 +225,7 @@ impl<const N: usize> BandPairs<N> {
                     marks[i] += 1;
                     marks[other] += 1;
                 }
-                give(self.pair([(key, row), (other_key, other_row)], bits));
+                emit(self.pair([(key, row), (other_key, other_row)], bits));
             }
         }
         let crowded = (run.iter().zip(marks)).filter(|(_, mark)| *mark > most);
@@ -233,17 +233,17 @@ impl<const N: usize> BandPairs<N> {
         for ((key, row), _) in crowded {
             is_bucket = true;
             let row = Tid::from_packed(*row);
-            give(Candidate::Crowded(self.buckets, row, masked(key)));
+            emit(Candidate::Crowded(self.buckets, row, masked(key)));
         }
         self.buckets += u32::from(is_bucket);
     }
 
     /// Lets the store pause from time to time.
-    fn pause<S: PageStore>(&mut self, comparisons: usize, store: &S) {
+    fn check_interrupts<S: PageStore>(&mut self, comparisons: usize, store: &S) {
         self.compared += comparisons;
         if self.compared >= PAUSE {
             self.compared = 0;
-            store.pause();
+            store.check_interrupts();
         }
     }
 
@@ -270,20 +270,20 @@ impl<const N: usize> BandPairs<N> {
     /// Compares a part of a run with what follows of it.
     fn beyond<S: PageStore>(
         &mut self,
-        part: &[Entry<N>],
+        part: &[BandEntry<N>],
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) -> Result<()> {
         let run = self.run(&part[0].0);
-        let mut walk = self.walk;
+        let mut cursor = self.cursor;
         let mut others = Vec::new();
         loop {
             others.clear();
-            let more = read_leaf(tree, &mut walk, &mut others, wanted)?;
+            let more = read_leaf(tree, &mut cursor, &mut others, wanted)?;
             let end = others.partition_point(|(key, _)| self.run(key) <= run);
             for other in &others[..end] {
-                self.compare(other, part, tree.store, give);
+                self.compare(other, part, tree.store, emit);
             }
             if !more || end < others.len() {
                 return Ok(());
@@ -293,17 +293,17 @@ impl<const N: usize> BandPairs<N> {
 
     fn compare<S: PageStore>(
         &mut self,
-        (key, row): &Entry<N>,
-        others: &[Entry<N>],
+        (key, row): &BandEntry<N>,
+        others: &[BandEntry<N>],
         store: &S,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) {
-        self.pause(others.len(), store);
+        self.check_interrupts(others.len(), store);
         let own = sketch(key);
         for (other, other_row) in others {
             let (bits, is_wanted) = self.differing(&own, &sketch(other));
             if is_wanted && row != other_row {
-                give(self.pair([(key, row), (other, other_row)], bits));
+                emit(self.pair([(key, row), (other, other_row)], bits));
             }
         }
     }
@@ -314,25 +314,25 @@ fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
 
-/// Appends the wanted entries of a walk's next leaf, in order. False: it was the table's last.
+/// Appends the wanted entries of a cursor's next leaf, in order. False: it was the table's last.
 fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
-    walk: &mut Walk<N>,
-    entries: &mut Vec<Entry<N>>,
+    cursor: &mut LevelCursor<N>,
+    entries: &mut Vec<BandEntry<N>>,
     wanted: &mut impl FnMut(Tid) -> bool,
 ) -> Result<bool> {
-    let mut found: Vec<Entry<N>> = Vec::with_capacity(leaf::capacity::<N>());
+    let mut found: Vec<BandEntry<N>> = Vec::with_capacity(leaf::capacity::<N>());
     if entries.try_reserve(leaf::capacity::<N>()).is_err() {
         tree.store.out_of_memory();
     }
-    tree.store.pause();
-    let Some((leaf, from)) = walk.step(tree, |block| tree.store.read(block))? else {
+    tree.store.check_interrupts();
+    let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(false);
     };
     // What lies before has been read, on a leaf that was merged into this one since.
     found.extend(
         (0..leaf::count::<N>(&leaf))
-            .map(|i| leaf::position::<N>(&leaf, i))
+            .map(|i| leaf::entry_key::<N>(&leaf, i))
             .filter(|entry| *entry >= from)
             .map(|entry| (entry.key, entry.tid.packed())),
     );

@@ -1,8 +1,8 @@
 //! Fewer pairs, for whoever makes clusters of them: as many as there are fingerprints, times a
 //! constant, however many are near each other.
 
-use super::chunk::Chunk;
-use super::compare::{Compare, Sides, Task};
+use super::chunk::SortedChunk;
+use super::compare::{Compare, GroupPair, JoinInputs};
 use super::{Pair, Tid};
 use crate::filter;
 use crate::key::Key;
@@ -40,8 +40,8 @@ pub(super) struct Open {
 
 /// The marks of two chunks, one after the other: pairs that an entry is in, or its parent.
 struct Marks<'a, const N: usize> {
-    left: &'a Chunk<N>,
-    right: &'a Chunk<N>,
+    left: &'a SortedChunk<N>,
+    right: &'a SortedChunk<N>,
     /// Offset that is added to positions in the right chunk.
     shift: usize,
 }
@@ -80,10 +80,10 @@ impl<const N: usize> Compare<N> {
     pub(super) fn compare_thinned<S: PageStore>(
         &mut self,
         thinning: Thinning,
-        task: &mut Task,
-        sides: &Sides<'_, N>,
+        task: &mut GroupPair,
+        sides: &JoinInputs<'_, N>,
         store: &S,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) {
         let entry = task.left.start;
         task.left.start += 1;
@@ -118,11 +118,11 @@ impl<const N: usize> Compare<N> {
             if open.len() <= task.right.len() / 8 {
                 for &other in &open {
                     if other as usize >= from {
-                        self.meet(thinning, entry, other as usize, sides, &marks, give);
+                        self.meet(thinning, entry, other as usize, sides, &marks, emit);
                     }
                 }
                 task.open.entries = Some(open);
-                self.pause(store);
+                self.check_interrupts(store);
                 return;
             }
             task.open.entries = Some(open);
@@ -139,10 +139,10 @@ impl<const N: usize> Compare<N> {
             filter::within_keys(keys, key, self.skipped(), self.radius(), &mut found);
             brought += found.len();
             for &i in &found {
-                self.meet(thinning, entry, start + usize::from(i), sides, &marks, give);
+                self.meet(thinning, entry, start + usize::from(i), sides, &marks, emit);
             }
             start = end;
-            self.pause(store);
+            self.check_interrupts(store);
         }
         self.found = found;
         if thinning == Thinning::Forest && !has_enough && brought >= MANY {
@@ -161,9 +161,9 @@ impl<const N: usize> Compare<N> {
         thinning: Thinning,
         entry: usize,
         other: usize,
-        sides: &Sides<'_, N>,
+        sides: &JoinInputs<'_, N>,
         marks: &Marks<'_, N>,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) {
         let (a, b) = (entry, other + marks.shift);
         let roots = match thinning {
@@ -192,7 +192,7 @@ impl<const N: usize> Compare<N> {
             return;
         }
         let (probe, earlier) = (sides.probe(), &sides.probes[..sides.probes.len() - 1]);
-        let table = &sides.design.tables()[usize::from(probe.table)];
+        let table = &sides.layout.tables()[usize::from(probe.table)];
         let difference = table.restore(&difference);
         if !probe.finds(&difference) || earlier.iter().any(|p| p.finds(&difference)) {
             return;
@@ -206,7 +206,7 @@ impl<const N: usize> Compare<N> {
             Some((a, b)) => marks.set(a.max(b), a.min(b) as u32),
         }
         self.count();
-        give(Pair {
+        emit(Pair {
             rows: [Tid::MIN; 2],
             fingerprints: [table.restore(key), table.restore(other_key)],
             distance,

@@ -14,22 +14,22 @@ const TABLES: usize = 32;
 /// What is remembered of an index. To be kept while its pages are not moved, see
 /// [`crate::tree::Tree::compact`].
 #[derive(Debug)]
-pub struct Leaves([Cell<(u64, Block)>; TABLES]);
+pub struct LeafCache([Cell<(u64, Block)>; TABLES]);
 
-impl Default for Leaves {
+impl Default for LeafCache {
     /// Nothing yet.
     fn default() -> Self {
         // Block 0 is the meta page.
-        Leaves([const { Cell::new((0, 0)) }; TABLES])
+        LeafCache([const { Cell::new((0, 0)) }; TABLES])
     }
 }
 
-impl Leaves {
+impl LeafCache {
     /// The leaf where a key was, if it was the last one of this table.
     #[inline]
-    pub(crate) fn of<const N: usize>(&self, table: u16, key: &Key<N>) -> Option<Block> {
+    pub(crate) fn get<const N: usize>(&self, table: u16, key: &Key<N>) -> Option<Block> {
         let (known, leaf) = self.0.get(usize::from(table))?.get();
-        (leaf != 0 && known == check(key)).then_some(leaf)
+        (leaf != 0 && known == tag(key)).then_some(leaf)
     }
 
     /// Forgets all, before pages are moved.
@@ -43,16 +43,16 @@ impl Leaves {
     #[inline]
     pub(crate) fn remember<const N: usize>(&self, table: u16, key: &Key<N>, leaf: Block) {
         if let Some(place) = self.0.get(usize::from(table)) {
-            place.set((check(key), leaf));
+            place.set((tag(key), leaf));
         }
     }
 }
 
 /// Tells keys apart, nearly always: a leaf taken for another key's costs a way, and no result.
 #[inline]
-fn check<const N: usize>(key: &Key<N>) -> u64 {
+fn tag<const N: usize>(key: &Key<N>) -> u64 {
     // The multiplier is that of Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-    (key.iter()).fold(0u64, |check, word| {
-        (check ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    (key.iter()).fold(0u64, |tag, word| {
+        (tag ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     })
 }
