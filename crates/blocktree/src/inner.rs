@@ -3,11 +3,8 @@
 //! Separator keys stand as one array growing up, the rest of each separator with its downlink as
 //! one growing down. The first separator of a page counts as below everything.
 
-use crate::key::{Block, EntryKey, Tid, key_at, put_key, word_at};
-use crate::page::{self, HEADER, Kind, PAGE_SIZE, Page, special_size};
-
-/// Bytes of a downlink with its separator's table and row.
-pub const LINK: usize = 4 + 2 + Tid::SIZE;
+use crate::key::{Block, EntryKey, key_at, put_key, word_at};
+use crate::page::{self, HEADER, Kind, LINK, PAGE_SIZE, Page, special_size};
 
 /// The most entries of an inner page.
 pub const fn capacity<const N: usize>() -> usize {

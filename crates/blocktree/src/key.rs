@@ -1,6 +1,10 @@
 //! Row addresses, keys, and the total order of the tree.
 
-/// A permuted fingerprint of `N` 64-bit words. The first bit is the most significant bit of word 0,
+/// Words of a key over signatures, without a scope: a band's hash and the signature's sketch.
+pub const BAND_KEY_WORDS: usize = 2;
+
+/// Key of `N` 64-bit words: a fingerprint, permuted on pages and unpermuted elsewhere, or a band's
+/// hash and sketch, behind the scope's word if there is one. The first bit is the most significant bit of word 0,
 /// so that the order of arrays is the order of bit strings.
 pub type Key<const N: usize> = [u64; N];
 

@@ -1,6 +1,6 @@
 //! The meta page, block 0: what the index is, where its root stands, and which pages are free.
 
-use crate::key::{Block, EntryKey};
+use crate::key::{BAND_KEY_WORDS, Block, EntryKey};
 use crate::page::{self, Corruption, HEADER, Kind, Page};
 
 /// The first four bytes of the meta page's content: "ndup".
@@ -161,7 +161,7 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
     };
     let own = match metric {
         Metric::Hamming => u32::from(meta.bits).div_ceil(64),
-        Metric::MinHash => crate::bands::WORDS as u32,
+        Metric::MinHash => BAND_KEY_WORDS as u32,
     };
     let words = own + u32::from(meta.scope_words);
     if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {

@@ -44,6 +44,9 @@ const HIGH_TABLE: usize = RIGHT + 10;
 const HIGH_TID: usize = RIGHT + 12;
 const ID: usize = PAGE_SIZE - 2;
 
+/// Bytes of a downlink on an inner page, with its separator's table and row.
+pub(crate) const LINK: usize = 4 + 2 + Tid::SIZE;
+
 /// Bytes at the end of a page for keys of `N` words.
 pub const fn special_size<const N: usize>() -> usize {
     fields_size(N)
@@ -263,7 +266,7 @@ pub fn expect<const N: usize>(page: &Page, block: Block, expected: Kind) -> Resu
     let (keys, others) = (lower - HEADER, special - upper);
     let other = match expected {
         Kind::Leaf => Tid::SIZE,
-        Kind::Inner => crate::inner::LINK,
+        Kind::Inner => LINK,
         Kind::Meta | Kind::Free => return Ok(()),
     };
     if keys % (8 * N) != 0 || keys / (8 * N) * other != others {

@@ -23,7 +23,7 @@ pub use pairs::{BandPairs, Candidate};
 pub use scan::{BandQuery, BandScan};
 
 use crate::block_layout::BlockLayout;
-use crate::key::Key;
+use crate::key::{BAND_KEY_WORDS, Key};
 
 /// The most bands: each costs its share of space and of every insert.
 pub const MAX_BANDS: usize = 256;
@@ -32,7 +32,7 @@ pub const MAX_BANDS: usize = 256;
 pub const MAX_BAND_ROWS: usize = 64;
 
 /// Words of a key without a scope.
-pub const WORDS: usize = 2;
+pub const WORDS: usize = BAND_KEY_WORDS;
 
 /// Bits of a band's hash, at the front of a key.
 pub const HASH_BITS: u32 = 24;

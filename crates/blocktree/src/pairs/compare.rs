@@ -3,7 +3,7 @@
 use super::Pair;
 use super::chunk::SortedChunk;
 use super::plan;
-use super::thin::{Open, Thinning};
+use super::thinning::{Open, Thinning};
 use crate::block_layout::BlockLayout;
 use crate::filter;
 use crate::key::Tid;

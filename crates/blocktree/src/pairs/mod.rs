@@ -18,6 +18,7 @@ mod chunk;
 mod compare;
 mod plan;
 mod thin;
+mod thinning;
 
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key, Tid};
@@ -32,7 +33,7 @@ use chunk::SortedChunk;
 use compare::{Compare, JoinCursor, JoinInputs};
 pub use plan::PairPlan;
 use std::rc::Rc;
-pub use thin::Thinning;
+pub use thinning::Thinning;
 
 /// Two rows within the radius.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,12 @@
 //! Fewer pairs, for whoever makes clusters of them: as many as there are fingerprints, times a
 //! constant, however many are near each other.
 
-use super::chunk::SortedChunk;
 use super::compare::{Compare, GroupPair, JoinInputs};
+use super::thinning::{Marks, Thinning};
 use super::{Pair, Tid};
 use crate::filter;
 use crate::key::Key;
 use crate::store::PageStore;
-
-/// Which pairs of fingerprints may be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinning {
-    /// Those of two fingerprints that both are in more than so many other pairs. Whatever is in no
-    /// more pairs than that is in all that it has.
-    Degree(u32),
-    /// Those of two fingerprints that other pairs connect. Only where no fingerprint is in several
-    /// scopes with one hash: what connects two of one scope might be of another.
-    Forest,
-}
 
 /// Keys that are compared at once.
 const PIECE: usize = 4096;
@@ -26,54 +15,6 @@ const MANY: usize = 32;
 
 /// Comparisons with a whole group that cost as much as going through a list of it, or more.
 const WAIT: usize = 32;
-
-/// The entries of a group that may still bring pairs for entries that have brought enough.
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    /// `None`: all of them.
-    entries: Option<Vec<u32>>,
-    /// Comparisons with the whole group before the list is tried again, since it was too long.
-    wait: usize,
-    /// With [`Thinning::Forest`], an entry of the component whose entries are left out.
-    base: usize,
-}
-
-/// The marks of two chunks, one after the other: pairs that an entry is in, or its parent.
-struct Marks<'a, const N: usize> {
-    left: &'a SortedChunk<N>,
-    right: &'a SortedChunk<N>,
-    /// Offset that is added to positions in the right chunk.
-    shift: usize,
-}
-
-impl<const N: usize> Marks<'_, N> {
-    fn get(&self, entry: usize) -> u32 {
-        match entry.checked_sub(self.left.len()) {
-            None => self.left.mark(entry),
-            Some(other) => self.right.mark(other),
-        }
-    }
-
-    fn set(&self, entry: usize, mark: u32) {
-        match entry.checked_sub(self.left.len()) {
-            None => self.left.set_mark(entry, mark),
-            Some(other) => self.right.set_mark(other, mark),
-        }
-    }
-
-    fn root(&self, mut entry: usize) -> usize {
-        loop {
-            let parent = self.get(entry) as usize;
-            let above = self.get(parent) as usize;
-            if parent == above {
-                return parent;
-            }
-            // Path halving (van Leeuwen and van der Weide, 1977).
-            self.set(entry, above as u32);
-            entry = above;
-        }
-    }
-}
 
 impl<const N: usize> Compare<N> {
     /// Compares the first entry left in a task with the other group, and strikes it off.
