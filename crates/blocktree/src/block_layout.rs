@@ -1,4 +1,4 @@
-//! How a fingerprint is cut into blocks, and the permutation of each table.
+//! The cut of a fingerprint into blocks, and the permutation of each table.
 //!
 //! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b` each of
 //! the C(b, b-k) choices of b-k blocks gives a table, whose keys have the chosen blocks in front:
@@ -11,16 +11,16 @@ use crate::leaf;
 /// The most tables an index may have. Each costs its share of space and of every insert.
 pub const MAX_TABLES: usize = 64;
 
-/// The largest guaranteed radius. It goes with the width: blocks of fewer than some seven bits would
-/// tell no leaves apart.
+/// The largest guaranteed radius. It grows with the width: blocks of fewer than about seven bits
+/// would tell no leaves apart.
 pub const MAX_DISTANCE: u32 = 31;
 
-/// The largest guaranteed radius of fingerprints of so many bits.
+/// The largest guaranteed radius of fingerprints of `bits` bits.
 pub fn max_distance(bits: u32) -> u32 {
     (bits / 8).min(MAX_DISTANCE)
 }
 
-/// The radius that an index guarantees unless it is told otherwise. For 64-bit simhashes it is the
+/// The radius that an index guarantees by default. For 64-bit simhashes it is the
 /// conventional threshold (Manku, Jain, Das Sarma, WWW 2007), and for 128 bits the same. Images'
 /// hashes of 256 bits are near-duplicates within 31: half of that, as two fingerprints within 31
 /// differ in at most one bit of one of 16 blocks. (docs/tuning.md says what was measured.)
@@ -28,7 +28,7 @@ pub fn default_distance(bits: u32) -> u32 {
     if bits >= 256 { 15 } else { 3 }
 }
 
-/// Why a combination of distance and blocks makes no block layout.
+/// Reason why a distance and a number of blocks make no block layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLayoutError {
     /// The distance is over this one, [`max_distance`].
@@ -172,7 +172,7 @@ impl<const N: usize> BlockLayout<N> {
         })
     }
 
-    /// The block layout of an index over bands ([`crate::bands`]): `count` tables whose keys come as they
+    /// The layout of an index over bands ([`crate::bands`]): `count` tables whose keys come as they
     /// are. Undone, a key is its row: its first word behind a scope keeps the bits `row` only.
     pub(crate) fn of_bands(scope: bool, count: usize, row: u64) -> Self {
         let scope_words = usize::from(scope);
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    fn any_design<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
+    fn any_layout<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
         let most = max_distance(64 * N as u32);
         (0..=most, 1..5u32).prop_filter_map("no layout", |(distance, more)| {
             BlockLayout::new(distance, distance + more).ok()
@@ -401,8 +401,8 @@ mod tests {
     proptest! {
         #[test]
         fn permuting_is_undone_and_keeps_distances(
-            layout in any_design::<1>(), a: [u64; 1], b: [u64; 1],
-            wide in any_design::<4>(), c: [u64; 4], d: [u64; 4],
+            layout in any_layout::<1>(), a: [u64; 1], b: [u64; 1],
+            wide in any_layout::<4>(), c: [u64; 4], d: [u64; 4],
         ) {
             for table in layout.tables() {
                 prop_assert_eq!(table.restore(&table.permute(&a)), a);
@@ -440,7 +440,8 @@ mod tests {
 
         #[test]
         fn within_the_distance_some_table_agrees_on_all_leading_bits(
-            layout in any_design::<2>(), a: [u64; 2], flips in prop::collection::vec(0..128u32, 0..17),
+            layout in any_layout::<2>(), a: [u64; 2],
+            flips in prop::collection::vec(0..128u32, 0..17),
         ) {
             let mut b = a;
             for &bit in flips.iter().take(layout.distance() as usize) {

@@ -9,7 +9,7 @@ use crate::meta::{self, Meta, Metric, Root};
 use crate::page::{self, PAGE_SIZE, Page};
 use crate::sort::{ExternalSort, TempFiles};
 
-/// Where the pages of a new tree go, and who is told how far it is.
+/// Receiver of the pages of a new tree and of reports of progress.
 pub trait BuildHost: TempFiles {
     /// Takes a page. Blocks come in ascending order from 1, and block 0 last of all.
     fn put(&mut self, block: Block, page: &mut Page);
@@ -17,7 +17,7 @@ pub trait BuildHost: TempFiles {
     fn table_done(&mut self, done: usize, tables: usize);
 }
 
-/// How full the pages of a new tree are: per cent of their capacity.
+/// Fill factor of the pages of a new tree, in per cent of their capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     /// Of leaves.
@@ -115,13 +115,13 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     writer.end(host, tables as u16, nulls, shape)
 }
 
-/// Fills leaves one after the other, the leaf under way in memory.
+/// Fills leaves one after the other, the current one in memory.
 struct LeafWriter<const N: usize> {
     leaf: Box<Page>,
     block: Block,
-    /// The last entry of the leaf under way.
+    /// The last entry of the current leaf.
     last: Option<EntryKey<N>>,
-    /// Where each page of the level under way starts.
+    /// Start of each page of the current level.
     starts: Vec<(EntryKey<N>, Block)>,
     per_leaf: usize,
     per_inner: usize,
@@ -144,7 +144,7 @@ impl<const N: usize> LeafWriter<N> {
         self.last = None;
     }
 
-    /// Ends the leaf under way and begins the next, which starts at an entry key.
+    /// Ends the current leaf and begins the next, which starts at an entry key.
     fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: EntryKey<N>) {
         let next = self.block + 1;
         if self.block != 0 {

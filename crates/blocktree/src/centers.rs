@@ -85,7 +85,7 @@ pub struct DenseCenters<F: TempFiles, const M: usize> {
     first: CenterPart<M>,
     /// The most nodes in `first`.
     most: usize,
-    /// What follows of them, in pieces, and how many of these there are.
+    /// The nodes behind `first`, in pieces, and the number of pieces.
     file: Option<F::File>,
     pieces: u64,
     /// The last, less than a piece.

@@ -10,7 +10,7 @@ use crate::page::{self, Corruption, Kind, Result};
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
-/// What a check has seen.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStats {
     /// Leaves of all tables.
@@ -23,7 +23,7 @@ pub struct CheckStats {
     pub rows: u64,
     /// Rows without one.
     pub null_rows: u64,
-    /// Whether all tables hold the same rows. They need not: of a row whose transaction was cut
+    /// All tables hold the same rows. They need not: of a row whose transaction was cut
     /// off by a crash some tables may have an entry, until a vacuum takes it away.
     pub tables_agree: bool,
 }

@@ -33,7 +33,7 @@ pub struct Compacted {
     /// Unused pages before the end, which are in no list of free ones: see
     /// [`Tree::add_free_pages`].
     pub holes: Vec<Block>,
-    /// Whether it has ended by itself: calling it again would move nothing.
+    /// It has ended by itself: calling it again would move nothing.
     pub is_complete: bool,
 }
 
@@ -56,7 +56,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         Ok(pages)
     }
 
-    /// Moves the pages at the end of an index of so many blocks into unused ones before them, as
+    /// Moves the pages at the end of an index of `blocks` blocks into unused ones before them, as
     /// long as `may_continue` says so.
     ///
     /// To be called while nobody else uses the index, since somebody might hold a link to a page

@@ -3,7 +3,8 @@
 //! A probe of the guaranteed radius looks up its own leading bits in each table. How many entries
 //! it meets there is, on average over the rows of the index, the sum of n * n / N over all leading
 //! bits that occur, where n of the table's N entries share them: a row is one of the n with the
-//! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that 1 + (N - 1) / 2^p.
+//! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that
+//! 1 + (N - 1) / 2^p.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{Key, Tid};
@@ -14,7 +15,7 @@ use crate::plan::probed_bits;
 use crate::store::PageStore;
 use crate::tree::Tree;
 
-/// What a tree consists of.
+/// Statistics of a tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info<const N: usize> {
     /// Levels of inner pages above the leaves.
@@ -43,11 +44,11 @@ pub struct Info<const N: usize> {
 pub struct LargestBucket<const N: usize> {
     /// The table.
     pub table: u16,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
     /// The bits that are looked up, where they stand in the fingerprint.
     pub mask: Key<N>,
-    /// What they are in these entries, and the scope in front.
+    /// Their values in these entries, and the scope in front.
     pub bits: Key<N>,
     /// One of the rows: the one with the lowest address.
     pub tid: Tid,
@@ -56,7 +57,7 @@ pub struct LargestBucket<const N: usize> {
 /// Counts the entries of each bucket (one prefix) of a table, read in the order of its leaves.
 #[derive(Default)]
 struct BucketCounter {
-    /// The run under way.
+    /// The current bucket.
     current: Bucket,
     largest: Bucket,
     /// The sum of the squares of the sizes of all ended buckets.
@@ -100,7 +101,7 @@ impl BucketCounter {
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Reads every page of the tree once, holding one lock at a time; others may write meanwhile.
-    /// What was there before it began is counted, each entry once, whatever is split meanwhile.
+    /// Each entry that existed when it began is counted once, whatever is split meanwhile.
     pub fn measure(&self, layout: &BlockLayout<N>) -> Result<Info<N>> {
         let mut info = Info {
             height: self.refresh_root()?.level,
@@ -194,7 +195,7 @@ impl<const N: usize> Info<N> {
         }
     }
 
-    /// How full the leaves that have an entry are, from 0 to 1; `None` if there are none.
+    /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there are none.
     pub fn fill(&self) -> Option<f64> {
         let room = self.leaf_pages * leaf::capacity::<N>() as u64;
         (room > 0).then(|| self.entries as f64 / room as f64)

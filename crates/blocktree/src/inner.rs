@@ -51,7 +51,7 @@ pub(crate) fn put_child<const N: usize>(page: &mut Page, i: usize, child: Block)
     page::put_u32(page, link_offset::<N>(i), child);
 }
 
-/// The entry below which an entry key lies: the last whose separator is not above it.
+/// Index of the downlink that covers an entry key: the last whose separator is not above it.
 #[inline]
 pub fn search<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> usize {
     let (mut low, mut high) = (0, count::<N>(page));

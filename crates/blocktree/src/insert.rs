@@ -12,8 +12,8 @@ use crate::tree::Tree;
 const PREFETCH_DEPTH: usize = 4;
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
-    /// Looks up where entries will be added, so that the machine fetches their leaves meanwhile. To
-    /// no purpose without a memory for leaves.
+    /// Finds and prefetches the leaves to which entries will be added. Does nothing without a leaf
+    /// cache.
     pub fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.fuse();
         while self.leaves.is_some() {
@@ -104,7 +104,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let Some(block) = first else {
             return Ok(None);
         };
-        // Nobody holds it but those who come by an old link, and they go again at once.
+        // Only those hold it who followed an outdated link, and they release it at once.
         let page = self.store.write(block);
         page::expect::<N>(&page, block, Kind::Free)?;
         let rest = FreeList {
@@ -183,9 +183,9 @@ struct Taken<W> {
     rest: FreeList,
 }
 
-/// How a page is split.
+/// Division of a page by a split.
 struct Split<const N: usize> {
-    /// Where the right page starts.
+    /// Start of the right page.
     separator: EntryKey<N>,
     /// For an inner page: how many entries stay.
     kept: usize,

@@ -4,8 +4,8 @@
 pub const BAND_KEY_WORDS: usize = 2;
 
 /// Key of `N` 64-bit words: a fingerprint, permuted on pages and unpermuted elsewhere, or a band's
-/// hash and sketch, behind the scope's word if there is one. The first bit is the most significant bit of word 0,
-/// so that the order of arrays is the order of bit strings.
+/// hash and sketch, behind the scope's word if there is one. The first bit is the most significant
+/// bit of word 0, so that the order of arrays is the order of bit strings.
 pub type Key<const N: usize> = [u64; N];
 
 /// A block number: the position of a page in the index, counted from 0.
@@ -65,8 +65,8 @@ impl Tid {
     }
 }
 
-/// Where an entry stands in the tree: by table, then by key, then by row. No two entries share a
-/// position, so that even a million equal fingerprints are split and found like any others.
+/// Sort key of an entry: its table, then its key, then its row. No two entries have the same, so
+/// that even a million equal fingerprints are split and found like any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey<const N: usize> {
     /// The table (permutation) that the key was made for.
@@ -98,7 +98,7 @@ impl<const N: usize> EntryKey<N> {
         Self::before_key(table, [0; N])
     }
 
-    /// A separator for two neighbouring positions: above `left`, not above `right`, and otherwise
+    /// A separator for two neighbouring entries: above `left`, not above `right`, and otherwise
     /// with as many zero bits at its end as can be, so that pages end where prefixes end.
     pub fn separator(left: &Self, right: &Self) -> Self {
         debug_assert!(left < right);

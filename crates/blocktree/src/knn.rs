@@ -1,9 +1,9 @@
 //! Finding rows in the order of their distance, one by one.
 //!
-//! Ring after ring: all rows within a radius are found, sorted and given; then those between it
-//! and the next radius. Nothing nearer is still to come when a row is given, and whoever stops
-//! early has paid for the rings that were needed only. Of a ring with more rows than memory holds
-//! the nearest are kept and given, and the ring is read again for those that come after them.
+//! Ring after ring: all rows within a radius are found, sorted and given; then those between it and
+//! the next radius. Nothing nearer is still to come when a row is given, and a caller that stops
+//! early has paid only for the rings that it needed. Of a ring with more rows than memory holds the
+//! nearest are kept and given, and the ring is read again for those that come after them.
 
 use crate::key::{Key, distance};
 use crate::leaf;
@@ -15,29 +15,30 @@ use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// A ring's plan costs at most so many times that of the ring before, or covers one bit more.
+/// A ring's plan costs at most this many times as much as that of the ring before, or covers one
+/// bit more.
 const GROWTH: f64 = 4.0;
 
 /// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want
 /// no more, and each row that is kept for a while costs as much as filtering a hundred.
 const FIRST_KEPT: usize = 64;
 
-/// How many times more are kept each time that a table is read again for those further out, as far
-/// as memory allows.
+/// Factor by which more rows are kept each time that a table is read again for those further out,
+/// as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// A search for the nearest rows under way.
+/// Nearest-neighbour search in progress.
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
     /// The key by whose distance rows come first, where it is not the query of the scan. Then the
     /// scan's rows are one ring.
     center: Option<Key<N>>,
-    /// Whether the scan has been stepped.
+    /// The scan has been stepped.
     begun: bool,
     /// Rows of the leaf that was read last.
     found: Vec<Match<N>>,
-    /// Rows of the ring under way.
+    /// Rows of the current ring.
     ring: TopK<N>,
     /// All rows up to this distance from the scan's query have been found.
     found_to: Option<u32>,
@@ -49,10 +50,10 @@ pub struct KnnScan<const N: usize> {
 
 impl<const N: usize> KnnScan<N> {
     /// A search by the distance to the query of `scan`, which has not been stepped, beginning with
-    /// the rows that it looks for. Rows that are equally far from the query come by their distance
-    /// to the first of `then_by`, and so on, and then by their address. Rows beyond `limit` bits
-    /// are not looked for. It keeps as many rows as fit into `memory` bytes, but for a small
-    /// minimum.
+    /// the rows that it finds. Rows that are equally far from the query are ordered by their
+    /// distance to the first of `then_by`, and so on, and then by their address. Rows beyond
+    /// `limit` bits are not looked for. It keeps as many rows as fit into `memory` bytes, but for a
+    /// small minimum.
     pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
         let limit = limit.min(scan.layout().bits());
         let skipped = scan.layout().scope_words();
@@ -132,7 +133,7 @@ impl<const N: usize> KnnScan<N> {
         self.scan.narrow(radius);
     }
 
-    /// Reads what the scan looks for.
+    /// Reads the rest of the current scan.
     fn read<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -14,8 +14,8 @@ pub const fn capacity<const N: usize>() -> usize {
     page::room::<N>() / (8 * N + Tid::SIZE)
 }
 
-/// The entries of a leaf with keys of so many words in an index that was built with the default
-/// options: what one page read looks at.
+/// The entries of a leaf with keys of `words` words in an index that was built with the default
+/// options: what one page read covers.
 pub const fn usual_count(words: usize) -> f64 {
     let room = PAGE_SIZE - HEADER - page::fields_size(words);
     0.9 * (room / (8 * words + Tid::SIZE)) as f64
@@ -53,7 +53,7 @@ pub fn tid<const N: usize>(page: &Page, i: usize) -> Tid {
     page::tid_at(page, tid_offset::<N>(i))
 }
 
-/// The position of an entry.
+/// The entry key of an entry.
 pub fn entry_key<const N: usize>(page: &Page, i: usize) -> EntryKey<N> {
     EntryKey {
         table: page::table(page),

@@ -1,17 +1,17 @@
-//! Where the leaves of a key were found last, in each table.
+//! Leaf cache: the leaf of the last key in each table.
 //!
-//! A constraint looks for a row's neighbours, adds the row, and looks again: thrice to the same leaf
-//! of each table. So the second and the third time need not come down from the root. A leaf that has
-//! been split since leads on by its right link, and one that is no longer the right one shows it, as
-//! with any link that was read earlier ([`crate::tree::Tree::find`]).
+//! A constraint searches for a row's neighbours, adds the row, and searches again: three accesses
+//! to the same leaf of each table, of which only the first has to descend from the root. A leaf
+//! that has been split since leads on by its right link, and one that has become stale is
+//! recognized, as with any link that was read earlier (`Tree::find`).
 
 use crate::key::{Block, Key};
 use std::cell::Cell;
 
-/// Tables that are remembered. More would take longer to probe than to find.
+/// Tables that are cached. More would take longer to probe than to find.
 const TABLES: usize = 32;
 
-/// What is remembered of an index. To be kept while its pages are not moved, see
+/// Leaf cache of an index. It is valid as long as no page is moved, see
 /// [`crate::tree::Tree::compact`].
 #[derive(Debug)]
 pub struct LeafCache([Cell<(u64, Block)>; TABLES]);
@@ -48,7 +48,7 @@ impl LeafCache {
     }
 }
 
-/// Tells keys apart, nearly always: a leaf taken for another key's costs a way, and no result.
+/// Hash of a key. A collision costs a detour, never a result.
 #[inline]
 fn tag<const N: usize>(key: &Key<N>) -> u64 {
     // The multiplier is that of Fibonacci hashing (Knuth, TAOCP 3, 6.4).

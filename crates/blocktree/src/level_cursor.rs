@@ -8,19 +8,19 @@ use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// Where to look next.
+/// The next page to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextPage<const N: usize> {
     /// From the root, for the leaf where this entry key belongs.
     Descend(EntryKey<N>),
     /// In this leaf, or wherever the entry key belongs by now.
     At(Block, EntryKey<N>),
-    /// Nowhere: all is seen.
+    /// None: all have been read.
     Nowhere,
 }
 
 impl<const N: usize> NextPage<N> {
-    /// The position, and where to look for it first.
+    /// The entry key, and the page to try first.
     #[inline]
     pub(crate) fn target(self) -> Option<(EntryKey<N>, Option<Block>)> {
         match self {
@@ -31,8 +31,8 @@ impl<const N: usize> NextPage<N> {
     }
 }
 
-/// A cursor along the pages of a level, or the leaves of one table, from left to right. It stands on
-/// no page between steps.
+/// Cursor along the pages of a level, or the leaves of one table, from left to right. Between steps
+/// it holds no page.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelCursor<const N: usize> {
     level: u16,
@@ -141,7 +141,7 @@ impl<const N: usize> FullScan<N> {
         LevelCursor::at(EntryKey::before_key(table, key))
     }
 
-    /// Looks at one more leaf and appends its rows. False: there was none left.
+    /// Reads one more leaf and appends its rows. False: there was none left.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -43,8 +43,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             return Ok(None);
         }
         self.expect(&left, level)?;
-        // Whoever stands on the right page relies on its rows being there or further right. To
-        // wait for him with the left page locked would be to wait for each other.
+        // A scan that pins the right page relies on its rows being on it or further right. Waiting
+        // for it with the left page locked could deadlock.
         let Some(mut right) = self.store.try_cleanup_lock(right) else {
             return Ok(None);
         };
@@ -141,8 +141,8 @@ impl MergeCandidate {
         }
     }
 
-    /// Goes on to a page with so many entries, with nothing held. Whether it was merged into the
-    /// page before it.
+    /// Passes a page of `count` entries, with nothing locked. Returns whether it was merged into
+    /// the page before it.
     pub fn pass<S: PageStore, const N: usize>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -1,4 +1,4 @@
-//! The meta page, block 0: what the index is, where its root stands, and which pages are free.
+//! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
 
 use crate::key::{BAND_KEY_WORDS, Block, EntryKey};
 use crate::page::{self, Corruption, HEADER, Kind, Page};
@@ -9,7 +9,7 @@ pub const MAGIC: u32 = 0x6e64_7570;
 /// The version of the layout that this code reads and writes.
 pub const VERSION: u16 = 1;
 
-/// Where the root stands, and how high it is.
+/// Block and height of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Root {
@@ -19,7 +19,7 @@ pub struct Root {
     pub level: u16,
 }
 
-/// What an index is over.
+/// Metric of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Metric {
@@ -29,11 +29,11 @@ pub enum Metric {
     MinHash = 1,
 }
 
-/// What the meta page holds.
+/// Content of the meta page, without the free lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// What the index is over.
+    /// The metric of the index.
     pub metric: Metric,
     /// Bits of a fingerprint, or symbols of a signature.
     pub bits: u16,
@@ -51,7 +51,7 @@ pub struct Meta {
     pub root: Root,
 }
 
-/// Why a meta page cannot be used.
+/// Reason why a meta page cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetaError {
     /// Not a meta page of this kind of index, or damaged.
@@ -76,8 +76,8 @@ const END: usize = FREE + FREE_LISTS * FREE_LIST;
 const FREE_LIST: usize = 8;
 
 /// The levels whose pages can be free, from 0: those of a tree of 10^9 entries. A page is used
-/// again on its own level only, so that locks keep their order even for somebody who comes by an
-/// old link.
+/// again on its own level only, so that locks keep their order even for a reader that follows
+/// an outdated link.
 pub const FREE_LISTS: usize = 4;
 
 /// The free pages of a level.
@@ -85,7 +85,7 @@ pub const FREE_LISTS: usize = 4;
 pub struct FreeList {
     /// The first. Each leads to the next by its right link.
     pub first: Option<Block>,
-    /// How many there are.
+    /// Number of free pages.
     pub count: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What all pages share: the header that PostgreSQL's buffer manager expects (storage/bufpage.h)
-//! and, at the end, this tree's own fields.
+//! The layout that all pages share: the header that PostgreSQL's buffer manager expects
+//! (storage/bufpage.h) and, at the end, this tree's own fields.
 //!
 //! ```text
 //! 0            24                                                  8192 - S          8192
@@ -26,7 +26,7 @@ const SIZE_AND_VERSION: usize = 18;
 /// The version of PostgreSQL's page layout, the same since 8.3.
 const LAYOUT_VERSION: u16 = 4;
 
-/// Where the bounds of the hole stand in the header: `pd_lower`, then `pd_upper`.
+/// Offset of the hole's bounds in the header: `pd_lower`, then `pd_upper`.
 pub const BOUNDS: usize = LOWER;
 
 /// The last two bytes of each page, which tell tools whose page it is.
@@ -70,7 +70,7 @@ pub const fn room<const N: usize>() -> usize {
     PAGE_SIZE - HEADER - special_size::<N>()
 }
 
-/// What a page is for.
+/// Purpose of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Block 0.
@@ -88,7 +88,7 @@ pub enum Kind {
 pub struct Corruption {
     /// The page.
     pub block: Block,
-    /// What is wrong with it.
+    /// The defect.
     pub what: &'static str,
 }
 
@@ -165,13 +165,13 @@ pub fn level(page: &Page) -> u16 {
     u16_at(page, LEVEL)
 }
 
-/// The table of a leaf; the first table below an inner page: that of the low position.
+/// The table of a leaf; the first table below an inner page: that of the low key.
 #[inline]
 pub fn table(page: &Page) -> u16 {
     u16_at(page, TABLE)
 }
 
-/// What the page is for; `None` if it is not one of this tree's pages.
+/// The page's purpose; `None` if it is not one of this tree's pages.
 #[inline]
 pub fn kind(page: &Page) -> Option<Kind> {
     if u16_at(page, ID) != PAGE_ID {
@@ -186,7 +186,7 @@ pub fn kind(page: &Page) -> Option<Kind> {
     }
 }
 
-/// The position that no entry of the page lies below: where its left neighbour ends.
+/// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
 #[inline]
 pub fn low<const N: usize>(page: &Page) -> EntryKey<N> {
     EntryKey {
@@ -196,8 +196,8 @@ pub fn low<const N: usize>(page: &Page) -> EntryKey<N> {
     }
 }
 
-/// The position that all entries of the page, and of those to its left, lie below; `None` on the
-/// last page of a level.
+/// High key: the exclusive upper bound of the entries of the page and of those to its left; `None`
+/// on the last page of a level.
 #[inline]
 pub fn high<const N: usize>(page: &Page) -> Option<EntryKey<N>> {
     right(page)?;
@@ -208,7 +208,7 @@ pub fn high<const N: usize>(page: &Page) -> Option<EntryKey<N>> {
     })
 }
 
-/// Whether an entry key belongs to a page further right.
+/// Returns whether an entry key belongs to a page further right.
 #[inline]
 pub fn is_left_of<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> bool {
     high::<N>(page).is_some_and(|high| high <= *entry_key)
@@ -244,8 +244,8 @@ pub(crate) fn free<const N: usize>(page: &mut Page, level: u16, next: Option<Blo
     put_right(page, next);
 }
 
-/// Checks that a page is of the expected kind and that its arrays lie within it, so that reading
-/// it cannot go astray whatever it holds.
+/// Checks that a page is of the expected kind and that its arrays lie within it, so that
+/// no access to its entries is out of bounds, whatever it holds.
 #[inline]
 pub fn expect<const N: usize>(page: &Page, block: Block, expected: Kind) -> Result<()> {
     let wrong = |what| Err(Corruption { block, what });

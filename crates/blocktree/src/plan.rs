@@ -1,4 +1,4 @@
-//! Which tables a query probes, and how far around its own prefix in each.
+//! Plan of a query: the tables that it probes, and the distance around its own prefix in each.
 //!
 //! Up to the guaranteed radius a choice of tables is probed with the query's own leading bits.
 //! Beyond it the pigeonhole principle still holds in its general form: cut the bits into `m` parts
@@ -15,7 +15,7 @@ use crate::block_layout::{BlockLayout, combinations};
 use crate::key::Key;
 use crate::leaf;
 
-/// What a probe of one table costs against reading on to the next leaf: the way down from the root.
+/// Cost of a descent from the root, relative to reading on to the next leaf.
 const DESCENT: f64 = 3.0;
 
 /// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
@@ -27,7 +27,7 @@ pub fn probed_bits<const N: usize>(layout: &BlockLayout<N>, table: usize) -> u32
     layout.leading_bits(table).min(LONGEST_PREFIX)
 }
 
-/// How one table is probed.
+/// Probe of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe<const N: usize> {
     /// The table.
@@ -52,7 +52,7 @@ impl<const N: usize> Probe<N> {
         }
     }
 
-    /// Whether the probe finds a row with this difference (XOR) to the query.
+    /// Returns whether the probe finds a row with this difference (XOR) to the query.
     #[inline]
     pub fn finds(&self, difference: &Key<N>) -> bool {
         let mut differing = 0;
@@ -114,12 +114,12 @@ impl<const N: usize> Plan<N> {
         })
     }
 
-    /// What the plan costs, in leaves read one after the other.
+    /// Cost of the plan, in leaves read one after the other.
     pub fn cost(&self) -> f64 {
         self.leaves + DESCENT * self.descents
     }
 
-    /// Whether one table is read whole.
+    /// Returns whether one table is read whole.
     pub fn is_whole(&self) -> bool {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
@@ -155,7 +155,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Runs of leaves that the probes fall on, and the leaves in them, in a table of so many.
+    /// Runs of leaves that the probes fall on, and the leaves in them, in a table of `leaves`
+    /// leaves.
     fn reads(&self, leaves: f64) -> (f64, f64) {
         let Some(threshold) = self.threshold else {
             return (0.0, 0.0);
@@ -187,7 +188,7 @@ pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     sum.min(bits.exp2())
 }
 
-/// The distance, in bits, at which a query's nearest row is to be expected among so many whose
+/// The distance, in bits, at which a query's nearest row is to be expected among `rows` whose
 /// `bits` bits are random: an upper bound for data with near-duplicates.
 pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
     let all = f64::from(bits).exp2();
@@ -342,7 +343,9 @@ mod tests {
             rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..64u32, 0..24),
         ) {
-            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else { return Ok(()) };
+            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else {
+                return Ok(());
+            };
             assert_some_probe_finds(&layout, radius, rows, &difference);
         }
 
@@ -352,7 +355,9 @@ mod tests {
             rows in prop::sample::select(vec![0.0, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..256u32, 0..60),
         ) {
-            let Ok(layout) = BlockLayout::<4>::new(distance, distance + more) else { return Ok(()) };
+            let Ok(layout) = BlockLayout::<4>::new(distance, distance + more) else {
+                return Ok(());
+            };
             assert_some_probe_finds(&layout, radius, rows, &difference);
         }
     }

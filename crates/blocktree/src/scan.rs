@@ -39,7 +39,7 @@ impl<const N: usize> Match<N> {
 /// would push each other out of a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
-/// A search by distance under way. It stands on no page between its steps.
+/// Search by distance in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
@@ -49,9 +49,9 @@ pub struct Scan<const N: usize> {
     /// plan's radius or less.
     beyond: Option<u32>,
     radius: u32,
-    /// Whether to look in the query's scope only, where keys have one.
+    /// Only rows of the query's scope are wanted, where keys have one.
     in_scope: bool,
-    /// The probe under way, and the query as its table has it.
+    /// The current probe, and the query as permuted for its table.
     probe: usize,
     permuted: Key<N>,
     next: NextPage<N>,
@@ -90,7 +90,7 @@ impl<const N: usize> Scan<N> {
         scan
     }
 
-    /// Begins anew with another query, with the memory that it has.
+    /// Restarts with another query and keeps the allocated memory.
     pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
         self.radius = plan.radius;
         self.plan = plan;
@@ -99,7 +99,7 @@ impl<const N: usize> Scan<N> {
         self.begin();
     }
 
-    /// Looks in all scopes. The plan must be one that reads a table whole.
+    /// Searches all scopes. The plan must be one that reads a table whole.
     pub fn in_all_scopes(mut self) -> Self {
         debug_assert!(self.plan.is_whole());
         self.in_scope = false;
@@ -107,18 +107,18 @@ impl<const N: usize> Scan<N> {
         self
     }
 
-    /// Whether rows of all scopes are looked at.
+    /// Returns whether rows of all scopes are found.
     pub fn is_in_all_scopes(&self) -> bool {
         !self.in_scope
     }
 
-    /// Begins anew with the same query, for what lies beyond a distance, if one is given.
+    /// Restarts with the same query, for rows beyond a distance, if one is given.
     pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: Option<u32>) {
         self.restart(plan, self.query);
         self.beyond = beyond;
     }
 
-    /// Looks no further than a radius from here on, which must not exceed the plan's.
+    /// Limits the search to a radius from here on, which must not exceed the plan's.
     pub fn narrow(&mut self, radius: u32) {
         debug_assert!(radius <= self.plan.radius);
         self.radius = radius;
@@ -162,9 +162,9 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Looks up the leaves of the probe under way and of those after it, as far as each is about
-    /// one prefix, and has them fetched. They may be split before they are read: then what has
-    /// moved is found by right links.
+    /// Finds and prefetches the leaves of the current probe and of those after it, as far as each
+    /// is about one prefix, and has them fetched. They may be split before they are read: then what
+    /// has moved is found by right links.
     fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let first = self.probe;
         let with_one_prefix = (self.plan.probes[first..].iter().take(PREFETCH_DEPTH))
@@ -212,8 +212,8 @@ impl<const N: usize> Scan<N> {
         Some(key)
     }
 
-    /// Looks at one more leaf and appends what it finds there. False: there was nothing left to
-    /// look at. Each row is returned once, in no particular order.
+    /// Reads one more leaf and appends the rows found there. False: there was nothing left to
+    /// read. Each row is returned once, in no particular order.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -237,7 +237,7 @@ impl<const N: usize> Scan<N> {
             tree.store.prefetch(right);
         }
         self.collect(&leaf, &entry_key, matches);
-        // The way on is read in the same look as the entries: what a later split moves right of
+        // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
         tree.store.unlock_keep_pin(leaf);
@@ -245,8 +245,9 @@ impl<const N: usize> Scan<N> {
         Ok(true)
     }
 
-    /// Appends what lies on a leaf from an entry key on. What lies before it has been seen, if it is
-    /// anything to be found: on a leaf that has been merged into this one since.
+    /// Appends the rows found on a leaf from an entry key on. Entries before it have been read, on
+    /// a leaf that has been merged into this one since. A row is returned by the first probe that
+    /// finds it.
     fn collect(&mut self, leaf: &Page, from: &EntryKey<N>, matches: &mut Vec<Match<N>>) {
         let (earlier, rest) = self.plan.probes.split_at(self.probe);
         let probe = &rest[0];

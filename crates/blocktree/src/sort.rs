@@ -17,7 +17,7 @@ pub struct Entry<const N: usize> {
     pub tid: u64,
 }
 
-/// Temporary files. Failures unwind; a file is gone when it is dropped.
+/// Temporary files. Failures unwind; a file is deleted when it is dropped.
 pub trait TempFiles {
     /// A file, written from its start to its end and read likewise, as often as wanted.
     type File;
@@ -81,7 +81,7 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         self.in_memory.len() as u64 + self.spooled.as_ref().map_or(0, |spool| spool.entries)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

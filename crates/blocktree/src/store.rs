@@ -1,4 +1,4 @@
-//! What the tree asks of the keeper of its pages.
+//! Page store: the interface between the tree and the buffer manager below it.
 //!
 //! # Locks
 //! A guard from [`PageStore::read`] is a shared lock on its page, one from [`PageStore::write`] an
@@ -6,29 +6,29 @@
 //! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
 //! wait for each other. (A vacuum that merges two neighbours locks the right one while it holds the
 //! left one, but does not wait for it. A free page is locked after the meta page that leads to it;
-//! whoever else holds it has come by an old link and waits for nothing.)
+//! another holder has followed an outdated link and waits for nothing.)
 
 use crate::key::Block;
 use crate::page::Page;
 use std::ops::Deref;
 
-/// Bytes to be written at a place of a page.
+/// Bytes to be written at an offset of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Patch<'a> {
-    /// Where on the page.
+    /// Offset on the page.
     pub offset: usize,
-    /// What to write there.
+    /// The new bytes.
     pub bytes: &'a [u8],
 }
 
-/// A page held by a lock.
+/// Guard of a locked page.
 pub trait PageGuard: Deref<Target = Page> {
-    /// The page's place in the index.
+    /// The page's block number.
     fn block(&self) -> Block;
 }
 
-/// The keeper of the pages. Its own failures (input and output, memory) do not come back here but
-/// unwind; then no change is half done.
+/// Store of the pages. Its own failures (input and output, memory) are not returned but unwind;
+/// then no change is half done.
 pub trait PageStore {
     /// A page that others may read at the same time.
     type Read<'a>: PageGuard
@@ -48,29 +48,29 @@ pub trait PageStore {
         self.read(block)
     }
 
-    /// Hears of a leaf that will be read soon, which a store may have the machine fetch meanwhile.
+    /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
     fn prefetch(&self, _leaf: Block) {}
 
-    /// The same of a leaf to which an entry will be added soon.
+    /// Hint that an entry will be added to a leaf soon.
     fn prefetch_for_write(&self, _leaf: Block) {}
 
-    /// Unlocks a leaf whose rows are about to be used. A store may keep
-    /// [`PageStore::cleanup_lock`] off the page until the next such call.
+    /// Unlocks a leaf whose rows are about to be used. A store may keep a pin, which holds
+    /// [`PageStore::cleanup_lock`] off, until the next such call.
     fn unlock_keep_pin(&self, page: Self::Read<'_>) {
         drop(page);
     }
 
-    /// Locks a page for changing.
+    /// Locks a page for a change.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
-    /// Locks a page for writing it anew: its next change is logged whole, so that it need not have
-    /// been there before.
+    /// Locks a page to overwrite it: its next change is logged as a full page, so that its old
+    /// content does not matter.
     fn write_new(&self, block: Block) -> Self::Write<'_>;
 
-    /// Locks a page for taking entries away: waits until no scan stands on it.
+    /// Locks a page for the removal of entries: waits until no scan has a pin on it.
     fn cleanup_lock(&self, block: Block) -> Self::Write<'_>;
 
-    /// The same without waiting for anybody; `None` if somebody holds the page or stands on it.
+    /// [`PageStore::cleanup_lock`] without waiting; `None` if the page is locked or pinned.
     fn try_cleanup_lock(&self, block: Block) -> Option<Self::Write<'_>>;
 
     /// A new page, all zero, that nobody else can reach yet.
@@ -88,16 +88,16 @@ pub trait PageStore {
         edit: impl FnOnce([&mut Page; P]),
     );
 
-    /// Ends the operation, for want of memory, by unwinding.
+    /// Ends the operation, out of memory, by unwinding.
     fn out_of_memory(&self) -> ! {
         panic!("out of memory")
     }
 
-    /// Called between pages by what runs long: may unwind to cancel. Pages further down may be
-    /// locked.
+    /// Checks for a cancel request, by unwinding. Long operations call it between pages, while
+    /// pages further down may be locked.
     fn check_interrupts(&self);
 
-    /// Called between pages by a vacuum, which holds nothing then: may also wait, for others' sake.
+    /// Checks for a cancel request and may sleep, to limit the load of a vacuum. Nothing is locked.
     fn vacuum_delay(&self) {
         self.check_interrupts();
     }

@@ -71,8 +71,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(leaf)
     }
 
-    /// The same for several keys, with one look at the root for all of them. What was not
-    /// cached is passed to `on_found`.
+    /// [`Tree::leaf_of`] for several keys, with one access to the root for all of them. A leaf
+    /// that was not cached is passed to `on_found`.
     #[inline]
     pub(crate) fn leaves_of<const M: usize>(
         &self,
@@ -121,7 +121,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         self.root.get()
     }
 
-    /// Reads the root's place anew.
+    /// Reads the root's block again.
     pub(crate) fn refresh_root(&self) -> Result<Root> {
         let root = meta::root(&self.store.read(0))?;
         if root.level == 0 || root.level > MAX_LEVEL {
@@ -134,8 +134,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(root)
     }
 
-    /// The block on a level (below the root's) where an entry key was when its parent was looked at.
-    /// It may have moved right since, or left, when pages were merged: see [`Tree::find`].
+    /// The block on a level (below the root's) where an entry key was when its parent was read. It
+    /// may have moved right since, or left, when pages were merged: see [`Tree::find`].
     pub(crate) fn descend(&self, entry_key: &EntryKey<N>, level: u16) -> Result<Block> {
         self.descend_from(entry_key, level, None)
     }
@@ -210,8 +210,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 
     /// The number of leaves, about, on which the entries from one position to another stand. Exact
-    /// if one inner page leads to all of them; else they are many, and what is told is how many
-    /// there would be below pages of the usual fill.
+    /// if one inner page leads to all of them; else they are many, and the result is their
+    /// number below pages of the usual fill.
     pub fn leaves_between(&self, from: &EntryKey<N>, to: &EntryKey<N>) -> Result<f64> {
         let mut level = 1;
         loop {
@@ -235,8 +235,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks the page on a level where an entry key belongs, in the way of `take`. It looks first
-    /// where a link of an earlier page led, if there is such a `hint`.
+    /// Locks the page on a level where an entry key belongs, in the way of `take`. It tries
+    /// first the page to which an earlier link led, if there is such a `hint`.
     #[inline]
     pub(crate) fn find<P: PageGuard>(
         &self,
@@ -289,7 +289,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         self.find(entry_key, level, hint, |block| self.store.write(block))
     }
 
-    /// Whether an entry is there. Its leaf is left like one whose rows are about to be used.
+    /// Returns whether an entry exists. Its leaf is released with [`PageStore::unlock_keep_pin`].
     pub fn holds(&self, entry_key: &EntryKey<N>) -> Result<bool> {
         let leaf = self.find(entry_key, 0, None, |block| self.store.read(block))?;
         // Addresses differ, keys hardly ever: the first comparison tells nearly all apart.
@@ -301,11 +301,11 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(holds)
     }
 
-    /// Where an entry key lies, seen from a page that a link named for it.
+    /// Checks whether an entry key belongs to the page that a link named for it.
     ///
-    /// Between the looks at the link and at the page a vacuum may have taken the page out of the
+    /// Between the reads of the link and of the page a vacuum may have taken the page out of the
     /// tree, and a split may have put it into another place of its level since. Pages know where
-    /// they start, so that this shows; whoever comes so begins anew from the root.
+    /// they start, so that this shows, and the descent restarts from the root.
     #[inline]
     fn check_position(
         &self,
@@ -346,7 +346,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 }
 
-/// Where an entry key lies, seen from a page.
+/// Relation of an entry key to a page.
 enum PositionCheck {
     /// On it.
     Covers,
@@ -356,8 +356,8 @@ enum PositionCheck {
     Stale,
 }
 
-/// How often a way led to a page that is not the one that was meant. Each time a vacuum must have
-/// come between two looks; a damaged link leads astray for ever.
+/// Number of stale pages met on one way. Each time a vacuum must have come between two accesses; a
+/// damaged link leads to stale pages for ever.
 #[derive(Default)]
 struct Restarts(u32);
 
@@ -375,7 +375,7 @@ impl Restarts {
 }
 
 /// A way along right links. High keys must grow on it, so that it ends even if damaged links lead
-/// in a circle. Between two looks the page to the right may have been taken away, and used again
+/// in a circle. Between two accesses the page to the right may have been taken away, and used again
 /// further left.
 #[derive(Clone, Copy, Debug)]
 struct MoveRight<const N: usize>(Option<EntryKey<N>>);
@@ -387,14 +387,14 @@ impl<const N: usize> Default for MoveRight<N> {
 }
 
 impl<const N: usize> MoveRight<N> {
-    /// Whether a page ends no further right than the one before it on the way.
+    /// Returns whether a page ends no further right than the one before it on the way.
     #[inline]
     fn leads_back(&self, page: &Page) -> bool {
         self.0
             .is_some_and(|last| page::high::<N>(page).is_some_and(|high| high <= last))
     }
 
-    /// Where a page's right link leads.
+    /// The block that a page's right link names.
     #[inline]
     fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
         let (Some(high), Some(right)) = (page::high::<N>(page), page::right(page)) else {

@@ -9,7 +9,7 @@ use crate::page::Result;
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
-/// What a vacuum found.
+/// Outcome of a vacuum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
     /// Entries taken away, in all tables.

@@ -2,8 +2,8 @@
 //!
 //! Each band's table is read once, from left to right, a part at a time. Rows with one hash stand
 //! together; each two of them whose sketches do not rule it out are a candidate. A pair comes once
-//! for each band that it shares: how often that is tells more about it ([`Bands`]), so whoever
-//! collects them counts. A search beyond what the bands guarantee compares the sketches of all rows
+//! for each band that it shares: the number of these tells more about it ([`Bands`]), so the
+//! caller counts them. A search beyond what the bands guarantee compares the sketches of all rows
 //! instead.
 
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use crate::page::{self, Result};
 use crate::store::PageStore;
 use crate::tree::Tree;
 
-/// Comparisons between two looks whether to go on at all.
+/// Comparisons between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
 
-/// What a search gives.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Two rows, the lower address first, and a number of mismatches that they have at least if
@@ -33,7 +33,7 @@ pub enum Candidate {
 /// An entry in memory: its key, and its row packed.
 type BandEntry<const N: usize> = (Key<N>, u64);
 
-/// A search for candidates under way. It stands on no page between its steps.
+/// Search for candidates in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandPairs<const N: usize> {
     bands: Rc<Bands>,
@@ -41,7 +41,7 @@ pub struct BandPairs<const N: usize> {
     by_bands: bool,
     table: u16,
     cursor: LevelCursor<N>,
-    /// What has been read and not been compared with all that it has to be, in order.
+    /// Entries that have been read and not yet been compared with all others, in order.
     entries: Vec<BandEntry<N>>,
     capacity: usize,
     compared: usize,
@@ -54,8 +54,8 @@ pub struct BandPairs<const N: usize> {
 }
 
 impl<const N: usize> BandPairs<N> {
-    /// A search for pairs with so many mismatches or fewer, that keeps as many entries as fit into
-    /// so many bytes, but no less than two leaves hold.
+    /// A search for pairs with `mismatches` or fewer that keeps as many entries as fit into
+    /// `memory` bytes, or as two leaves hold.
     pub fn new(bands: Rc<Bands>, mismatches: usize, memory: usize) -> Self {
         BandPairs {
             by_bands: mismatches <= bands.guaranteed(),
@@ -88,8 +88,8 @@ impl<const N: usize> BandPairs<N> {
         self.buckets
     }
 
-    /// Whether candidates come once for each band that they share; otherwise they come once, and
-    /// that they share none is no news.
+    /// Returns whether candidates come once for each band that they share; otherwise they come
+    /// once, and may share no band.
     pub fn by_bands(&self) -> bool {
         self.by_bands
     }
@@ -143,7 +143,7 @@ impl<const N: usize> BandPairs<N> {
         Ok(true)
     }
 
-    /// What entries have in common that are compared: the scope and the hash, or the scope.
+    /// Prefix that entries share which are compared: the scope and the hash, or the scope.
     fn run(&self, key: &Key<N>) -> Key<N> {
         let mut run = [0; N];
         run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
@@ -338,7 +338,7 @@ fn read_leaf<S: PageStore, const N: usize>(
     );
     let table = page::table(&leaf);
     let more = page::high::<N>(&leaf).is_some_and(|high| high.table == table);
-    // Nothing is asked of the caller, who may look at other pages, while the leaf is locked.
+    // Nothing is asked of the caller, who may read other pages, while the leaf is locked.
     drop(leaf);
     found.sort_unstable();
     entries.extend((found.into_iter()).filter(|&(_, row)| wanted(Tid::from_packed(row))));

@@ -24,7 +24,7 @@ const MIN_KEPT: usize = 1024;
 /// Bands whose leaves are looked up together, so that the machine fetches them all at once.
 const PREFETCH_DEPTH: usize = 8;
 
-/// What the rows are that are looked for.
+/// Query: the signature and the number of mismatches allowed.
 #[derive(Clone, Debug)]
 pub struct BandQuery<const N: usize> {
     keys: Vec<Key<N>>,
@@ -52,7 +52,8 @@ impl<const N: usize> BandQuery<N> {
         }
     }
 
-    /// Whether a row with that sketch may have few enough mismatches, in whatever bands it agrees.
+    /// Returns whether a row with that sketch may have few enough mismatches, in whatever bands it
+    /// agrees.
     pub fn admits(&self, key: &Key<N>) -> bool {
         let low = u64::MAX >> HASH_BITS;
         let bits = ((key[N - WORDS] ^ self.sketch[0]) & low).count_ones()
@@ -61,7 +62,7 @@ impl<const N: usize> BandQuery<N> {
     }
 }
 
-/// Where to look next.
+/// The next leaf to read.
 #[derive(Clone, Copy, Debug)]
 enum NextLeaf<const N: usize> {
     /// From the root, for the leaf where the current band's hash begins.
@@ -70,14 +71,14 @@ enum NextLeaf<const N: usize> {
     At(Block, EntryKey<N>),
 }
 
-/// A search under way. It stands on no page between its steps.
+/// Search in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
     band: usize,
     next: NextLeaf<N>,
-    /// Where the current bands begin, or began when they were looked up.
+    /// First leaves of the next bands, as they were when they were prefetched.
     ahead: [Option<Block>; PREFETCH_DEPTH],
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
     /// it in no table.
@@ -92,7 +93,7 @@ pub struct BandScan<const N: usize> {
 }
 
 impl<const N: usize> BandScan<N> {
-    /// A search that keeps as many entries as fit into so many bytes.
+    /// A search that keeps as many entries as fit into `memory` bytes.
     pub fn new(bands: Rc<Bands>, query: BandQuery<N>, memory: usize) -> Self {
         BandScan {
             bands,
@@ -110,7 +111,7 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Begins anew with another query, with the memory that it has.
+    /// Restarts with another query and keeps the allocated memory.
     pub fn restart(&mut self, query: BandQuery<N>) {
         self.query = query;
         self.found.clear();
@@ -118,7 +119,7 @@ impl<const N: usize> BandScan<N> {
         (self.from, self.to, self.done) = (0, None, false);
     }
 
-    /// Looks at one more leaf or, when all have been seen, appends the rows that were found. False:
+    /// Reads one more leaf or, when all have been read, appends the rows that were found. False:
     /// there was nothing left to do. Each row is given once, in the order of addresses. A row that
     /// is given need not be near the query; one that is not given is not.
     pub fn step<S: PageStore>(
@@ -156,12 +157,12 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Where a band's hash begins.
+    /// Lowest entry key with a band's hash.
     fn start(&self, band: usize) -> EntryKey<N> {
         EntryKey::before_key(band as u16, self.query.keys[band])
     }
 
-    /// Looks up where the next bands begin.
+    /// Finds and prefetches the first leaves of the next bands.
     fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let bands = self.band..(self.band + PREFETCH_DEPTH).min(self.bands.count());
         let mut wanted = [None; PREFETCH_DEPTH];
@@ -191,7 +192,7 @@ impl<const N: usize> BandScan<N> {
             tree.store.out_of_memory();
         }
         self.collect(&leaf, &entry_key);
-        // The way on is read in the same look as the entries: what a later split moves right of
+        // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
         let block = leaf.block();
@@ -215,7 +216,7 @@ impl<const N: usize> BandScan<N> {
         Ok(())
     }
 
-    /// Whether a key lies behind all those with the hash that is looked for.
+    /// Returns whether a key lies behind all those with the query's hash.
     fn is_beyond(&self, key: &Key<N>) -> bool {
         let mut last = self.query.keys[self.band];
         last[N - WORDS] |= u64::MAX >> HASH_BITS;

@@ -21,7 +21,7 @@ pub(super) struct ScopeRun {
     pub bits: u32,
     /// Its groups.
     pub groups: Range<usize>,
-    /// Where its part of the directory starts, and how prefixes map to it.
+    /// Start of its part of the directory, and the shift from prefixes to slots.
     directory: usize,
     shift: u32,
 }
@@ -38,7 +38,7 @@ struct Group {
 pub(super) struct SortedChunk<const N: usize> {
     /// Words of a key that hold a scope.
     scope_words: usize,
-    /// Whether of equal keys one is enough.
+    /// Of equal keys one is enough.
     distinct: bool,
     keys: Vec<Key<N>>,
     /// Rows in the same order, packed, with what is known of them.
@@ -291,7 +291,7 @@ impl<const N: usize> SortedChunk<N> {
         (row & UNWANTED == 0).then(|| Tid::from_packed(row & !RESOLVED))
     }
 
-    /// Whether an entry's row is known not to be wanted.
+    /// Returns whether an entry's row is known not to be wanted.
     #[inline]
     pub fn is_unwanted(&self, entry: usize) -> bool {
         self.rows[entry].get() & UNWANTED != 0

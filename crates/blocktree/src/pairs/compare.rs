@@ -13,21 +13,21 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A step ends when it has given so many pairs, or a little more.
+/// Pairs after which a step ends; it may give a few more.
 const BATCH: usize = 1024;
 /// Keys that are compared at once. What they bring at most is added to a batch.
 const PIECE: usize = 4096;
-/// Comparisons between two looks whether to go on at all.
+/// Comparisons between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
 
-/// What is compared with what.
+/// Both inputs of the join.
 pub(super) struct JoinInputs<'a, const N: usize> {
     /// The passes up to this one, which is the last.
     pub probes: &'a [Probe<N>],
     pub layout: &'a BlockLayout<N>,
     pub left: &'a SortedChunk<N>,
     pub right: &'a SortedChunk<N>,
-    /// Whether both sides are the same chunk: then each pair of entries is met once.
+    /// Both sides are the same chunk: then each pair of entries is met once.
     pub within: bool,
 }
 
@@ -37,7 +37,7 @@ impl<const N: usize> JoinInputs<'_, N> {
     }
 }
 
-/// How far a comparison of two chunks has come.
+/// Progress of a comparison of two chunks.
 #[derive(Debug)]
 pub(super) struct JoinCursor {
     run: usize,
@@ -68,7 +68,7 @@ pub(super) struct GroupPair {
     pub same: bool,
     /// If pairs are thinned out.
     pub open: Open,
-    /// How far the entry at the start of `left` has come.
+    /// Progress of the entry at the start of `left`.
     at: usize,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Compare<const N: usize> {
     /// to its neighbours.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
     pub(super) found: Vec<u16>,
-    /// Pairs that the step under way has given.
+    /// Pairs that the current step has given.
     emitted: usize,
     since_pause: usize,
 }

@@ -42,11 +42,11 @@ pub struct Pair<const N: usize> {
     pub rows: [Tid; 2],
     /// Their fingerprints, behind their scope.
     pub fingerprints: [Key<N>; 2],
-    /// How far they are apart, in bits.
+    /// Their distance in bits.
     pub distance: u32,
 }
 
-/// What is to be done next.
+/// Next step of a search.
 #[derive(Debug)]
 enum Phase {
     /// Read the next chunk.
@@ -61,15 +61,15 @@ enum Phase {
     Done,
 }
 
-/// A search for all pairs under way. It stands on no page between its steps.
+/// Search for all pairs in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct Pairs<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     plan: PairPlan<N>,
-    /// The pass under way.
+    /// The current pass.
     probe: usize,
     phase: Phase,
-    /// Where to read on, and up to where has been read; `None` at the table's end.
+    /// Cursor of the chunk, and the end of the part read so far; `None` at the table's end.
     cursor: LevelCursor<N>,
     end: Option<EntryKey<N>>,
     chunk: SortedChunk<N>,
@@ -77,7 +77,8 @@ pub struct Pairs<const N: usize> {
     beyond: LevelCursor<N>,
     beyond_end: Option<EntryKey<N>>,
     other: SortedChunk<N>,
-    /// The prefixes of the chunk's last run: runs of them with the same high bits, so many.
+    /// The prefixes of the chunk's last run: ranges of them that share their high bits, and the
+    /// number of these bits.
     cover: Vec<(u64, u32)>,
     /// Entries of a chunk.
     capacity: usize,
@@ -85,7 +86,7 @@ pub struct Pairs<const N: usize> {
 }
 
 impl<const N: usize> Pairs<N> {
-    /// A search that follows a plan with so many bytes of memory, but no less than two leaves take.
+    /// A search that follows a plan within `memory` bytes, or as many as two leaves take.
     /// With `distinct` it gives pairs of fingerprints: one row stands for all that have the same,
     /// and a pair may come twice.
     pub fn new(
@@ -134,7 +135,7 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Looks on until it has given some pairs. False: these were the last, if there were any.
+    /// Searches on until it has given some pairs. False: these were the last, if there were any.
     ///
     /// `resolve` is asked for the rows of pairs, for each entry once: the address under which the
     /// caller knows the row, or `None` if the row is not to be in any pair. A thinned search asks
@@ -317,8 +318,8 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Appends the wanted entries of a cursor's next leaf. Returns where the leaf ends; `None`: with its
-/// table.
+/// Appends the wanted entries of a cursor's next leaf. Returns the leaf's end; `None` if the table
+/// ends there.
 fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,

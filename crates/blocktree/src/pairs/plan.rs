@@ -1,4 +1,5 @@
-//! Which tables a search for all pairs reads, and which groups of rows it compares in each.
+//! Plan of a search for all pairs: the tables that it reads, and the groups of rows that it
+//! compares in each.
 //!
 //! The principle is that of a query's plan ([`crate::plan`]), but it is paid for once for all rows:
 //! in a table, rows whose first bits agree stand together, and each such group is compared with
@@ -9,13 +10,13 @@
 use crate::block_layout::BlockLayout;
 use crate::plan::{Part, Probe, ball, disjoint_parts, exact_tables};
 
-/// What it costs, in nanoseconds, to read an entry into memory and to sort it.
+/// Nanoseconds to read an entry into memory and to sort it.
 const READ: f64 = 40.0;
 /// To compare two keys of one word.
 const COMPARE: f64 = 0.25;
 /// To begin to compare a key with another group.
 const VISIT: f64 = 10.0;
-/// To look for a neighbouring group.
+/// To search a neighbouring group.
 const LOOK_UP: f64 = 6.0;
 
 /// The passes that find all pairs within a radius.
@@ -26,7 +27,7 @@ pub struct PairPlan<const N: usize> {
     /// One pass for each: the table, how many leading bits make a group, and in how many of them
     /// two groups may differ.
     pub probes: Vec<Probe<N>>,
-    /// What it takes, in nanoseconds, roughly, if fingerprints are spread evenly.
+    /// Estimated nanoseconds, if fingerprints are spread evenly.
     pub cost: f64,
 }
 
@@ -162,7 +163,9 @@ mod tests {
             rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9]),
             difference in prop::collection::vec(0..64u32, 0..200),
         ) {
-            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else { return Ok(()) };
+            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else {
+                return Ok(());
+            };
             let plan = PairPlan::new(&layout, radius, rows);
             let mut bits = 0u64;
             for &bit in &difference {

@@ -1,5 +1,5 @@
-//! Fewer pairs, for whoever makes clusters of them: as many as there are fingerprints, times a
-//! constant, however many are near each other.
+//! Thinned search for the making of clusters: its pairs are at most a constant times the
+//! fingerprints, however many of these are near each other.
 
 use super::compare::{Compare, GroupPair, JoinInputs};
 use super::thinning::{Marks, Thinning};
@@ -143,7 +143,8 @@ impl<const N: usize> Compare<N> {
                 marks.set(a, marks.get(a).saturating_add(1));
                 marks.set(b, marks.get(b).saturating_add(1));
             }
-            // The left chunk stays when the right one is read anew: nothing in it points out of it.
+            // The left chunk stays when the right one is read again: nothing in it points out of
+            // it.
             Some((a, b)) => marks.set(a.max(b), a.min(b) as u32),
         }
         self.count();

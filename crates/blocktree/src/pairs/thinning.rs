@@ -1,12 +1,12 @@
-//! Which pairs a thinned search may leave out, and its notes on entries.
+//! State of a thinned search: the pairs that it may leave out, and marks of entries.
 
 use super::chunk::SortedChunk;
 
-/// Which pairs of fingerprints may be left out.
+/// Pairs of fingerprints that may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinning {
-    /// Those of two fingerprints that both are in more than so many other pairs. Whatever is in no
-    /// more pairs than that is in all that it has.
+    /// Those of two fingerprints that are both in more than this number of other pairs. A
+    /// fingerprint that is in no more pairs than that gets all of them.
     Degree(u32),
     /// Those of two fingerprints that other pairs connect. Only where no fingerprint is in several
     /// scopes with one hash: what connects two of one scope might be of another.

@@ -202,7 +202,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn random_operations(seed: u64, hashes in 16_usize..200, share in 2_usize..9, start in 0_u32..400) {
+    fn random_operations(
+        seed: u64, hashes in 16_usize..200, share in 2_usize..9, start in 0_u32..400,
+    ) {
         let mut rng = StdRng::seed_from_u64(seed);
         let bands = Bands::new(hashes, (hashes / share).max(1), 0).unwrap();
         let mut model = BandModel::new();
@@ -210,7 +212,8 @@ proptest! {
             let signature = some_signature(&mut rng, &model, hashes);
             model.insert(tid(n), signature);
         }
-        let index = BandIndex::build(bands, &model, if seed.is_multiple_of(2) { 0 } else { 1 << 22 });
+        let memory = if seed.is_multiple_of(2) { 0 } else { 1 << 22 };
+        let index = BandIndex::build(bands, &model, memory);
         index.assert_finds(&model, &mut rng);
         let tree = index.tree();
         let mut next = start;
@@ -240,7 +243,8 @@ proptest! {
                 stays
             });
             let null_table = index.bands.count() as u16;
-            tree.vacuum(null_table, Fill::default(), |tid| dead.binary_search(&tid).is_ok()).unwrap();
+            let is_dead = |tid| dead.binary_search(&tid).is_ok();
+            tree.vacuum(null_table, Fill::default(), is_dead).unwrap();
             index.assert_finds(&model, &mut rng);
         }
     }

@@ -174,7 +174,8 @@ proptest! {
 
     #[test]
     fn a_paged_array_is_an_array(
-        length in 1..60_000u32, changes in prop::collection::vec((any::<u32>(), any::<u32>()), 0..2_000),
+        length in 1..60_000u32,
+        changes in prop::collection::vec((any::<u32>(), any::<u32>()), 0..2_000),
     ) {
         let store = MemStore::new();
         let mut files = &store;

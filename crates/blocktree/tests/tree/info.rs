@@ -1,4 +1,4 @@
-//! What is measured of a tree is what a count of its rows says.
+//! Statistics of a tree against a count of its rows.
 use crate::model::{Index, Model, random_rows, some_key};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;

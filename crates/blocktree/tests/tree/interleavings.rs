@@ -189,8 +189,8 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     assert_eq!(tree.holds(&entry_key), Ok(true));
 }
 
-/// A vacuum that gives space back is cancelled when it has moved the root, and more, but has not cut
-/// the end off. Who remembers the old root still finds a page there that looks like one.
+/// A vacuum that truncates the index is cancelled when it has moved the root, and more, but has not
+/// cut the end off. The block of the cached root still holds a page that looks like one.
 #[test]
 fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
     for moves in [1, 5, 20, 60] {

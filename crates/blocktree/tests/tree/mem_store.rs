@@ -17,14 +17,14 @@ thread_local! {
     static HELD: RefCell<Vec<(Block, Option<u16>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a simulated crash unwinds with.
+/// Payload of a simulated crash.
 pub struct Crash;
 
 pub struct MemStore {
     pages: RwLock<Vec<Arc<RwLock<Page>>>>,
     /// Changes until the crash; negative for never.
     fuse: AtomicI64,
-    /// How often what runs long looked for interrupts.
+    /// Number of checks for interrupts.
     pauses: AtomicU64,
 }
 

@@ -26,7 +26,7 @@ pub struct Index<const N: usize> {
     pub store: MemStore,
     pub layout: Rc<BlockLayout<N>>,
     pub meta: Meta,
-    /// Where those who have not looked since still think that leaves are.
+    /// Leaf cache of a backend that has not accessed the index since.
     pub leaves: LeafCache,
 }
 
