@@ -7,6 +7,7 @@ pub mod handler;
 pub mod index;
 mod index_cache;
 pub mod insert;
+pub mod inspection;
 pub mod keys;
 pub mod options;
 mod progress;

@@ -136,6 +136,7 @@ impl Call {
 /// `guarded` turns panics and errors into errors of the server.
 macro_rules! export {
     ($($mode:ident $symbol:expr => $function:expr;)*) => { $(
+        #[allow(unsafe_code, reason = "an exported symbol")]
         const _: () = {
             #[unsafe(export_name = $symbol)]
             unsafe extern "C-unwind" fn call(fcinfo: ::pgrx::pg_sys::FunctionCallInfo) -> ::pgrx::pg_sys::Datum {

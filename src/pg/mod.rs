@@ -2,11 +2,15 @@
 pub mod acl;
 pub mod aggregate;
 mod allocator;
+pub mod arguments;
+pub mod arrays;
+pub mod backend;
 pub mod compat;
 pub mod errors;
 pub mod fmgr;
 pub mod guc_text;
 mod held_back;
+pub mod jsonb;
 pub mod memory;
 pub mod memory_context;
 pub mod order_by;
