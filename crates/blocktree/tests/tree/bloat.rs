@@ -1,14 +1,14 @@
 //! Space that deleted rows leave: pages are merged, used again, and given back.
 use crate::mem_store::Crash;
 use crate::model::{Index, Model, random_rows};
-use neardup_blocktree::design::Design;
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
-use neardup_blocktree::walk::AllRows;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,8 +20,8 @@ fn tid(block: u32) -> Tid {
 
 /// Pages of the index if it were built anew.
 fn fresh_pages<const N: usize>(index: &Index<N>, rows: &Model<N>) -> u32 {
-    let design = Design::new(index.design.distance(), index.design.blocks().len() as u32);
-    Index::build(design.unwrap(), rows, 1 << 24).store.blocks()
+    let layout = BlockLayout::new(index.layout.distance(), index.layout.blocks().len() as u32);
+    Index::build(layout.unwrap(), rows, 1 << 24).store.blocks()
 }
 
 /// Values that fill other ranges in each round, the same in each, and ever greater ones.
@@ -46,7 +46,7 @@ fn ten_rounds_of_new_rows_for_all_old_ones_keep_the_index_small() {
                 .collect()
         };
         let mut model = rows(0, &mut rng);
-        let index = Index::build(Design::<16>::new(1, 2).unwrap(), &model, 1 << 20);
+        let index = Index::build(BlockLayout::<16>::new(1, 2).unwrap(), &model, 1 << 20);
         let mut most = 0;
         for round in 1..=10 {
             let new = rows(round, &mut rng);
@@ -92,12 +92,12 @@ fn a_scan_that_pauses_while_pages_move_sees_each_row_once() {
         let stay: Model<16> = (start.iter().filter(|(tid, _)| stays(tid)))
             .map(|(tid, key)| (*tid, *key))
             .collect();
-        let index = Index::build(Design::<16>::new(1, 2).unwrap(), &start, 1 << 20);
+        let index = Index::build(BlockLayout::<16>::new(1, 2).unwrap(), &start, 1 << 20);
         let query = *stay.values().flatten().next().unwrap();
         let radius = [1, 1024, 1024][seed as usize % 3];
-        let plan = Rc::new(Plan::new(&index.design, radius, 1e3));
-        let mut scan = Scan::new(index.design.clone(), plan, query);
-        let mut all = AllRows::new(index.design.clone(), None);
+        let plan = Rc::new(Plan::new(&index.layout, radius, 1e3));
+        let mut scan = Scan::new(index.layout.clone(), plan, query);
+        let mut all = FullScan::new(index.layout.clone(), None);
         let (mut found, mut rows) = (Vec::new(), Vec::new());
         let mut expected = index.search(&query, radius, 1e3);
         expected.retain(|(tid, _, _)| stays(tid));
@@ -151,7 +151,7 @@ fn leaves_looked_up_beforehand_may_be_merged_and_used_elsewhere() {
     let (mut freed, mut used) = (0, 0);
     for seed in 0..20 {
         let mut rng = StdRng::seed_from_u64(seed);
-        let design = Design::<16>::new(3, 4).unwrap();
+        let layout = BlockLayout::<16>::new(3, 4).unwrap();
         let center: Key<16> = std::array::from_fn(|_| rng.random());
         // Rows on both sides of the query in each table, most of them to go, so that the leaf of
         // the query becomes one with those before it.
@@ -169,11 +169,11 @@ fn leaves_looked_up_beforehand_may_be_merged_and_used_elsewhere() {
         for i in 0..8 {
             start.insert(tid(1_000 + i), Some(around(&mut rng, 3)));
         }
-        let index = Index::build(design, &start, 1 << 20);
-        let plan = Rc::new(Plan::new(&index.design, 3, 1e9));
+        let index = Index::build(layout, &start, 1 << 20);
+        let plan = Rc::new(Plan::new(&index.layout, 3, 1e9));
         assert_eq!(plan.probes.len(), 4);
         let tree = index.tree();
-        let mut scan = Scan::new(index.design.clone(), plan, center);
+        let mut scan = Scan::new(index.layout.clone(), plan, center);
         let (mut found, mut next) = (Vec::new(), 1_000_000);
         while scan.step(&tree, &mut found).unwrap() {
             let (free, place) = (index.tree().free_pages(), rng.random());
@@ -215,7 +215,7 @@ fn a_crash_amid_merging_and_moving_leaves_the_tree_whole() {
         .collect();
     let mut done = false;
     for fuse in (0..).step_by(3) {
-        let index = Index::build(Design::<16>::new(1, 2).unwrap(), &start, 1 << 20);
+        let index = Index::build(BlockLayout::<16>::new(1, 2).unwrap(), &start, 1 << 20);
         index.store.crash_after(fuse);
         let work = AssertUnwindSafe(|| {
             index.vacuum(dead);
@@ -230,7 +230,7 @@ fn a_crash_amid_merging_and_moving_leaves_the_tree_whole() {
         // Every row is still there, those that were to go as well, whether the crash came early
         // or late. Pages may have been forgotten: the next time finds them.
         let tree = index.tree();
-        tree.check(&index.design, |_, _, _| ()).unwrap();
+        tree.check(&index.layout, |_, _, _| ()).unwrap();
         let mut rows = index.all_rows();
         rows.retain(|(tid, _)| !dead(*tid));
         let expected: Vec<_> = left.iter().map(|(tid, key)| (*tid, *key)).collect();
@@ -250,7 +250,7 @@ fn a_crash_amid_merging_and_moving_leaves_the_tree_whole() {
 fn a_root_that_has_been_moved_is_found_again() {
     let mut rng = StdRng::seed_from_u64(4);
     let model = random_rows::<16>(&mut rng, 3_000);
-    let index = Index::build(Design::<16>::new(1, 2).unwrap(), &model, 1 << 20);
+    let index = Index::build(BlockLayout::<16>::new(1, 2).unwrap(), &model, 1 << 20);
     let old = index.meta.root;
     index.vacuum(|tid| tid.block > 2);
     index.compact(u32::MAX);
@@ -274,7 +274,7 @@ fn a_root_that_has_been_moved_is_found_again() {
     assert_ne!(tree.root().block, old.block);
     let tree = Tree::<_, 16>::new(&index.store, old);
     let mut found = Vec::new();
-    let mut all = AllRows::new(index.design.clone(), None);
+    let mut all = FullScan::new(index.layout.clone(), None);
     while all.step(&tree, &mut found).unwrap() {}
     let mut found: Vec<Tid> = found.iter().map(|row| row.tid).collect();
     found.sort_unstable();

@@ -1,8 +1,8 @@
 //! Steps of one backend that others come between: a store that lets them.
 use crate::mem_store::{Crash, MemStore, Read, Write};
 use crate::model::{Index, Model};
-use neardup_blocktree::design::Design;
-use neardup_blocktree::key::{Block, Position, Tid};
+use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::key::{Block, EntryKey, Tid};
 use neardup_blocktree::meta;
 use neardup_blocktree::page::{self, Kind, Page};
 use neardup_blocktree::store::{PageStore, Patch};
@@ -38,25 +38,25 @@ impl PageStore for Met<'_> {
     fn write(&self, block: Block) -> Write {
         self.store.write(block)
     }
-    fn write_anew(&self, block: Block) -> Write {
-        self.store.write_anew(block)
+    fn write_new(&self, block: Block) -> Write {
+        self.store.write_new(block)
     }
-    fn write_alone(&self, block: Block) -> Write {
-        self.store.write_alone(block)
+    fn cleanup_lock(&self, block: Block) -> Write {
+        self.store.cleanup_lock(block)
     }
-    fn try_write_alone(&self, block: Block) -> Option<Write> {
-        self.store.try_write_alone(block)
+    fn try_cleanup_lock(&self, block: Block) -> Option<Write> {
+        self.store.try_cleanup_lock(block)
     }
     fn allocate(&self) -> Write {
         self.store.allocate()
     }
-    fn patch(&self, page: &mut Write, patches: &[Patch<'_>]) {
-        self.store.patch(page, patches);
+    fn write_logged(&self, page: &mut Write, patches: &[Patch<'_>]) {
+        self.store.write_logged(page, patches);
     }
     fn change<const P: usize>(&self, pages: [&mut Write; P], edit: impl FnOnce([&mut Page; P])) {
         self.store.change(pages, edit);
     }
-    fn pause(&self) {}
+    fn check_interrupts(&self) {}
 }
 
 fn tid(block: u32) -> Tid {
@@ -72,10 +72,10 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
     let model: Model<1> = (0..4_000u64)
         .map(|i| (tid(i as u32), Some([at(i * 1_000)])))
         .collect();
-    let index = Index::<1>::build(Design::new(0, 1).unwrap(), &model, 1 << 20);
+    let index = Index::<1>::build(BlockLayout::new(0, 1).unwrap(), &model, 1 << 20);
     let root = index.meta.root;
     let (sought, row) = (at(2_000_000) + 7, tid(9_000_000));
-    let position = Position {
+    let entry_key = EntryKey {
         table: 0,
         key: [sought],
         tid: row,
@@ -127,7 +127,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
         }
     })));
     let tree = Tree::<_, 1>::new(&met, root);
-    assert_eq!(tree.holds(&position), Ok(true));
+    assert_eq!(tree.holds(&entry_key), Ok(true));
     drop(met);
     assert!(step >= 2, "went right once");
 }
@@ -139,7 +139,7 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     let model: Model<1> = (0..4_000u64)
         .map(|i| (tid(i as u32), Some([i << 40])))
         .collect();
-    let index = Index::<1>::build(Design::new(0, 1).unwrap(), &model, 1 << 20);
+    let index = Index::<1>::build(BlockLayout::new(0, 1).unwrap(), &model, 1 << 20);
     let old = index.meta.root;
     // Others move the root to the front and cut the end off, and the index grows again.
     index.vacuum(|tid| tid.block > 10);
@@ -158,7 +158,7 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     }
     // A vacuum empties it.
     let tree = Tree::<_, 1>::new(&index.store, new);
-    tree.vacuum(index.design.null_table(), Default::default(), |tid| {
+    tree.vacuum(index.layout.null_table(), Default::default(), |tid| {
         tid.block > 10
     })
     .unwrap();
@@ -173,7 +173,7 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     met.between.replace(Some(Box::new(|block| {
         if block == 0 {
             // What a split does, without waiting for ever.
-            let free = index.store.try_write_alone(old.block);
+            let free = index.store.try_cleanup_lock(old.block);
             assert!(
                 free.is_some(),
                 "deadlock: the free page is held by who waits for the meta page"
@@ -181,23 +181,23 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
         }
     })));
     let tree = Tree::<_, 1>::new(&met, old);
-    let position = Position {
+    let entry_key = EntryKey {
         table: 0,
         key: [5 << 40],
         tid: tid(5),
     };
-    assert_eq!(tree.holds(&position), Ok(true));
+    assert_eq!(tree.holds(&entry_key), Ok(true));
 }
 
-/// A vacuum that gives space back is cancelled when it has moved the root, and more, but has not cut
-/// the end off. Who remembers the old root still finds a page there that looks like one.
+/// A vacuum that truncates the index is cancelled when it has moved the root, and more, but has not
+/// cut the end off. The block of the cached root still holds a page that looks like one.
 #[test]
 fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
     for moves in [1, 5, 20, 60] {
         let model: Model<1> = (0..100_000u64)
             .map(|i| (tid(i as u32), Some([i << 40 | i])))
             .collect();
-        let index = Index::<1>::build(Design::new(1, 2).unwrap(), &model, 1 << 20);
+        let index = Index::<1>::build(BlockLayout::new(1, 2).unwrap(), &model, 1 << 20);
         let old = index.meta.root;
         index.vacuum(|tid| tid.block % 2 > 0);
         let mut moved = 0;
@@ -219,18 +219,18 @@ fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
             Tree::<_, 1>::new(&index.store, old),
             Tree::<_, 1>::new(&index.store, new),
         );
-        let position = |i: u64| Position {
+        let entry_key = |i: u64| EntryKey {
             table: 1,
             key: [i << 47],
             tid: tid(1_000_000 + i as u32),
         };
         let mut lost = 0;
         for i in 0..20_000 {
-            if before.insert(&position(i)).is_err() {
+            if before.insert(&entry_key(i)).is_err() {
                 lost += 1;
                 break;
             }
-            lost += u32::from(!now.holds(&position(i)).unwrap());
+            lost += u32::from(!now.holds(&entry_key(i)).unwrap());
         }
         assert_eq!(lost, 0, "after {moves} moves");
     }

@@ -1,4 +1,4 @@
-//! How a fingerprint is cut into blocks, and the permutation of each table.
+//! The cut of a fingerprint into blocks, and the permutation of each table.
 //!
 //! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b` each of
 //! the C(b, b-k) choices of b-k blocks gives a table, whose keys have the chosen blocks in front:
@@ -11,16 +11,16 @@ use crate::leaf;
 /// The most tables an index may have. Each costs its share of space and of every insert.
 pub const MAX_TABLES: usize = 64;
 
-/// The largest guaranteed radius. It goes with the width: blocks of fewer than some seven bits would
-/// tell no leaves apart.
+/// The largest guaranteed radius. It grows with the width: blocks of fewer than about seven bits
+/// would tell no leaves apart.
 pub const MAX_DISTANCE: u32 = 31;
 
-/// The largest guaranteed radius of fingerprints of so many bits.
+/// The largest guaranteed radius of fingerprints of `bits` bits.
 pub fn max_distance(bits: u32) -> u32 {
     (bits / 8).min(MAX_DISTANCE)
 }
 
-/// The radius that an index guarantees unless it is told otherwise. For 64-bit simhashes it is the
+/// The radius that an index guarantees by default. For 64-bit simhashes it is the
 /// conventional threshold (Manku, Jain, Das Sarma, WWW 2007), and for 128 bits the same. Images'
 /// hashes of 256 bits are near-duplicates within 31: half of that, as two fingerprints within 31
 /// differ in at most one bit of one of 16 blocks. (docs/tuning.md says what was measured.)
@@ -28,9 +28,9 @@ pub fn default_distance(bits: u32) -> u32 {
     if bits >= 256 { 15 } else { 3 }
 }
 
-/// Why a combination of distance and blocks is no design.
+/// Reason why a distance and a number of blocks make no block layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DesignError {
+pub enum BlockLayoutError {
     /// The distance is over this one, [`max_distance`].
     DistanceTooLarge(u32),
     /// There must be more blocks than the distance, and no more than the fingerprint has bits.
@@ -50,7 +50,7 @@ struct Segment {
 
 /// The permutation of one table.
 #[derive(Clone, Debug)]
-pub struct Table<const N: usize> {
+pub struct PermutedTable<const N: usize> {
     /// Words in front of the fingerprint.
     scope_words: usize,
     segments: Vec<Segment>,
@@ -58,7 +58,7 @@ pub struct Table<const N: usize> {
     leading: Vec<usize>,
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> PermutedTable<N> {
     /// Fingerprint to key.
     #[inline]
     pub fn permute(&self, fingerprint: &Key<N>) -> Key<N> {
@@ -101,13 +101,13 @@ impl<const N: usize> Table<N> {
 
 /// The blocks and tables of one index.
 #[derive(Clone, Debug)]
-pub struct Design<const N: usize> {
+pub struct BlockLayout<const N: usize> {
     /// Words of a key, in front, that hold a scope: 0 or 1.
     scope_words: usize,
     distance: u32,
     /// Bits of each block, first block first.
     blocks: Vec<u32>,
-    tables: Vec<Table<N>>,
+    tables: Vec<PermutedTable<N>>,
     /// Bits in front of a key that are a band's hash, and no bits of a fingerprint.
     hash_bits: u32,
 }
@@ -124,27 +124,27 @@ fn choose(n: u64, k: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-impl<const N: usize> Design<N> {
-    /// The design for a guaranteed radius and a number of blocks.
-    pub fn new(distance: u32, blocks: u32) -> Result<Self, DesignError> {
+impl<const N: usize> BlockLayout<N> {
+    /// The block layout for a guaranteed radius and a number of blocks.
+    pub fn new(distance: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
         Self::in_scope(false, distance, blocks)
     }
 
     /// The same; the first word of each key is a scope if `scope` says so. Entries of one scope
     /// stand together in each table, and no permutation moves its word.
-    pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, DesignError> {
+    pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
         let scope_words = usize::from(scope);
         let bits = 64 * (N - scope_words) as u32;
         let most = max_distance(bits);
         if distance > most {
-            return Err(DesignError::DistanceTooLarge(most));
+            return Err(BlockLayoutError::DistanceTooLarge(most));
         }
         if blocks <= distance || blocks > bits {
-            return Err(DesignError::BlocksOutOfRange);
+            return Err(BlockLayoutError::BlocksOutOfRange);
         }
         let count = choose(u64::from(blocks), u64::from(distance));
         if count > MAX_TABLES as u64 {
-            return Err(DesignError::TooManyTables(count));
+            return Err(BlockLayoutError::TooManyTables(count));
         }
         let sizes: Vec<u32> = (0..blocks)
             .map(|i| bits / blocks + u32::from(i < bits % blocks))
@@ -163,7 +163,7 @@ impl<const N: usize> Design<N> {
                 table(scope_words, &sizes, leading)
             })
             .collect();
-        Ok(Design {
+        Ok(BlockLayout {
             scope_words,
             distance,
             blocks: sizes,
@@ -172,7 +172,7 @@ impl<const N: usize> Design<N> {
         })
     }
 
-    /// The design of an index over bands ([`crate::bands`]): `count` tables whose keys come as they
+    /// The layout of an index over bands ([`crate::bands`]): `count` tables whose keys come as they
     /// are. Undone, a key is its row: its first word behind a scope keeps the bits `row` only.
     pub(crate) fn of_bands(scope: bool, count: usize, row: u64) -> Self {
         let scope_words = usize::from(scope);
@@ -184,12 +184,12 @@ impl<const N: usize> Design<N> {
                 turn: 0,
             })
             .collect();
-        let table = Table {
+        let table = PermutedTable {
             scope_words,
             segments,
             leading: Vec::new(),
         };
-        Design {
+        BlockLayout {
             scope_words,
             distance: 0,
             blocks: Vec::new(),
@@ -235,7 +235,7 @@ impl<const N: usize> Design<N> {
     }
 
     /// The tables. The number of a table is its place here.
-    pub fn tables(&self) -> &[Table<N>] {
+    pub fn tables(&self) -> &[PermutedTable<N>] {
         &self.tables
     }
 
@@ -268,7 +268,11 @@ pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
 }
 
 /// The permutation that puts the leading blocks in front and keeps the others in their order.
-fn table<const N: usize>(scope_words: usize, sizes: &[u32], leading: Vec<usize>) -> Table<N> {
+fn table<const N: usize>(
+    scope_words: usize,
+    sizes: &[u32],
+    leading: Vec<usize>,
+) -> PermutedTable<N> {
     let scope_bits = 64 * scope_words as u32;
     let start = |block: usize| scope_bits + sizes[..block].iter().sum::<u32>();
     let rest = (0..sizes.len()).filter(|block| !leading.contains(block));
@@ -308,7 +312,7 @@ fn table<const N: usize>(scope_words: usize, sizes: &[u32], leading: Vec<usize>)
             to += length;
         }
     }
-    Table {
+    PermutedTable {
         scope_words,
         segments,
         leading,
@@ -322,9 +326,9 @@ mod tests {
 
     #[test]
     fn the_tables_that_the_paper_gives() {
-        let tables = |blocks| Design::<1>::new(3, blocks).unwrap().tables().len();
+        let tables = |blocks| BlockLayout::<1>::new(3, blocks).unwrap().tables().len();
         assert_eq!((tables(4), tables(5), tables(6)), (4, 10, 20));
-        let five = Design::<1>::new(3, 5).unwrap();
+        let five = BlockLayout::<1>::new(3, 5).unwrap();
         assert_eq!(five.blocks(), [13, 13, 13, 13, 12]);
         let bits: Vec<u32> = (0..10).map(|table| five.leading_bits(table)).collect();
         assert!(bits.iter().all(|&bits| bits == 25 || bits == 26));
@@ -333,28 +337,28 @@ mod tests {
     #[test]
     fn what_is_no_design() {
         assert_eq!(
-            Design::<1>::new(9, 10).unwrap_err(),
-            DesignError::DistanceTooLarge(8)
+            BlockLayout::<1>::new(9, 10).unwrap_err(),
+            BlockLayoutError::DistanceTooLarge(8)
         );
         assert_eq!(
-            Design::<5>::in_scope(true, 32, 33).unwrap_err(),
-            DesignError::DistanceTooLarge(31)
+            BlockLayout::<5>::in_scope(true, 32, 33).unwrap_err(),
+            BlockLayoutError::DistanceTooLarge(31)
         );
         assert_eq!(
-            Design::<1>::new(3, 3).unwrap_err(),
-            DesignError::BlocksOutOfRange
+            BlockLayout::<1>::new(3, 3).unwrap_err(),
+            BlockLayoutError::BlocksOutOfRange
         );
         assert_eq!(
-            Design::<1>::new(3, 65).unwrap_err(),
-            DesignError::BlocksOutOfRange
+            BlockLayout::<1>::new(3, 65).unwrap_err(),
+            BlockLayoutError::BlocksOutOfRange
         );
         assert_eq!(
-            Design::<1>::new(3, 9).unwrap_err(),
-            DesignError::TooManyTables(84)
+            BlockLayout::<1>::new(3, 9).unwrap_err(),
+            BlockLayoutError::TooManyTables(84)
         );
         assert_eq!(
-            Design::<4>::new(31, 256).unwrap_err(),
-            DesignError::TooManyTables(u64::MAX)
+            BlockLayout::<4>::new(31, 256).unwrap_err(),
+            BlockLayoutError::TooManyTables(u64::MAX)
         );
     }
 
@@ -363,44 +367,44 @@ mod tests {
         every_block_leads_a_table::<1>();
         every_block_leads_a_table::<2>();
         every_block_leads_a_table::<4>();
-        assert_eq!(Design::<1>::default_blocks(false, 3, 1e7), 4);
-        assert_eq!(Design::<1>::default_blocks(false, 3, 1e9), 5);
-        assert_eq!(Design::<4>::default_blocks(false, 15, 1e9), 16);
+        assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e7), 4);
+        assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e9), 5);
+        assert_eq!(BlockLayout::<4>::default_blocks(false, 15, 1e9), 16);
     }
 
     fn every_block_leads_a_table<const N: usize>() {
         for distance in 0..=max_distance(64 * N as u32) {
             for blocks in distance + 1..=distance + 12 {
-                let Ok(design) = Design::<N>::new(distance, blocks) else {
+                let Ok(layout) = BlockLayout::<N>::new(distance, blocks) else {
                     continue;
                 };
                 if distance > 0 {
                     for block in 0..blocks as usize {
-                        assert!(design.tables().iter().any(|t| t.leading()[0] == block));
+                        assert!(layout.tables().iter().any(|t| t.leading()[0] == block));
                     }
                 }
             }
             for rows in [0.0, 1e6, 1e8, 1e10] {
-                let blocks = Design::<N>::default_blocks(false, distance, rows);
-                assert!(Design::<N>::new(distance, blocks).is_ok());
+                let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
+                assert!(BlockLayout::<N>::new(distance, blocks).is_ok());
             }
         }
     }
 
-    fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
+    fn any_layout<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
         let most = max_distance(64 * N as u32);
-        (0..=most, 1..5u32).prop_filter_map("no design", |(distance, more)| {
-            Design::new(distance, distance + more).ok()
+        (0..=most, 1..5u32).prop_filter_map("no layout", |(distance, more)| {
+            BlockLayout::new(distance, distance + more).ok()
         })
     }
 
     proptest! {
         #[test]
         fn permuting_is_undone_and_keeps_distances(
-            design in any_design::<1>(), a: [u64; 1], b: [u64; 1],
-            wide in any_design::<4>(), c: [u64; 4], d: [u64; 4],
+            layout in any_layout::<1>(), a: [u64; 1], b: [u64; 1],
+            wide in any_layout::<4>(), c: [u64; 4], d: [u64; 4],
         ) {
-            for table in design.tables() {
+            for table in layout.tables() {
                 prop_assert_eq!(table.restore(&table.permute(&a)), a);
                 prop_assert_eq!(
                     crate::key::distance(&table.permute(&a), &table.permute(&b), 0),
@@ -420,8 +424,8 @@ mod tests {
         fn a_scope_stays_in_front_and_takes_no_part(
             distance in 0..=4u32, more in 1..=2u32, a: [u64; 3], b: [u64; 2],
         ) {
-            let scoped = Design::<3>::in_scope(true, distance, distance + more).unwrap();
-            let plain = Design::<2>::new(distance, distance + more).unwrap();
+            let scoped = BlockLayout::<3>::in_scope(true, distance, distance + more).unwrap();
+            let plain = BlockLayout::<2>::new(distance, distance + more).unwrap();
             prop_assert_eq!(scoped.bits(), 128);
             for (i, (table, same)) in scoped.tables().iter().zip(plain.tables()).enumerate() {
                 let key = table.permute(&[a[0], b[0], b[1]]);
@@ -436,14 +440,15 @@ mod tests {
 
         #[test]
         fn within_the_distance_some_table_agrees_on_all_leading_bits(
-            design in any_design::<2>(), a: [u64; 2], flips in prop::collection::vec(0..128u32, 0..17),
+            layout in any_layout::<2>(), a: [u64; 2],
+            flips in prop::collection::vec(0..128u32, 0..17),
         ) {
             let mut b = a;
-            for &bit in flips.iter().take(design.distance() as usize) {
+            for &bit in flips.iter().take(layout.distance() as usize) {
                 b[bit as usize / 64] ^= 1 << (bit % 64);
             }
-            let agrees = (0..design.tables().len()).any(|i| {
-                let mask = design.tables()[i].leading_mask(design.leading_bits(i));
+            let agrees = (0..layout.tables().len()).any(|i| {
+                let mask = layout.tables()[i].leading_mask(layout.leading_bits(i));
                 (0..2).all(|w| (a[w] ^ b[w]) & mask[w] == 0)
             });
             prop_assert!(agrees);

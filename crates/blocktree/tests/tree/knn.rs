@@ -1,8 +1,8 @@
 //! Rows in the order of their distance, with memory for few of them at a time.
 use crate::model::{Index, Model, random_rows, some_key};
-use neardup_blocktree::design::Design;
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Key, Tid, distance};
-use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
 use proptest::prelude::*;
@@ -66,15 +66,15 @@ impl<const N: usize> Query<N> {
         memory: usize,
         mut between: impl FnMut(),
     ) -> Vec<Found> {
-        let plan_of = |radius| Rc::new(Plan::new(&index.design, radius, rows));
+        let plan_of = |radius| Rc::new(Plan::new(&index.layout, radius, rows));
         let (order, limit) = (&self.order, self.radius);
         let then_by = order[1..].to_vec();
-        let scan = |center, radius| Scan::new(index.design.clone(), plan_of(radius), center);
+        let scan = |center, radius| Scan::new(index.layout.clone(), plan_of(radius), center);
         let mut nearest = match self.near {
-            Some(near) => Nearest::around(order[0], scan(near, limit), then_by, limit, memory),
+            Some(near) => KnnScan::around(order[0], scan(near, limit), then_by, limit, memory),
             None => {
-                let first = index.design.distance().min(limit);
-                Nearest::new(scan(order[0], first), then_by, limit, memory)
+                let first = index.layout.distance().min(limit);
+                KnnScan::new(scan(order[0], first), then_by, limit, memory)
             }
         };
         let tree = index.tree();
@@ -93,7 +93,7 @@ fn known<const N: usize>(model: &Model<N>) -> Vec<Key<N>> {
     model.values().flatten().copied().collect()
 }
 
-fn small_memory_changes_nothing<const N: usize>(design: Design<N>, seed: u64, rows: u32) {
+fn small_memory_changes_nothing<const N: usize>(layout: BlockLayout<N>, seed: u64, rows: u32) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut model = random_rows::<N>(&mut rng, rows);
     let same = some_key(&mut rng, &known(&model));
@@ -107,7 +107,7 @@ fn small_memory_changes_nothing<const N: usize>(design: Design<N>, seed: u64, ro
             Some(same),
         );
     }
-    let index = Index::build(design, &model, 1 << 20);
+    let index = Index::build(layout, &model, 1 << 20);
     for _ in 0..4 {
         let query = Query::random(&mut rng, &known(&model));
         let expected = query.expected(&model);
@@ -124,12 +124,12 @@ proptest! {
 
     #[test]
     fn narrow_keys_come_in_order(seed: u64, rows in 0..3000u32) {
-        small_memory_changes_nothing::<1>(Design::new(3, 4).unwrap(), seed, rows);
+        small_memory_changes_nothing::<1>(BlockLayout::new(3, 4).unwrap(), seed, rows);
     }
 
     #[test]
     fn wide_keys_come_in_order(seed: u64, rows in 0..1500u32) {
-        small_memory_changes_nothing::<4>(Design::new(2, 4).unwrap(), seed, rows);
+        small_memory_changes_nothing::<4>(BlockLayout::new(2, 4).unwrap(), seed, rows);
     }
 }
 
@@ -149,7 +149,7 @@ fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
                 Some([0x5555]),
             );
         }
-        let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 20);
+        let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
         let query = Query::random(&mut rng, &known(&model));
         // Rows that go: those of an odd block, in the midst of the search.
         let stays = |tid: &Tid| tid.block.is_multiple_of(2) && tid.block < 1_000_000;

@@ -1,9 +1,9 @@
 //! Finding rows in the order of their distance, one by one.
 //!
-//! Ring after ring: all rows within a radius are found, sorted and given; then those between it
-//! and the next radius. Nothing nearer is still to come when a row is given, and whoever stops
-//! early has paid for the rings that were needed only. Of a ring with more rows than memory holds
-//! the nearest are kept and given, and the ring is read again for those that come after them.
+//! Ring after ring: all rows within a radius are found, sorted and given; then those between it and
+//! the next radius. Nothing nearer is still to come when a row is given, and a caller that stops
+//! early has paid only for the rings that it needed. Of a ring with more rows than memory holds the
+//! nearest are kept and given, and the ring is read again for those that come after them.
 
 use crate::key::{Key, distance};
 use crate::leaf;
@@ -15,29 +15,30 @@ use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// A ring's plan costs at most so many times that of the ring before, or covers one bit more.
+/// A ring's plan costs at most this many times as much as that of the ring before, or covers one
+/// bit more.
 const GROWTH: f64 = 4.0;
 
 /// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want
 /// no more, and each row that is kept for a while costs as much as filtering a hundred.
 const FIRST_KEPT: usize = 64;
 
-/// How many times more are kept each time that a table is read again for those further out, as far
-/// as memory allows.
+/// Factor by which more rows are kept each time that a table is read again for those further out,
+/// as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// A search for the nearest rows under way.
+/// Nearest-neighbour search in progress.
 #[derive(Debug)]
-pub struct Nearest<const N: usize> {
+pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
     /// The key by whose distance rows come first, where it is not the query of the scan. Then the
     /// scan's rows are one ring.
     center: Option<Key<N>>,
-    /// Whether the scan has been stepped.
+    /// The scan has been stepped.
     begun: bool,
     /// Rows of the leaf that was read last.
     found: Vec<Match<N>>,
-    /// Rows of the ring under way.
+    /// Rows of the current ring.
     ring: TopK<N>,
     /// All rows up to this distance from the scan's query have been found.
     found_to: Option<u32>,
@@ -47,16 +48,16 @@ pub struct Nearest<const N: usize> {
     keep: usize,
 }
 
-impl<const N: usize> Nearest<N> {
+impl<const N: usize> KnnScan<N> {
     /// A search by the distance to the query of `scan`, which has not been stepped, beginning with
-    /// the rows that it looks for. Rows that are equally far from the query come by their distance
-    /// to the first of `then_by`, and so on, and then by their address. Rows beyond `limit` bits
-    /// are not looked for. It keeps as many rows as fit into `memory` bytes, but for a small
-    /// minimum.
+    /// the rows that it finds. Rows that are equally far from the query are ordered by their
+    /// distance to the first of `then_by`, and so on, and then by their address. Rows beyond
+    /// `limit` bits are not looked for. It keeps as many rows as fit into `memory` bytes, but for a
+    /// small minimum.
     pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
-        let limit = limit.min(scan.design().bits());
-        let skipped = scan.design().scope_words();
-        let mut nearest = Nearest {
+        let limit = limit.min(scan.layout().bits());
+        let skipped = scan.layout().scope_words();
+        let mut nearest = KnnScan {
             center: None,
             begun: false,
             found: Vec::new(),
@@ -78,7 +79,7 @@ impl<const N: usize> Nearest<N> {
         limit: u32,
         memory: usize,
     ) -> Self {
-        Nearest {
+        KnnScan {
             center: Some(center),
             ..Self::new(scan, then_by, limit, memory)
         }
@@ -132,7 +133,7 @@ impl<const N: usize> Nearest<N> {
         self.scan.narrow(radius);
     }
 
-    /// Reads what the scan looks for.
+    /// Reads the rest of the current scan.
     fn read<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -144,7 +145,7 @@ impl<const N: usize> Nearest<N> {
         } else {
             self.ring.set_keep(usize::MAX);
         }
-        let skipped = self.scan.design().scope_words();
+        let skipped = self.scan.layout().scope_words();
         loop {
             if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
                 tree.store.out_of_memory();
@@ -152,7 +153,7 @@ impl<const N: usize> Nearest<N> {
             if !self.scan.step(tree, &mut self.found)? {
                 break;
             }
-            tree.store.pause();
+            tree.store.check_interrupts();
             self.found.retain(admits);
             if let Some(center) = &self.center {
                 for row in &mut self.found {
@@ -172,16 +173,16 @@ impl<const N: usize> Nearest<N> {
 }
 
 /// Times that a table is read whole until about `rows` rows of it have been given in order, where
-/// `memory` bytes may be taken: the planner's view of what [`Nearest`] keeps.
+/// `memory` bytes may be taken: the planner's view of what [`KnnScan`] keeps.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     let most = kept_in::<N>(memory);
-    let (mut given, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
-    while keep < most && (given as f64) < rows {
-        given += keep;
+    let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
+    while keep < most && (emitted as f64) < rows {
+        emitted += keep;
         keep = keep.saturating_mul(MORE_KEPT);
         reads += 1.0;
     }
-    reads + ((rows - given as f64) / most as f64).ceil().max(0.0)
+    reads + ((rows - emitted as f64) / most as f64).ceil().max(0.0)
 }
 
 /// The plan for the ring beyond a distance, after a plan of some cost.
