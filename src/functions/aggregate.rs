@@ -1,17 +1,17 @@
 //! The aggregates `simhash_agg(text, real)` and `simhash128_agg(text, real)`: fingerprints of
-//! features that stand in rows.
-use neardup_sketch::exact::{ExactSums, Words};
+//! features in rows.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
+use neardup_sketch::simhash::exact::{ExactAccumulator, WordStore};
 use pgrx::pg_sys::Datum;
 
 use super::features::bad_weight;
 use crate::pg::aggregate::GroupWords;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::{text, varlena};
+use crate::pg::varlena;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
-impl Words for &mut GroupWords {
+impl WordStore for &mut GroupWords {
     fn words(&self) -> &[u64] {
         self.as_slice()
     }
@@ -23,8 +23,7 @@ impl Words for &mut GroupWords {
     }
 }
 
-/// Takes in a row. One without a feature or without a weight is passed over, as by every aggregate
-/// of the server's own.
+/// Adds a row. A row without feature or weight is ignored, as by the aggregates of the server.
 fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
@@ -37,17 +36,15 @@ where
         };
     }
     let state = state.unwrap_or_else(|| GroupWords::new(call));
-    // SAFETY: declared to take text.
-    let feature = unsafe { text::utf8(call.arg(1)) };
-    let weight = f32::from_bits(call.arg(2).value() as u32);
-    let mut sums = ExactSums::<W, _>::new(&mut *state);
-    if let Err(error) = sums.add_feature(0, feature.as_bytes(), weight.into()) {
+    let (feature, weight) = (call.utf8(1), call.float4(2));
+    let mut accumulator = ExactAccumulator::<W, _>::new(&mut *state);
+    if let Err(error) = accumulator.add_feature(0, feature.as_bytes(), weight.into()) {
         bad_weight("The weight of a feature", error).raise();
     }
     state.as_datum()
 }
 
-/// Merges what two processes have summed.
+/// Merges the sums of two processes.
 fn merge<const W: usize>(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
     let Some(theirs) = theirs else {
@@ -56,13 +53,13 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
             None => call.return_null(),
         };
     };
-    // The other sums may lie in memory that does not live as long as the group.
+    // The other sums may be in memory that does not live as long as the group.
     let ours = ours.unwrap_or_else(|| GroupWords::new(call));
-    ExactSums::<W, _>::new(&mut *ours).merge(theirs.as_slice());
+    ExactAccumulator::<W, _>::new(&mut *ours).merge(theirs.as_slice());
     ours.as_datum()
 }
 
-/// Sums as bytes, for another process of the same server.
+/// Serialises sums for another process of the same server.
 fn save(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::of_arg(call, 0) else {
         return call.return_null();
@@ -73,22 +70,21 @@ fn save(call: &mut Call) -> Datum {
     varlena::build(&[&bytes])
 }
 
-/// What [`save`] has written.
+/// Deserialises the result of [`save`].
 fn load(call: &mut Call) -> Datum {
-    // SAFETY: declared to take bytea.
-    let (words, _) = unsafe { varlena::bytes(call.arg(0)) }.as_chunks::<8>();
+    let (words, _) = call.bytes(0).as_chunks::<8>();
     let state = GroupWords::new_for_now(call);
     state.insert_zeroes(0, words.len());
-    for (place, word) in state.as_mut_slice().iter_mut().zip(words) {
-        *place = u64::from_ne_bytes(*word);
+    for (target, word) in state.as_mut_slice().iter_mut().zip(words) {
+        *target = u64::from_ne_bytes(*word);
     }
     state.as_datum()
 }
 
 /// The fingerprint; NULL if there was no feature of a weight above zero.
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
-    let words =
-        GroupWords::of_arg(call, 0).and_then(|state| ExactSums::<W, _>::new(state).simhash());
+    let words = GroupWords::of_arg(call, 0)
+        .and_then(|state| ExactAccumulator::<W, _>::new(state).simhash());
     call.return_value(words.map(|words| T::from(words).into_datum()))
 }
 

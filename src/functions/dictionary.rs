@@ -1,21 +1,22 @@
-//! jieba's dictionary: when it is loaded, and the words that users add.
+//! Settings of jieba's dictionary, and when it is loaded.
 //!
-//! Each process has its own. A backend loads it when it first needs it; the server itself does so
-//! before it starts backends if the library is in `shared_preload_libraries`, and they share what
-//! it has then.
+//! Each process has its own. A backend loads it when it first needs it. If the library is in
+//! `shared_preload_libraries`, the server loads it before it starts backends, which share it.
 //!
-//! Fingerprints depend on the words, and functions that compute them are immutable to the planner.
-//! So cached plans, in which results may stand as constants, go when the words change; and a
-//! database can keep the hash of the words that its fingerprints were made with, to be warned.
+//! Fingerprints depend on the user words, and functions that compute them are immutable to the
+//! planner. So cached plans, in which results may be constants, are invalidated when the words
+//! change; and a database can store the hash of the words that its fingerprints were made with, to
+//! be warned.
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use neardup_sketch::memory::ensure_available;
 use neardup_sketch::tokens::jieba::{Dictionary, LOAD_BYTES, UserWordError, UserWords};
+use pgrx::pg_sys::Datum;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::pg_sys::{self, Datum};
 use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode};
 
+use crate::pg::backend;
 use crate::pg::errors::{UserError, shown};
 use crate::pg::fmgr::{Call, export};
 use crate::pg::guc_text::{self, Place, Refusal, TextSetting};
@@ -30,7 +31,10 @@ struct UserWordsSetting;
 impl TextSetting for UserWordsSetting {
     const NAME: &'static CStr = c"neardup.jieba_user_words";
     const ABOUT: &'static CStr = c"Chinese words that jieba knows besides its dictionary.";
-    const MORE: &'static CStr = c"Words parted by commas, each with its frequency behind it or without, in UTF-8. A change changes the fingerprints of texts with tokens \"jieba\", \"jieba_search\" and \"jieba_tfidf\".";
+    const MORE: &'static CStr =
+        c"Words parted by commas, each with its frequency behind it or without, \
+        in UTF-8. A change changes the fingerprints of texts with tokens \"jieba\", \
+        \"jieba_search\" and \"jieba_tfidf\".";
     const CONTEXT: GucContext = GucContext::Sighup;
 
     fn place() -> &'static Place {
@@ -48,14 +52,19 @@ impl TextSetting for UserWordsSetting {
             "other words in neardup.jieba_user_words change the fingerprints of Chinese texts",
             "neardup",
         )
-        .set_detail("Fingerprints that are stored or indexed keep the words that they were made with, and do not compare with new ones.")
-        .set_hint("Compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \"jieba_tfidf\" again, and set the same words on standby servers.")
+        .set_detail(
+            "Fingerprints that are stored or indexed keep the words that they were made with, \
+             and do not compare with new ones.",
+        )
+        .set_hint(
+            "Compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \
+             \"jieba_tfidf\" again, and set the same words on standby servers.",
+        )
         .report(PgLogLevel::WARNING);
     }
 
     fn changes() {
-        // SAFETY: marks the plans that this process keeps as no longer valid, at any time.
-        unsafe { pg_sys::ResetPlanCache() };
+        backend::reset_plan_cache();
     }
 }
 
@@ -66,7 +75,10 @@ struct WordsHashSetting;
 impl TextSetting for WordsHashSetting {
     const NAME: &'static CStr = c"neardup.jieba_words_hash";
     const ABOUT: &'static CStr = c"Hash of the user words that stored fingerprints were made with.";
-    const MORE: &'static CStr = c"The result of neardup_jieba_words_hash() when the fingerprints were made, for ALTER DATABASE ... SET. A session that finds other words is warned. When empty, none is.";
+    const MORE: &'static CStr =
+        c"The result of neardup_jieba_words_hash() when the fingerprints were \
+        made, for ALTER DATABASE ... SET. A session that finds other words is warned. When empty, \
+        none is.";
     const CONTEXT: GucContext = GucContext::Userset;
 
     fn place() -> &'static Place {
@@ -89,8 +101,8 @@ impl TextSetting for WordsHashSetting {
 /// Warns if the database says that its fingerprints were made with other words.
 fn compare(words: &UserWords) {
     let (expected, found) = (WordsHashSetting::place().text(), shown_hash(words));
-    // SAFETY: reads a variable of the process. The leader of a parallel query warns.
-    let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+    // The leader of a parallel query warns for its workers.
+    let is_worker = backend::is_parallel_worker();
     if expected.is_empty() || expected == found.as_bytes() || is_worker {
         return;
     }
@@ -103,7 +115,11 @@ fn compare(words: &UserWords) {
         "neardup.jieba_words_hash is {}, neardup_jieba_words_hash() is {found}.",
         shown(&expected)
     ))
-    .set_hint("Set neardup.jieba_user_words as it was. Or compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \"jieba_tfidf\" again, and then set neardup.jieba_words_hash to the new hash.")
+    .set_hint(
+        "Set neardup.jieba_user_words as it was. Or compute all fingerprints with tokens \
+         \"jieba\", \"jieba_search\" or \"jieba_tfidf\" again, and then set \
+         neardup.jieba_words_hash to the new hash.",
+    )
     .report(PgLogLevel::WARNING);
 }
 
@@ -112,7 +128,7 @@ fn shown_hash(words: &UserWords) -> String {
 }
 
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
-    // A long list fails here, and not in the midst of being read.
+    // A long list fails here, and not while it is parsed.
     if Vec::<u8>::new()
         .try_reserve_exact(WORD_BYTES * value.len())
         .is_err()
@@ -130,19 +146,19 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
         // In ASCII: there may be no database yet, and so no encoding.
         detail: match &error {
             UserWordError::TooLong => error.to_string(),
-            UserWordError::Entry { entry, what } => {
-                format!("\"{}\": {what}", shown(entry.as_bytes()))
+            UserWordError::Entry { entry, error } => {
+                format!("\"{}\": {error}", shown(entry.as_bytes()))
             }
         },
         hint: "Write words parted by commas, each with its frequency behind it or without.",
     })
 }
 
-/// The versions of both settings, added up, that the dictionary was loaded with and compared.
+/// Sum of the versions of both settings with which the dictionary was loaded and compared.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the setting known to the server and, if the library is being preloaded, loads the
-/// dictionary. Called once, when the library is loaded.
+/// Defines the settings and, if the library is being preloaded, loads the dictionary. Called once,
+/// when the library is loaded.
 pub fn register() {
     guc_text::define::<UserWordsSetting>();
     guc_text::define::<WordsHashSetting>();
@@ -160,7 +176,7 @@ pub fn load() {
     let text = UserWordsSetting::place().text();
     let words = words(&text);
     if !Dictionary::is_current(&words) {
-        // In the midst of loading a failing allocation would end the process.
+        // A failing allocation while loading would end the process.
         ensure_available(LOAD_BYTES + WORD_BYTES * text.len());
         Dictionary::with_words(&words);
     }
@@ -183,7 +199,7 @@ fn hash_of_words(_: &mut Call) -> Datum {
     varlena::build(&[shown_hash(&words).as_bytes()])
 }
 
-/// Memory that user words take at most, for each byte of the list.
+/// Upper bound of the memory of user words, for each byte of the list.
 const WORD_BYTES: usize = 64;
 
 export! {

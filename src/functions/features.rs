@@ -1,126 +1,111 @@
 //! `simhash(features, weights, scheme)`, the same of ready-made hashes, and `simhash128(features,
 //! weights)`.
-use neardup_sketch::options::Choice;
-use neardup_sketch::scheme::Scheme;
-use neardup_sketch::{FeatureError, simhash128_features};
+use std::borrow::Cow;
+
+use neardup_sketch::foreign_schemes::SimhashScheme;
+use neardup_sketch::{WeightError, simhash128_features};
 use pgrx::pg_sys::Datum;
 
-use super::arrays::{Element, FLOAT8, INT8, TEXT, elements};
 use super::text_options;
+use crate::pg::arguments::Array;
+use crate::pg::arrays::Element;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
-use crate::pg::{text, varlena};
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
-/// Features between two looks for a request to cancel.
+/// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// The first two arguments: what has weights, and those.
-struct Weighted<'a> {
-    values: &'a [Datum],
-    weights: Option<&'a [Datum]>,
+/// The first two arguments: values, and their weights if given.
+struct Weighted<'a, T> {
+    values: Array<'a, T>,
+    weights: Option<Array<'a, f64>>,
 }
 
-impl<'a> Weighted<'a> {
-    /// `None` if there are no values at all, but NULL. `name` is that of the first argument.
-    ///
-    /// # Safety
-    /// The function is declared with an array of `element` and one of double precision. The result
-    /// lives as long as the arguments and as the current memory context.
-    unsafe fn of(call: &Call, name: &str, element: &Element) -> Option<Self> {
+impl<'a, T: Element<'a>> Weighted<'a, T> {
+    /// Reads the arguments; `None` if the values are NULL. `name` is that of the first argument.
+    fn new(call: &'a Call, name: &str) -> Option<Self> {
         if call.is_null(0) {
             return None;
         }
-        // SAFETY: as the caller promises.
-        let (values, weights) = unsafe {
-            let weights = (!call.is_null(1)).then(|| elements(call.arg(1), "weights", &FLOAT8));
-            (elements(call.arg(0), name, element), weights)
-        };
-        if let Some(weights) = weights
+        let weights = (!call.is_null(1)).then(|| call.array::<f64>(1, "weights"));
+        let values = call.array::<T>(0, name);
+        if let Some(weights) = &weights
             && weights.len() != values.len()
         {
-            refuse(FeatureError::LengthMismatch {
-                features: values.len(),
-                weights: weights.len(),
-            });
+            let (values, weights) = (values.len(), weights.len());
+            UserError::invalid_parameter("features and weights differ in number")
+                .detail(format!(
+                    "There are {values} features and {weights} weights."
+                ))
+                .hint("Give one weight for each feature, or no weights at all.")
+                .raise();
         }
         Some(Self { values, weights })
     }
 
-    /// Each value with its weight.
-    fn iter(&self) -> impl Iterator<Item = (Datum, f64)> {
-        self.values.iter().enumerate().map(|(n, value)| {
+    /// Each value with its weight, 1 by default.
+    fn iter(&self) -> impl Iterator<Item = (T, f64)> {
+        let mut weights = self.weights.as_ref().map(Array::iter);
+        self.values.iter().enumerate().map(move |(n, value)| {
             if n % CHECK_EVERY == 0 {
                 check_interrupts();
             }
-            let weight = |weights: &[Datum]| f64::from_bits(weights[n].value() as u64);
-            (*value, self.weights.map_or(1.0, weight))
+            let weight = weights.as_mut().and_then(Iterator::next);
+            (value, weight.unwrap_or(1.0))
         })
     }
 }
 
-/// Text of a feature, as its hash takes it.
-fn feature<'a>(datum: Datum) -> std::borrow::Cow<'a, str> {
-    // SAFETY: only called with the elements of text[] arguments, which live as long as the call.
-    unsafe { text::utf8(datum) }
-}
-
 /// The scheme that the third argument names; `None` for NULL.
-fn scheme(call: &Call) -> Option<Scheme> {
-    if call.is_null(2) {
-        return None;
-    }
-    // SAFETY: declared to take text.
-    let name = unsafe { varlena::bytes(call.arg(2)) };
-    Some(Scheme::named(name).unwrap_or_else(|error| text_options::refuse(&error, name)))
+fn scheme(call: &Call) -> Option<SimhashScheme> {
+    (!call.is_null(2)).then(|| text_options::named(call, 2))
 }
 
-fn returned(call: &mut Call, found: Result<Option<impl Fingerprint>, FeatureError>) -> Datum {
+fn fingerprint<T: Fingerprint>(found: Result<Option<T>, WeightError>) -> Option<Datum> {
     match found {
-        Ok(fingerprint) => call.return_value(fingerprint.map(Fingerprint::into_datum)),
-        Err(error) => refuse(error),
+        Ok(fingerprint) => fingerprint.map(Fingerprint::into_datum),
+        Err(error) => bad_weight(&format!("Weight {}", error.index + 1), error).raise(),
     }
 }
 
-/// `simhash(features, weights, scheme)`; NULL if the scheme makes nothing of no features.
+/// `simhash(features, weights, scheme)`; NULL if the scheme has no fingerprint of no features.
 fn of_features(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text[] and double precision[].
-    let given = unsafe { Weighted::of(call, "features", &TEXT) };
-    let (Some(given), Some(scheme)) = (given, scheme(call)) else {
-        return call.return_null();
-    };
-    let hash = |(value, weight)| (scheme.hash(feature(value).as_bytes()), weight);
-    let found = scheme.simhash64(given.iter().map(hash));
-    returned(call, found.map(|found| found.map(Fingerprint64)))
+    let found = Weighted::<Cow<str>>::new(call, "features").zip(scheme(call));
+    let found = found.and_then(|(given, scheme)| {
+        let hash = |(value, weight): (Cow<str>, _)| (scheme.hash(value.as_bytes()), weight);
+        let found = scheme.simhash64(given.iter().map(hash));
+        fingerprint(found.map(|found| found.map(Fingerprint64)))
+    });
+    call.return_value(found)
 }
 
 /// `simhash(hashes, weights, scheme)`, likewise.
 fn of_hashes(call: &mut Call) -> Datum {
-    // SAFETY: declared to take bigint[] and double precision[].
-    let given = unsafe { Weighted::of(call, "hashes", &INT8) };
-    let (Some(given), Some(scheme)) = (given, scheme(call)) else {
-        return call.return_null();
-    };
-    let hash = |(value, weight): (Datum, f64)| (value.value() as u64, weight);
-    let found = scheme.simhash64(given.iter().map(hash));
-    returned(call, found.map(|found| found.map(Fingerprint64)))
+    let found = Weighted::<i64>::new(call, "hashes").zip(scheme(call));
+    let found = found.and_then(|(given, scheme)| {
+        let hashes = given.iter().map(|(value, weight)| (value as u64, weight));
+        fingerprint(
+            scheme
+                .simhash64(hashes)
+                .map(|found| found.map(Fingerprint64)),
+        )
+    });
+    call.return_value(found)
 }
 
 /// `simhash128(features, weights)`; NULL if there is no feature of a weight above zero.
 fn of_features_128(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text[] and double precision[].
-    let Some(given) = (unsafe { Weighted::of(call, "features", &TEXT) }) else {
-        return call.return_null();
-    };
-    let weighted = given
-        .iter()
-        .map(|(value, weight)| (Bytes(feature(value)), weight));
-    let found = simhash128_features(weighted);
-    returned(call, found.map(|found| found.map(Fingerprint128::from)))
+    let found = Weighted::<Cow<str>>::new(call, "features").and_then(|given| {
+        let weighted = (given.iter()).map(|(value, weight)| (Bytes(value), weight));
+        fingerprint(simhash128_features(weighted).map(|found| found.map(Fingerprint128::from)))
+    });
+    call.return_value(found)
 }
 
-struct Bytes<'a>(std::borrow::Cow<'a, str>);
+/// A text as the bytes that are hashed.
+struct Bytes<'a>(Cow<'a, str>);
 
 impl AsRef<[u8]> for Bytes<'_> {
     fn as_ref(&self) -> &[u8] {
@@ -128,35 +113,18 @@ impl AsRef<[u8]> for Bytes<'_> {
     }
 }
 
-/// Raises the error about features or weights.
-pub fn refuse(error: FeatureError) -> ! {
-    match error {
-        FeatureError::LengthMismatch { features, weights } => {
-            UserError::invalid_parameter("features and weights differ in number")
-                .detail(format!(
-                    "There are {features} features and {weights} weights."
-                ))
-                .hint("Give one weight for each feature, or no weights at all.")
-        }
-        FeatureError::NotANumber { index }
-        | FeatureError::Infinite { index }
-        | FeatureError::Negative { index, .. } => {
-            bad_weight(&format!("Weight {}", index + 1), error)
-        }
-    }
-    .raise()
-}
-
-/// The error about a weight, which the detail calls as `name` says.
-pub fn bad_weight(name: &str, error: FeatureError) -> UserError {
-    let value = match error {
-        FeatureError::Infinite { .. } => "infinite",
-        FeatureError::Negative { weight, .. } => &weight.to_string(),
-        _ => "NaN",
+/// The error about a weight, which has this name in the detail.
+pub fn bad_weight(name: &str, error: WeightError) -> UserError {
+    let value = match error.weight {
+        weight if weight.is_infinite() => "infinite",
+        weight => &weight.to_string(),
     };
     UserError::invalid_parameter("a weight is not a finite number of zero or more")
         .detail(format!("{name} is {value}."))
-        .hint("A feature that should count against others has no meaning here; leave it out, or give it the weight 0.")
+        .hint(
+            "A feature that should count against others has no meaning here; leave it out, or give \
+             it the weight 0.",
+        )
 }
 
 export! {

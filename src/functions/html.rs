@@ -7,9 +7,7 @@ use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 
 fn of_page(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text.
-    let page = unsafe { text::utf8(call.arg(0)) };
-    let visible = html_text(&page, &mut check_interrupts);
+    let visible = html_text(&call.utf8(0), &mut check_interrupts);
     text::lossy_datum(&visible)
 }
 

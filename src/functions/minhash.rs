@@ -1,42 +1,39 @@
-//! `minhash(...)` of a text, of features, of a tsvector, its aggregate, and what is made of
+//! `minhash(...)` of a text, of features, of a tsvector, its aggregate, and functions of
 //! signatures.
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use neardup_sketch::minhash::supershingles::super_shingles;
-use neardup_sketch::minhash::{self, Functions, KeptFunctions, Scheme, minhash_text};
-use neardup_sketch::options::Choice;
+use neardup_sketch::minhash::{
+    self, HashFamily, HashFamilyCache, Scheme, SignatureBuilder, super_shingles,
+};
+use neardup_sketch::options::NamedOption;
 use pgrx::pg_sys::Datum;
 
-use super::arrays::{self, TEXT, elements};
+use super::sketcher::with_sketcher;
 use super::text_options;
+use crate::pg::arrays::bigint_array;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
-use crate::pg::tsvector::Lexemes;
-use crate::pg::{text, varlena};
+use crate::pg::text;
 use crate::types::signature::{HASHES, Signature};
 
-/// Features between two looks for a request to cancel.
+/// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
 thread_local! {
-    static KEPT: RefCell<KeptFunctions> = const { RefCell::new(KeptFunctions::new()) };
+    static FAMILIES: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
-/// The functions that the arguments `hashes`, `seed` and `scheme`, from a position on, ask for.
-///
-/// # Safety
-/// The function is declared with `integer`, `bigint` and `text` there, and none of them is NULL.
-unsafe fn functions(call: &Call, first: usize) -> Rc<Functions> {
-    // SAFETY: as the caller promises.
-    let scheme = scheme(unsafe { varlena::bytes(call.arg(first + 2)) });
-    let hashes = hashes(call.arg(first).value() as i32);
-    functions_of(scheme, hashes, call.arg(first + 1).value() as u64)
+/// The hash family of the arguments `hashes`, `seed` and `scheme`, from a position on.
+fn family_argument(call: &Call, first: usize) -> Rc<HashFamily> {
+    let (hashes, seed) = (hashes(call.int4(first)), call.int8(first + 1));
+    family(text_options::named(call, first + 2), hashes, seed as u64)
 }
 
-fn functions_of(scheme: Scheme, hashes: usize, seed: u64) -> Rc<Functions> {
-    let found = KEPT.with_borrow_mut(|kept| kept.get(scheme, hashes, seed));
+fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
+    let found = FAMILIES.with_borrow_mut(|families| families.get(scheme, hashes, seed));
     found.unwrap_or_else(|_| {
         UserError::invalid_parameter(format!("seed {} is out of range", seed as i64))
             .detail(format!(
@@ -46,10 +43,6 @@ fn functions_of(scheme: Scheme, hashes: usize, seed: u64) -> Rc<Functions> {
             ))
             .raise()
     })
-}
-
-fn scheme(name: &[u8]) -> Scheme {
-    Scheme::named(name).unwrap_or_else(|error| text_options::refuse(&error, name))
 }
 
 fn hashes(hashes: i32) -> usize {
@@ -67,73 +60,58 @@ fn hashes(hashes: i32) -> usize {
         })
 }
 
-fn returned(call: &mut Call, functions: &Functions, values: Option<&[u32]>) -> Datum {
-    match values {
-        Some(values) => Signature {
-            scheme: functions.scheme(),
-            seed: functions.seed(),
-            values,
-        }
-        .into_datum(),
-        None => call.return_null(),
+fn signature(family: &HashFamily, values: &[u32]) -> Datum {
+    Signature {
+        scheme: family.scheme(),
+        seed: family.seed(),
+        values,
     }
+    .into_datum()
 }
 
 /// The signature of a text; NULL if it has no feature.
 fn of_text(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text, the parameters of texts, and those of signatures.
-    let (text, options, functions) = unsafe {
-        (
-            text::utf8(call.arg(0)),
-            text_options::unweighted(call, 1),
-            functions(call, 6),
-        )
-    };
-    let values = minhash_text(&text, &options, &functions, &mut check_interrupts);
-    returned(call, &functions, values.as_deref())
+    let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
+    let family = family_argument(call, 6);
+    let values = with_sketcher(options, |sketcher| {
+        sketcher.signature(&text, &family, &mut check_interrupts)
+    });
+    call.return_value(values.map(|values| signature(&family, &values)))
 }
 
 /// The signature of features; NULL if there are none.
 fn of_features(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text[], and the parameters of signatures.
-    unsafe {
-        let functions = functions(call, 1);
-        of_array(call, &functions, call.arg(0))
-    }
+    let family = family_argument(call, 1);
+    let features = call.array::<Cow<str>>(0, "features");
+    let signature = of_set(&family, features.iter());
+    call.return_value(signature)
 }
 
 /// The signature of the lexemes of a tsvector; NULL if there are none.
 fn of_tsvector(call: &mut Call) -> Datum {
-    // SAFETY: declared to take tsvector, and the parameters of signatures.
-    let (functions, lexemes) = unsafe { (functions(call, 1), Lexemes::new(call.arg(0))) };
-    let mut making = minhash::Making::default();
-    making.reset(&functions);
-    // A tsvector has at most a megabyte: no need to look for a request to cancel.
-    for lexeme in lexemes.iter() {
-        making.add(&functions, text::bytes_utf8(lexeme.bytes).as_bytes());
-    }
-    returned(call, &functions, making.finish(&functions))
+    let family = family_argument(call, 1);
+    let lexemes = call.tsvector(0);
+    let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));
+    let signature = of_set(&family, texts);
+    call.return_value(signature)
 }
 
-unsafe fn of_array(call: &mut Call, functions: &Functions, array: Datum) -> Datum {
-    // SAFETY: the caller passes a text[].
-    let features = unsafe { elements(array, "features", &TEXT) };
-    let mut making = minhash::Making::default();
-    making.reset(functions);
-    for (n, feature) in features.iter().enumerate() {
+fn of_set<'a>(family: &HashFamily, features: impl Iterator<Item = Cow<'a, str>>) -> Option<Datum> {
+    let mut builder = SignatureBuilder::default();
+    builder.reset(family);
+    for (n, feature) in features.enumerate() {
         if n % CHECK_EVERY == 0 {
             check_interrupts();
         }
-        // SAFETY: the elements of text[] are texts, which live as long as the array.
-        making.add(functions, unsafe { text::utf8(*feature) }.as_bytes());
+        builder.add(family, feature.as_bytes());
     }
-    returned(call, functions, making.finish(functions))
+    let values = builder.finish(family);
+    values.map(|values| signature(family, values))
 }
 
-/// The step of `minhash_agg`: takes a feature into the state, which is a signature. NULL features
-/// are left out, as by the server's own aggregates.
+/// The step of `minhash_agg`: adds a feature to the state, which is a signature. NULL features are
+/// ignored, as by the aggregates of the server.
 fn accumulate(call: &mut Call) -> Datum {
-    const PARAMETERS: usize = 5;
     if call.is_null(1) {
         return if call.is_null(0) {
             call.return_null()
@@ -141,113 +119,52 @@ fn accumulate(call: &mut Call) -> Datum {
             call.arg(0)
         };
     }
-    // SAFETY: declared to take a signature and a text, and then up to three parameters.
-    unsafe {
-        let state = (!call.is_null(0)).then(|| call.arg(0));
-        let of_parameters = || {
-            let given = |n: usize| n < call.len().min(PARAMETERS) && !call.is_null(n);
-            let number = if given(2) {
-                hashes(call.arg(2).value() as i32)
-            } else {
-                128
-            };
-            let seed = if given(3) {
-                call.arg(3).value() as u64
-            } else {
-                0
-            };
-            let scheme = match given(4) {
-                true => scheme(varlena::bytes(call.arg(4))),
-                false => Scheme::Neardup1,
-            };
-            functions_of(scheme, number, seed)
-        };
-        let feature = text::utf8(call.arg(1));
-        match state {
-            Some(state) => {
-                let before = Signature::from_datum(state);
-                let functions = functions_of(before.scheme, before.values.len(), before.seed);
-                change(call, state, |values| {
-                    functions.add(values, feature.as_bytes())
-                })
-            }
-            None => {
-                let functions = of_parameters();
-                let mut values = vec![u32::MAX; functions.hashes()];
-                functions.add(&mut values, feature.as_bytes());
-                let (scheme, seed) = (functions.scheme(), functions.seed());
-                let values = &values;
-                // The server copies it into the memory of the group.
-                Signature {
-                    scheme,
-                    seed,
-                    values,
-                }
-                .into_datum()
-            }
-        }
+    let feature = call.utf8(1);
+    if call.is_null(0) {
+        let family = aggregate_family(call);
+        let mut values = vec![u32::MAX; family.hashes()];
+        family.add(&mut values, feature.as_bytes());
+        // The server copies it into the memory of the group.
+        return signature(&family, &values);
     }
+    let state = Signature::argument(call, 0);
+    let family = family(state.scheme, state.values.len(), state.seed);
+    Signature::edit_state(call, |values| family.add(values, feature.as_bytes()))
+}
+
+/// The hash family of the optional parameters of `minhash_agg`.
+fn aggregate_family(call: &Call) -> Rc<HashFamily> {
+    let given = |n: usize| n < call.len() && !call.is_null(n);
+    let hashes = if given(2) { hashes(call.int4(2)) } else { 128 };
+    let seed = if given(3) { call.int8(3) } else { 0 };
+    let scheme = if given(4) {
+        text_options::named(call, 4)
+    } else {
+        Scheme::Neardup1
+    };
+    family(scheme, hashes, seed as u64)
 }
 
 /// `minhash_union(a, b)`: the signature of the union of two sets.
 fn union(call: &mut Call) -> Datum {
-    // SAFETY: declared to take two signatures.
-    unsafe {
-        let (a, b) = (
-            Signature::from_datum(call.arg(0)),
-            Signature::from_datum(call.arg(1)),
-        );
-        // For its error if they are of different kinds.
-        a.expect_comparable(&b);
-        change(call, call.arg(0), |values| minhash::merge(values, b.values))
-    }
-}
-
-/// A signature changed: in place if an aggregate owns it, and otherwise in a copy.
-unsafe fn change(call: &Call, state: Datum, edit: impl FnOnce(&mut [u32])) -> Datum {
-    // SAFETY: the caller passes a signature; a state of an aggregate that is plain was made by
-    // these functions, or copied for it, and nobody else uses it.
-    unsafe {
-        let own = matches!(call.aggregate(), Some((_, true)))
-            && pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr());
-        let state = match own {
-            true => state,
-            // The server copies it in turn, and frees the state before.
-            false => Signature::from_datum(state).into_datum(),
-        };
-        let values = Signature::from_datum(state).values;
-        edit(core::slice::from_raw_parts_mut(
-            values.as_ptr().cast_mut(),
-            values.len(),
-        ));
-        state
-    }
+    let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
+    a.expect_comparable(&b);
+    Signature::edit_state(call, |values| minhash::merge(values, b.values))
 }
 
 /// `minhash_values(signature)`: the values as bigint[].
 fn values(call: &mut Call) -> Datum {
-    // SAFETY: declared to take a signature.
-    let signature = unsafe { Signature::from_datum(call.arg(0)) };
-    arrays::of_bigint(signature.values.iter().map(|value| i64::from(*value)))
+    let signature = Signature::argument(call, 0);
+    bigint_array(signature.values.iter().map(|value| i64::from(*value)))
 }
 
 /// `minhash_from_values(values, seed, scheme)`: a signature made elsewhere.
 fn from_values(call: &mut Call) -> Datum {
-    // SAFETY: declared to take bigint[], bigint and text.
-    let (values, scheme) = unsafe {
-        (
-            elements(call.arg(0), "values", &arrays::INT8),
-            scheme(varlena::bytes(call.arg(2))),
-        )
-    };
-    let functions = functions_of(
-        scheme,
-        hashes(values.len() as i32),
-        call.arg(1).value() as u64,
-    );
+    let values = call.array::<i64>(0, "values");
+    let scheme = text_options::named(call, 2);
+    let family = family(scheme, hashes(values.len() as i32), call.int8(1) as u64);
     let values: Vec<u32> = (values.iter().enumerate())
         .map(|(n, value)| {
-            let value = value.value() as i64;
             u32::try_from(value).unwrap_or_else(|_| {
                 UserError::invalid_parameter("a value of a signature is out of range")
                     .detail(format!(
@@ -259,14 +176,12 @@ fn from_values(call: &mut Call) -> Datum {
             })
         })
         .collect();
-    returned(call, &functions, Some(&values))
+    signature(&family, &values)
 }
 
 /// `minhash_super_shingles(signature, groups)`: a hash of each group of positions, as bigint[].
 fn super_shingles_of(call: &mut Call) -> Datum {
-    // SAFETY: declared to take a signature and an integer.
-    let signature = unsafe { Signature::from_datum(call.arg(0)) };
-    let groups = call.arg(1).value() as i32;
+    let (signature, groups) = (Signature::argument(call, 0), call.int4(1));
     let most = signature.values.len();
     if !(1..=most as i32).contains(&groups) {
         UserError::invalid_parameter(format!("groups {groups} is out of range"))
@@ -276,7 +191,7 @@ fn super_shingles_of(call: &mut Call) -> Datum {
             .raise();
     }
     let hashes = super_shingles(signature.values, groups as usize);
-    arrays::of_bigint(hashes.into_iter().map(|hash| hash as i64))
+    bigint_array(hashes.into_iter().map(|hash| hash as i64))
 }
 
 export! {

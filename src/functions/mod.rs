@@ -1,18 +1,23 @@
 //! The SQL functions, a file for each family.
+//!
+//! All unsafe code is in [`crate::pg`] and [`crate::types`]: arguments are read by the methods of
+//! `Call`, and the server is called through safe functions.
+#![deny(unsafe_code)]
+
 mod aggregate;
-mod arrays;
+mod b_bit_minhash;
 mod containment;
 pub mod dictionary;
 mod explain;
 mod features;
 mod html;
 mod in_flight;
-mod info;
-mod inspect;
+mod index_check;
+mod index_info;
 mod minhash;
-mod onebit;
 mod sentences;
 mod simhash;
+mod sketcher;
 mod text_options;
 mod tsvector;
 mod tune;

@@ -6,12 +6,9 @@ use pgrx::pg_sys::Datum;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
-use crate::pg::text;
 
 fn hash(call: &mut Call) -> Datum {
-    // SAFETY: declared to take text.
-    let body = unsafe { text::utf8(call.arg(0)) };
-    let n = call.arg(1).value() as i32;
+    let (body, n) = (call.utf8(0), call.int4(1));
     if !(1..=MAX_SENTENCES as i32).contains(&n) {
         UserError::invalid_parameter(format!("n {n} is out of range"))
             .detail(format!(

@@ -1,74 +1,56 @@
-//! The parameters that say how a text becomes features, as every function that takes a text has them:
+//! The text options, which all functions of a text have as parameters:
 //! `tokens text, shingle int, [weight text,] html boolean, accents text, digits text`.
 //!
-//! They are read anew in each call: comparing a few names takes less time than finding out whether
-//! they are still the same.
+//! They are parsed in each call: comparing a few names takes less time than comparing them with
+//! those of the last call.
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{
-    Choice, MAX_KEYWORDS, MAX_SHINGLE, Normalize, TextOptions, Tokens, UnknownName, Weight,
+    MAX_KEYWORDS, MAX_SHINGLE, NamedOption, Normalize, TextOptions, Tokens, UnknownName, Weight,
 };
 
 use super::dictionary;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::Call;
-use crate::pg::varlena;
 
-/// Shingles that are taken.
+/// Valid numbers of tokens in a feature.
 const SHINGLES: RangeInclusive<i32> = 1..=MAX_SHINGLE as i32;
 
-/// Options of a function with `weight`, from the argument at position `first` on.
-///
-/// # Safety
-/// The function is declared with these parameters and strict.
-pub unsafe fn weighted(call: &Call, first: usize) -> TextOptions {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let weight = choice(call, first + 2);
-        read(
-            call,
-            [first, first + 1, first + 3, first + 4, first + 5],
-            weight,
-        )
-    }
+/// Options of a strict function with `weight`, from the argument at position `first` on.
+pub fn weighted(call: &Call, first: usize) -> TextOptions {
+    let weight = named(call, first + 2);
+    let positions = [first, first + 1, first + 3, first + 4, first + 5];
+    parse(call, positions, weight)
 }
 
-/// Options of a function without `weight`, which looks at sets of features, likewise.
-///
-/// # Safety
-/// As for [`weighted`].
-pub unsafe fn unweighted(call: &Call, first: usize) -> TextOptions {
-    // SAFETY: as the caller promises.
-    unsafe { read(call, std::array::from_fn(|n| first + n), Weight::Set) }
+/// Options of a strict function of sets of features, which has no `weight`.
+pub fn unweighted(call: &Call, first: usize) -> TextOptions {
+    parse(call, std::array::from_fn(|n| first + n), Weight::Set)
 }
 
-unsafe fn read(call: &Call, at: [usize; 5], weight: Weight) -> TextOptions {
-    let [tokens, shingle, html, accents, digits] = at;
-    // SAFETY: as the caller promises.
-    let (tokens, keywords) = tokens_of(unsafe { varlena::bytes(call.arg(tokens)) });
+fn parse(call: &Call, positions: [usize; 5], weight: Weight) -> TextOptions {
+    let [tokens, shingle, html, accents, digits] = positions;
+    let (tokens, keywords) = tokens_of(call.bytes(tokens));
     if tokens.need_dictionary() {
         dictionary::load();
     }
-    // SAFETY: as the caller promises.
-    unsafe {
-        TextOptions {
-            tokens,
-            shingle: shingle_of(call.arg(shingle).value() as i32),
-            weight,
-            normalize: Normalize {
-                accents: choice(call, accents),
-                digits: choice(call, digits),
-            },
-            html: call.arg(html).value() != 0,
-            keywords,
-        }
+    TextOptions {
+        tokens,
+        shingle: shingle_of(call.int4(shingle)),
+        weight,
+        normalize: Normalize {
+            accents: named(call, accents),
+            digits: named(call, digits),
+        },
+        html: call.bool(html),
+        keywords,
     }
 }
 
-/// The tokens that are named, with the number of keywords that `jieba_tfidf:50` asks for; 0 if none is.
+/// The tokens of a name, with the number of keywords of `jieba_tfidf:50`, or 0.
 fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     let Some(number) = name.strip_prefix(KEYWORDS) else {
-        let tokens = Tokens::named(name).unwrap_or_else(|error| refuse(&error, name));
+        let tokens = Tokens::from_name(name).unwrap_or_else(|error| refuse(&error, name));
         return (tokens, 0);
     };
     let number = str::from_utf8(number)
@@ -87,34 +69,33 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     }
 }
 
-/// What stands before the number of keywords.
+/// Prefix of a number of keywords.
 const KEYWORDS: &[u8] = b"jieba_tfidf:";
 
-/// The choice that the argument names.
-unsafe fn choice<T: Choice>(call: &Call, at: usize) -> T {
-    // SAFETY: the caller promises a text.
-    let name = unsafe { varlena::bytes(call.arg(at)) };
-    T::named(name).unwrap_or_else(|error| refuse(&error, name))
+/// The option that argument `n` names.
+pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
+    let name = call.bytes(n);
+    T::from_name(name).unwrap_or_else(|error| refuse(&error, name))
 }
 
-/// Raises the error about a name that stands for nothing.
+/// Raises the error about an unknown name.
 #[cold]
-pub fn refuse(error: &UnknownName, name: &[u8]) -> ! {
+fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     let raised = UserError::invalid_parameter(format!(
         "unknown value for {}: \"{}\"",
         error.parameter,
         crate::pg::errors::shown(name)
     ))
     .detail(format!("Known are: {}.", error.known.join(", ")));
-    match mistaken_for(error.parameter, name) {
+    match overload_hint(error.parameter, name) {
         Some(hint) => raised.hint(hint).raise(),
         None => raised.raise(),
     }
 }
 
-/// What the caller may have meant: the second argument of a function can be something else for an
-/// array or a tsvector.
-fn mistaken_for(parameter: &str, name: &[u8]) -> Option<&'static str> {
+/// Hint for callers of another overload: for an array or a tsvector the second argument is not
+/// `tokens`.
+fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     if parameter != Tokens::PARAMETER {
         return None;
     }
@@ -122,7 +103,8 @@ fn mistaken_for(parameter: &str, name: &[u8]) -> Option<&'static str> {
         Some("For features with weights, say that the first argument is an array: '{a,b}'::text[].")
     } else if name.contains(&b' ') {
         Some(
-            "The text is the first argument. For the dictionaries of a text search configuration, pass to_tsvector('english', text) as the only one.",
+            "The text is the first argument. For the dictionaries of a text search configuration, \
+             pass to_tsvector('english', text) as the only one.",
         )
     } else {
         None

@@ -1,12 +1,11 @@
-//! `simhash(tsvector)` and `simhash128(tsvector)`: what PostgreSQL's own text search makes of a
-//! document, by its stemmers, stop words and dictionaries, as features.
+//! `simhash(tsvector)` and `simhash128(tsvector)`: fingerprints of the lexemes that PostgreSQL's
+//! text search makes of a document by its stemmers, stop words and dictionaries.
 use neardup_sketch::hash::FeatureHash;
-use neardup_sketch::lexeme::LexemeSums;
+use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::fmgr::{Call, export};
 use crate::pg::text;
-use crate::pg::tsvector::Lexemes;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
 /// The fingerprint of the lexemes of a document; NULL if there are none.
@@ -14,10 +13,9 @@ fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) 
 where
     [u64; W]: FeatureHash,
 {
-    // SAFETY: declared to take tsvector.
-    let lexemes = unsafe { Lexemes::new(call.arg(0)) };
-    // A tsvector has at most a megabyte: no need to look for a request to cancel.
-    let mut sums = LexemeSums::<W>::default();
+    let lexemes = call.tsvector(0);
+    // A tsvector has at most a megabyte: no check for interrupts.
+    let mut sums = LexemeAccumulator::<W>::default();
     for lexeme in lexemes.iter() {
         let text = text::bytes_utf8(lexeme.bytes);
         sums.add(text.as_bytes(), lexeme.occurrences());

@@ -1,8 +1,8 @@
-//! `neardup_tune(...)`: which options an index should have, and what to expect of it.
+//! `neardup_tune(...)`: recommended options of an index, and their expected costs.
 use neardup_blocktree::bands::tune;
-use neardup_blocktree::design::{Design, max_distance};
+use neardup_blocktree::block_layout::{BlockLayout, max_distance};
 use neardup_blocktree::key::Tid;
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::Datum;
 
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -14,15 +14,11 @@ export! {
     guarded "neardup_tune_hamming" => hamming;
 }
 
-fn float8(datum: Datum) -> f64 {
-    f64::from_bits(datum.value() as u64)
-}
-
 fn of_float8(value: f64) -> Datum {
     Datum::from(value.to_bits())
 }
 
-/// An argument that must be within bounds, which NaN is not.
+/// Checks that an argument is a share, above 0 and at most 1; NaN is not.
 fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
@@ -43,10 +39,10 @@ fn rows_expected(value: i64) -> f64 {
 
 /// `neardup_tune(similarity, recall, hashes, rows_expected)`.
 fn minhash(call: &mut Call) -> Datum {
-    let similarity = share("similarity", float8(call.arg(0)));
-    let recall = share("recall", float8(call.arg(1)));
-    let hashes = call.arg(2).value() as i32;
-    let rows = rows_expected(call.arg(3).value() as i64);
+    let similarity = share("similarity", call.float8(0));
+    let recall = share("recall", call.float8(1));
+    let hashes = call.int4(2);
+    let rows = rows_expected(call.int8(3));
     let Some(hashes) = usize::try_from(hashes)
         .ok()
         .filter(|it| HASHES.contains(it))
@@ -106,8 +102,8 @@ fn minhash(call: &mut Call) -> Datum {
 
 /// `neardup_tune(bits, distance, rows_expected)`.
 fn hamming(call: &mut Call) -> Datum {
-    let (bits, distance) = (call.arg(0).value() as i32, call.arg(1).value() as i32);
-    let rows = rows_expected(call.arg(2).value() as i64);
+    let (bits, distance) = (call.int4(0), call.int4(1));
+    let rows = rows_expected(call.int8(2));
     let design = match (bits, u32::try_from(distance)) {
         (64, Ok(distance)) => expected::<1>(distance, rows),
         (128, Ok(distance)) => expected::<2>(distance, rows),
@@ -120,7 +116,8 @@ fn hamming(call: &mut Call) -> Datum {
     let Some([blocks, tables, leading, candidates, bytes]) = design else {
         UserError::invalid_parameter(format!("an index cannot be made for distance {distance}"))
             .detail(format!(
-                "Distances are from 0 to {}. Every index answers wider searches, too, in more time.",
+                "Distances are from 0 to {}. Every index answers wider searches, too, in more \
+                 time.",
                 max_distance(bits as u32)
             ))
             .raise()
@@ -139,11 +136,11 @@ fn hamming(call: &mut Call) -> Datum {
     )
 }
 
-/// Blocks, tables, leading bits, candidates that a search looks at, and bytes a row, of the design
-/// that an index of so many rows would choose.
+/// Blocks, tables, leading bits, candidates of a search, and bytes a row, of the block layout that
+/// an index of this number of rows would choose.
 fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
-    let blocks = Design::<N>::default_blocks(false, distance, rows);
-    let design = Design::<N>::new(distance, blocks).ok()?;
+    let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
+    let design = BlockLayout::<N>::new(distance, blocks).ok()?;
     let tables = design.tables().len() as f64;
     let leading = f64::from(
         (0..design.tables().len())
@@ -154,5 +151,3 @@ fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
     let bytes = tables * (8 * N + Tid::SIZE) as f64 / 0.9;
     Some([f64::from(blocks), tables, leading, candidates, bytes])
 }
-
-const _: () = assert!(size_of::<pg_sys::Datum>() == 8, "float8 is passed by value");

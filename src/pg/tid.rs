@@ -15,3 +15,14 @@ pub fn item_pointer(tid: Tid) -> pg_sys::ItemPointerData {
     item_pointer_set_all(&mut pointer, tid.block, tid.offset);
     pointer
 }
+
+/// An address as a value of type `tid`, in the current memory context.
+pub fn tid_datum(tid: Tid) -> pg_sys::Datum {
+    // SAFETY: allocated of this size, and palloc aligns for any type.
+    unsafe {
+        let size = size_of::<pg_sys::ItemPointerData>();
+        let pointer = pg_sys::palloc0(size).cast::<pg_sys::ItemPointerData>();
+        pointer.write(item_pointer(tid));
+        pg_sys::Datum::from(pointer)
+    }
+}

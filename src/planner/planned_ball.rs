@@ -148,5 +148,5 @@ pub unsafe fn radius_of(
 /// `node` points to an expression.
 pub unsafe fn kind_of(node: *mut Node) -> Option<Bound> {
     // SAFETY: as the caller promises.
-    Bound::of(unsafe { nodes::constant_integer(node) }? as i32)
+    Bound::from_code(unsafe { nodes::constant_integer(node) }? as i32)
 }

@@ -26,9 +26,9 @@ const _: () = assert!(
 );
 
 impl<T: Fingerprint> Ball<T> {
-    /// The ball of all values within `radius` bits of `center`. A radius beyond the width holds
-    /// everything and is kept as the width; a negative one holds nothing and is kept as -1, for
-    /// `fp <~> q <= -1` is a valid question with an empty answer.
+    /// The ball of all values within `radius` bits of `center`. A radius beyond the width contains
+    /// all values and is stored as the width; a negative one contains none and is stored as -1,
+    /// since `fp <~> q <= -1` is a valid condition that is never true.
     pub fn new(center: T, radius: i32) -> Self {
         Ball {
             center,
@@ -51,13 +51,13 @@ impl<T: Fingerprint> Ball<T> {
     pub fn into_datum(self) -> pg_sys::Datum {
         // SAFETY: as many bytes are allocated as are written, and palloc aligns for any type.
         unsafe {
-            let place = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
-            place.write(self);
-            pg_sys::Datum::from(place)
+            let value = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
+            value.write(self);
+            pg_sys::Datum::from(value)
         }
     }
 
-    /// Whether `value` lies in the ball.
+    /// Returns true if `value` lies in the ball.
     #[inline(always)]
     pub fn contains(&self, value: T) -> bool {
         value.distance(self.center) as i32 <= self.radius
@@ -78,7 +78,7 @@ pub fn construct<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     Ball::new(center, call.arg(1).value() as i32).into_datum()
 }
 
-/// Text to ball: 22P02 if the text is none.
+/// Text to ball: 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = cstring_arg(call, 0);
     match Ball::<T>::parse(text) {
@@ -105,7 +105,8 @@ pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     return_cstring(&text)
 }
 
-/// Binary message to ball: the centre's bytes, then the radius as int4, most significant byte first.
+/// Binary message to ball: the centre's bytes, then the radius as int4, most significant byte
+/// first.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let center = T::Bytes::try_from(message_bytes(call, T::BITS as usize / 8)).ok();
     let radius = message_bytes(call, size_of::<i32>())

@@ -1,7 +1,7 @@
-//! Equality, order and hash of balls: what GROUP BY, DISTINCT, UNION and indexes of the server ask.
+//! Equality, order and hash of balls, for GROUP BY, DISTINCT, UNION and the server's indexes.
 //!
-//! Balls are equal if their centres and their radii are. The order, by centre and then by radius,
-//! means nothing; the server sorts by it.
+//! Balls are equal if their centres and their radii are. The order is by centre and then by radius;
+//! it has no meaning beyond sorting.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys::Datum;

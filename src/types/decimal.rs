@@ -18,9 +18,9 @@ const CHUNK: usize = 19;
 
 /// Unsigned number of 256 bits, most significant word first.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-struct Wide([u64; WORDS]);
+struct U256([u64; WORDS]);
 
-impl Wide {
+impl U256 {
     /// Returns `self * factor + addend`; `None` beyond 256 bits.
     fn multiply_add(self, factor: u64, addend: u64) -> Option<Self> {
         let mut words = self.0;
@@ -30,7 +30,7 @@ impl Wide {
             *word = carry as u64;
             carry >>= 64;
         }
-        (carry == 0).then_some(Wide(words))
+        (carry == 0).then_some(U256(words))
     }
 
     /// Returns the quotient and the remainder.
@@ -42,12 +42,12 @@ impl Wide {
             *word = (dividend / u128::from(divisor)) as u64;
             rest = (dividend % u128::from(divisor)) as u64;
         }
-        (Wide(words), rest)
+        (U256(words), rest)
     }
 
     /// Reads decimal digits; `None` beyond 256 bits, or if a byte is no digit.
     fn parse(digits: &[u8]) -> Option<Self> {
-        let mut number = Wide::default();
+        let mut number = U256::default();
         for chunk in digits.chunks(CHUNK) {
             let text = str::from_utf8(chunk).ok()?;
             if !chunk.iter().all(u8::is_ascii_digit) {
@@ -66,7 +66,7 @@ impl Wide {
         loop {
             let (quotient, rest) = number.divide(10_u64.pow(CHUNK as u32));
             chunks.push(rest);
-            if quotient == Wide::default() {
+            if quotient == U256::default() {
                 break;
             }
             number = quotient;
@@ -98,7 +98,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             .raise()
     }
     // A first word beyond the type's width has to be zero.
-    let bytes = Wide::parse(whole).map(|number| number.0.map(u64::to_be_bytes));
+    let bytes = U256::parse(whole).map(|number| number.0.map(u64::to_be_bytes));
     let spare = 8 * WORDS - T::BITS as usize / 8;
     let value = bytes.as_ref().and_then(|bytes| {
         let (above, bytes) = bytes.as_flattened().split_at(spare);
@@ -130,7 +130,7 @@ pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
         let mut words = [[0; 8]; WORDS];
         let spare = 8 * WORDS - value.as_ref().len();
         words.as_flattened_mut()[spare..].copy_from_slice(value.as_ref());
-        let mut text = Wide(words.map(u64::from_be_bytes)).write();
+        let mut text = U256(words.map(u64::from_be_bytes)).write();
         text.push('\0');
         pg_sys::OidInputFunctionCall(
             pg_sys::Oid::from(pg_sys::F_NUMERIC_IN),

@@ -1,4 +1,4 @@
-//! The Hamming distance of two fingerprints, and the questions asked about it.
+//! The Hamming distance of two fingerprints, and conditions on it.
 use pgrx::pg_sys;
 
 use super::Fingerprint;
@@ -6,7 +6,7 @@ use crate::pg::fmgr::{Call, export};
 
 /// A fingerprint type that has a conventional threshold below which two are near-duplicates.
 pub trait Threshold: Fingerprint {
-    /// The greatest distance of near-duplicates, in bits: what the operator `~=` asks for.
+    /// The greatest distance of near-duplicates, in bits, for the operator `~=`.
     const NEAR_DUPLICATE: u32;
 }
 
@@ -46,7 +46,7 @@ pub fn similar<T: Threshold>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) <= T::NEAR_DUPLICATE)
 }
 
-/// `_neardup_within(a, b, radius)`: what a comparison of a distance becomes if both fingerprints
+/// `_neardup_within(a, b, radius)`: the planned form of `a <~> b <= radius` if both fingerprints
 /// come from tables.
 #[inline(always)]
 pub fn within<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
@@ -66,7 +66,8 @@ fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.arg(0).value() as i64)
 }
 
-/// `_neardup_radius_below(bigint)`: the greatest whole number below, brought into the range of int4.
+/// `_neardup_radius_below(bigint)`: the greatest whole number below, brought into the range of
+/// int4.
 fn radius_below(call: &mut Call) -> pg_sys::Datum {
     clamped((call.arg(0).value() as i64).saturating_sub(1))
 }

@@ -1,8 +1,8 @@
 //! The symbols of a fingerprint type: the same functions for each, under names that begin with the
 //! type's.
 
-/// Exports what every type has that distances can be asked of: `PREFIX_distance`, `PREFIX_ball`
-/// and so on, for the type that implements `Threshold`.
+/// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on, for
+/// a type that implements `Threshold`.
 macro_rules! export_distances {
     ($prefix:literal, $type:ty) => {
         $crate::pg::fmgr::export! {
@@ -34,8 +34,8 @@ macro_rules! export_distances {
     };
 }
 
-/// Exports what belongs to a type of the extension's own: `PREFIX_in`, `PREFIX_cmp` and so on, and
-/// its distances. Its sort support function is exported where it is written.
+/// Exports the functions of a type of the extension: `PREFIX_in`, `PREFIX_cmp` and so on, and its
+/// distances. Its sort support function is exported where it is defined.
 macro_rules! export_fingerprint {
     ($prefix:literal, $type:ty) => {
         $crate::pg::fmgr::export! {
@@ -43,7 +43,8 @@ macro_rules! export_fingerprint {
             guarded concat!($prefix, "_out") => $crate::types::fingerprint::output::<$type>;
             guarded concat!($prefix, "_recv") => $crate::types::fingerprint::receive::<$type>;
             guarded concat!($prefix, "_send") => $crate::types::fingerprint::send::<$type>;
-            guarded concat!($prefix, "_from_bytea") => $crate::types::fingerprint::from_bytea::<$type>;
+            guarded concat!($prefix, "_from_bytea") =>
+                $crate::types::fingerprint::from_bytea::<$type>;
             guarded concat!($prefix, "_from_bit") => $crate::types::fingerprint::from_bit::<$type>;
             guarded concat!($prefix, "_to_bit") => $crate::types::fingerprint::to_bit::<$type>;
             guarded concat!($prefix, "_from_numeric") =>
@@ -61,7 +62,8 @@ macro_rules! export_fingerprint {
             plain concat!($prefix, "_gt") => $crate::types::fingerprint::greater::<$type>;
             plain concat!($prefix, "_ge") => $crate::types::fingerprint::greater_or_equal::<$type>;
             plain concat!($prefix, "_hash") => $crate::types::fingerprint::hash::<$type>;
-            plain concat!($prefix, "_hash_extended") => $crate::types::fingerprint::hash_extended::<$type>;
+            plain concat!($prefix, "_hash_extended") =>
+                $crate::types::fingerprint::hash_extended::<$type>;
         }
         $crate::types::export::export_distances!($prefix, $type);
     };

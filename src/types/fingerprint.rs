@@ -1,4 +1,4 @@
-//! What all fingerprint types have in common, and the SQL functions written over it.
+//! The trait of all fingerprint types, and the SQL functions that are generic over it.
 use core::cmp::Ordering;
 use core::ffi::CStr;
 
@@ -23,7 +23,7 @@ pub trait Fingerprint: Copy + Ord + 'static {
     const TYPE_NAME: &'static str;
     /// The width in bits, which is also the greatest distance.
     const BITS: u32;
-    /// What a valid text form looks like, for messages: a full sentence.
+    /// Description of the text form for messages: a full sentence.
     const TEXT_FORM: &'static str;
     /// The binary form: an array of `BITS / 8` bytes, most significant first.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
@@ -41,7 +41,7 @@ pub trait Fingerprint: Copy + Ord + 'static {
     fn to_bytes(self) -> Self::Bytes;
     /// The number of bits in which the two differ, `0..=BITS`.
     fn distance(self, other: Self) -> u32;
-    /// Reads the text form; `None` if `text` is none.
+    /// Parses the text form; `None` if `text` is invalid.
     fn parse(text: &[u8]) -> Option<Self>;
     /// Appends the text form.
     fn write(self, text: &mut String);
@@ -82,7 +82,7 @@ pub fn message_bytes<'a>(call: &Call, length: usize) -> &'a [u8] {
     }
 }
 
-/// Text to value: 22P02 if the text is none of the type.
+/// Text to value: 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = cstring_arg(call, 0);
     match T::parse(text) {

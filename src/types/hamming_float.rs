@@ -1,5 +1,4 @@
-//! Comparisons of a distance with a floating-point number, and the radii that such numbers stand
-//! for.
+//! Comparisons of a distance with a floating-point number, and conversion of such numbers to radii.
 //!
 //! The order is the server's: NaN equals itself and is greater than any other number.
 use core::cmp::Ordering;
@@ -58,7 +57,7 @@ pub fn below(number: f64) -> i32 {
     (number.ceil() - 1.0) as i32
 }
 
-/// `number` if it is whole; -1, which no distance is, if not.
+/// `number` if it is whole, else -1, which no distance equals.
 pub fn whole(number: f64) -> i32 {
     if number.fract() == 0.0 && number.abs() < f64::from(i32::MAX) {
         number as i32
@@ -91,7 +90,7 @@ fn parse(text: &str) -> Option<(i32, bool)> {
     }
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_whole = fraction.bytes().all(|digit| digit == b'0');
-    // More digits than an i64 has are beyond int4 all the more.
+    // A number that does not fit an i64 is beyond int4 too.
     let whole: i64 = whole.parse().unwrap_or(i64::MAX / 2);
     let floor = match negative {
         true => -whole - i64::from(!is_whole),

@@ -40,7 +40,7 @@ impl From<u128> for Fingerprint128 {
     }
 }
 
-/// The bytes of so many words, most significant first.
+/// The bytes of `W` words, most significant first.
 #[derive(Clone, Copy)]
 pub struct WordBytes<const W: usize>([[u8; 8]; W]);
 
@@ -84,9 +84,9 @@ impl<const W: usize> Fingerprint for Wide<W> {
     fn into_datum(self) -> Datum {
         // SAFETY: as many bytes are allocated as are written, and palloc aligns for any type.
         unsafe {
-            let place = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
-            place.write(self);
-            Datum::from(place)
+            let value = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
+            value.write(self);
+            Datum::from(value)
         }
     }
     fn from_bytes(bytes: WordBytes<W>) -> Self {
@@ -154,7 +154,7 @@ unsafe extern "C-unwind" fn first_word<const W: usize>(value: Datum, _: SortSupp
     Datum::from(unsafe { Wide::<W>::from_datum(value) }.0[0])
 }
 
-/// Whether abbreviating is to be given up. It costs one load for each row, so it never is.
+/// Never gives up abbreviated keys, which cost one load for each row.
 unsafe extern "C-unwind" fn never(_rows: c_int, _: SortSupport) -> bool {
     false
 }
@@ -171,9 +171,9 @@ fn to_uuid(call: &mut Call) -> Datum {
     // SAFETY: the cast is declared to take fingerprint128; as many bytes are allocated as written.
     unsafe {
         let WordBytes(bytes) = Fingerprint128::from_datum(call.arg(0)).to_bytes();
-        let place = pg_sys::palloc(size_of_val(&bytes)).cast::<[[u8; 8]; 2]>();
-        place.write(bytes);
-        Datum::from(place)
+        let value = pg_sys::palloc(size_of_val(&bytes)).cast::<[[u8; 8]; 2]>();
+        value.write(bytes);
+        Datum::from(value)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Speed of `simhash64_text` and `simhash128_text` in bytes of text a second, one thread.
+//! Speed of `Sketcher::simhash64` and `simhash128` in bytes of text a second, one thread.
 //!
-//! `cargo bench -p neardup-sketch` measures generated texts. With `SKETCH_BENCH_TEXT=file` the lines
-//! of a file are measured too, each as one document.
+//! `cargo bench -p neardup-sketch` measures generated texts. With `SKETCH_BENCH_TEXT=file` the
+//! lines of a file are measured too, each as one document.
 
 mod texts;
 
@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use jieba_rs::Jieba;
-use neardup_sketch::options::{Choice, Tokens};
-use neardup_sketch::{TextOptions, simhash64_features, simhash64_text, simhash128_text};
+use neardup_sketch::options::{NamedOption, Tokens};
+use neardup_sketch::{Sketcher, TextOptions, simhash64_features};
 use texts::{LATIN, chinese, chinese_words, documents, spaced};
 
 fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
@@ -23,10 +23,11 @@ fn measure_options(c: &mut Criterion, name: &str, documents: &[&str], options: &
     group
         .throughput(Throughput::BytesDecimal(bytes as u64))
         .sample_size(20);
+    let mut sketcher = Sketcher::new(*options);
     group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
         b.iter(|| {
             documents.iter().fold(0, |all, text| {
-                all ^ simhash64_text(black_box(text), options, &mut || ()).unwrap_or(0)
+                all ^ sketcher.simhash64(black_box(text), &mut || ()).unwrap_or(0)
             })
         });
     });
@@ -41,10 +42,12 @@ fn wide(c: &mut Criterion) {
     group
         .throughput(Throughput::BytesDecimal(text.len() as u64))
         .sample_size(20);
+    let mut sketcher = Sketcher::new(TextOptions::SIMHASH);
     group.bench_function(BenchmarkId::new("english", 4_000), |b| {
         b.iter(|| {
             documents.iter().fold(0, |all, text| {
-                all ^ simhash128_text(black_box(text), &TextOptions::SIMHASH, &mut || ())
+                all ^ sketcher
+                    .simhash128(black_box(text), &mut || ())
                     .unwrap_or(0)
             })
         });

@@ -1,11 +1,13 @@
-//! Makes `data/jieba_idf.bin` from the file `idf.txt` of jieba-rs (`src/data/idf.txt` of its package):
+//! Makes `data/jieba_idf.bin` from the file `idf.txt` of jieba-rs (`src/data/idf.txt` of its
+//! package):
 //!
 //! ```sh
 //! cargo run -p neardup-sketch --example jieba_idf -- idf.txt crates/sketch/data/jieba_idf.bin
 //! ```
 //!
-//! A line is a word and ln(documents / documents with the word). The form of the result is described
-//! in `src/tokens/jieba/idf.rs`; `tests/jieba.rs` compares it with what jieba-rs itself answers.
+//! A line is a word and ln(documents / documents with the word). The format of the result is
+//! described in `src/tokens/jieba/idf.rs`; `tests/jieba.rs` compares it with the values of
+//! jieba-rs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

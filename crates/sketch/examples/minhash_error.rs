@@ -1,4 +1,4 @@
-//! How far estimates from MinHash signatures are off, construction by construction:
+//! Error of the estimates from MinHash signatures, by construction:
 //!
 //! ```sh
 //! cargo run --release -p neardup-sketch --example minhash_error
@@ -43,7 +43,8 @@ fn binomial_deviation(n: usize, p: f64) -> f64 {
 
 fn main() {
     println!(
-        "K = {HASHES}; root mean square error / sqrt(J(1-J)/K), mean absolute error / binomial, bias\n"
+        "K = {HASHES}; root mean square error / sqrt(J(1-J)/K), mean absolute error / binomial, \
+         bias\n"
     );
     print!("{:>9} {:>5}", "features", "J");
     for construction in all(HASHES) {
@@ -60,7 +61,7 @@ fn main() {
         (2_000, 2_000),
     ] {
         for target in [0.3, 0.5, 0.8, 0.95] {
-            // Two sets of one size with so many in common.
+            // Two sets of equal size with `common` shared features.
             let common = (2.0 * set as f64 * target / (1.0 + target)).round() as usize;
             if common == 0 || common == set {
                 continue;

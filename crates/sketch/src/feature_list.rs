@@ -1,33 +1,32 @@
-//! The features of a text, to be shown.
+//! List of the features of a text, to be shown.
 //!
-//! Tokens stand once, one after the other, as in the text; a feature is a stretch of them, so a
-//! distinct one takes 24 bytes whatever its length, and a text of its own only when it is asked
-//! for.
+//! The tokens are stored once, in the order of the text; a feature is a range of them. So a
+//! distinct feature takes 24 bytes whatever its length; its text is copied when it is read.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::extract::{Extractor, SharedCheck};
+use crate::check::SharedCheck;
 use crate::hash::feature_hash;
 use crate::memory::{self, GrowVec, copied};
 use crate::options::{TextOptions, Tokens};
 use crate::shingle::FeatureSink;
-use crate::tokens::jieba;
+use crate::tokens::{FeatureExtractor, jieba};
 
-/// A feature, to be shown.
+/// Feature of a text with its number of occurrences and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// The text that is hashed.
+    /// Text that is hashed.
     pub text: String,
     /// Number of occurrences.
     pub count: u64,
     /// Weight, in units of 2^-[`crate::weight::FRACTION_BITS`].
     pub weight: u64,
-    /// Its 64-bit hash.
+    /// 64-bit hash.
     pub hash: u64,
 }
 
-/// A distinct feature: a stretch of the tokens.
+/// Distinct feature: a range of the tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     hash: u64,
@@ -36,19 +35,19 @@ pub(crate) struct Entry {
     count: u32,
 }
 
-/// The distinct features of a text.
+/// Distinct features of a text.
 pub struct FeatureList {
     /// Tokens with separators between them.
     tokens: Vec<u8>,
     entries: Vec<Entry>,
     weight: fn(u64) -> u64,
-    /// Whether weights are multiplied by the inverse document frequency.
+    /// True if weights are multiplied by the inverse document frequency.
     keywords: bool,
 }
 
 impl FeatureList {
-    /// The distinct features of a text, the heaviest first, those of one weight in the order of
-    /// their bytes. Calls `check` every few 100 kB.
+    /// Lists the distinct features of a text by weight, the heaviest first, then by their bytes.
+    /// Calls `check` every few 100 kB.
     ///
     /// Memory: the text in its normal form, 24 bytes for each distinct feature, and while features
     /// are gathered up to twice as much again.
@@ -60,21 +59,21 @@ impl FeatureList {
         list
     }
 
-    /// The same in the order of their hashes.
+    /// As [`FeatureList::new`], in the order of hashes.
     pub(crate) fn by_hash(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
         let check = SharedCheck::new(check);
-        let mut gathered = Gathered {
+        let mut gatherer = FeatureGatherer {
             tokens: Vec::new(),
             base: 0,
             entries: Vec::new(),
-            enough: ENOUGH,
+            merge_at: MERGE_AT,
             check: &check,
         };
-        Extractor::default().feed(text, options, &mut gathered, &mut || check.call());
-        gathered.merge();
-        let Gathered {
+        FeatureExtractor::default().extract(text, options, &mut gatherer, &mut || check.call());
+        gatherer.merge();
+        let FeatureGatherer {
             tokens, entries, ..
-        } = gathered;
+        } = gatherer;
         Self {
             tokens,
             entries,
@@ -83,19 +82,19 @@ impl FeatureList {
         }
     }
 
-    /// The number of distinct features.
+    /// Number of distinct features.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The feature at a place, with its text; `None` behind the last.
+    /// The feature at a position, with its text; `None` after the last.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<Feature> {
         self.entries.get(at).map(|entry| self.feature(entry))
@@ -128,9 +127,9 @@ impl FeatureList {
         }
     }
 
-    /// The heaviest first, those of one weight in the order of their bytes.
+    /// Order by weight, the heaviest first, then by bytes.
     pub(crate) fn by_weight(&self, a: &Entry, b: &Entry) -> Ordering {
-        // Most features occur once, and weights take time.
+        // Most features occur once, and computing weights takes time.
         let weights = if a.count == b.count && !self.keywords {
             Ordering::Equal
         } else {
@@ -139,13 +138,20 @@ impl FeatureList {
         weights.then_with(|| self.bytes(a).cmp(self.bytes(b)))
     }
 
-    /// The order of [`FeatureList::by_hash`], of features of two lists.
+    /// Order of [`FeatureList::by_hash`] between features of two lists.
     pub(crate) fn order(&self, a: &Entry, other: &Self, b: &Entry) -> Ordering {
         (a.hash.cmp(&b.hash)).then_with(|| self.bytes(a).cmp(other.bytes(b)))
     }
 }
 
-/// The distinct features of a text with their texts, in the order of [`FeatureList`].
+/// Distinct features of a text with their texts, in the order of [`FeatureList::new`].
+///
+/// ```
+/// use neardup_sketch::{TextOptions, features};
+///
+/// let found = features("A rose is a rose", &TextOptions::SIMHASH, &mut || ());
+/// assert_eq!((found[0].text.as_str(), found[0].count), ("a rose", 2));
+/// ```
 pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Feature> {
     let list = FeatureList::new(text, options, check);
     let mut features = Vec::new();
@@ -160,7 +166,7 @@ fn bytes<'a>(tokens: &'a [u8], entry: &Entry) -> &'a [u8] {
 /// Comparisons between two calls of `check`.
 const COMPARISONS: usize = 1 << 16;
 
-/// Sorts, and calls `check` on the way. Equal elements may change places.
+/// Sorts and calls `check` meanwhile. Not stable.
 pub(crate) fn sort<T>(
     elements: &mut [T],
     mut order: impl FnMut(&T, &T) -> Ordering,
@@ -177,22 +183,22 @@ pub(crate) fn sort<T>(
     });
 }
 
-/// Occurrences that are gathered before repetitions among them are merged.
-const ENOUGH: usize = 1 << 16;
+/// Number of occurrences at which repetitions are merged first.
+const MERGE_AT: usize = 1 << 16;
 
-/// Features of a text in the making.
-struct Gathered<'a> {
+/// Gathers the features of a text.
+struct FeatureGatherer<'a> {
     tokens: Vec<u8>,
-    /// Place in `tokens` of the first of the bytes that features come as ranges of.
+    /// Position in `tokens` of the sink's current bytes, of which features are ranges.
     base: usize,
-    /// Sorted and without repetitions up to where they were merged last.
+    /// Sorted and without repetitions as far as they are merged.
     entries: Vec<Entry>,
     /// Number of entries at which repetitions are merged.
-    enough: usize,
+    merge_at: usize,
     check: &'a SharedCheck<'a>,
 }
 
-impl Gathered<'_> {
+impl FeatureGatherer<'_> {
     /// Merges the occurrences of each feature.
     fn merge(&mut self) {
         let tokens = &self.tokens;
@@ -209,7 +215,7 @@ impl Gathered<'_> {
     }
 }
 
-impl FeatureSink for Gathered<'_> {
+impl FeatureSink for FeatureGatherer<'_> {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
         let mut end = 0;
         for feature in features {
@@ -228,15 +234,15 @@ impl FeatureSink for Gathered<'_> {
         if end > known {
             self.tokens.grow_by(&bytes[known..end]);
         }
-        if self.entries.len() >= self.enough {
+        if self.entries.len() >= self.merge_at {
             self.merge();
-            self.enough = ENOUGH.max(2 * self.entries.len());
+            self.merge_at = MERGE_AT.max(2 * self.entries.len());
         }
     }
 
     fn bytes_dropped(&mut self, len: usize) {
         self.base += len;
-        // A separator behind the last feature.
+        // The separator after the last feature.
         if self.tokens.len() < self.base {
             self.tokens.grow_to(self.base, b' ');
         }
@@ -246,7 +252,7 @@ impl FeatureSink for Gathered<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::tests::any_text;
+    use crate::test_texts::any_text;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -272,7 +278,7 @@ mod tests {
             let text = if text.len() * repeat < 300_000 { text.repeat(repeat) } else { text };
             let options = TextOptions { tokens, shingle, ..TextOptions::SIMHASH };
             let mut expected = Texts(BTreeMap::new());
-            Extractor::default().feed(&text, &options, &mut expected, &mut || ());
+            FeatureExtractor::default().extract(&text, &options, &mut expected, &mut || ());
             let list = FeatureList::new(&text, &options, &mut || ());
             let found: Vec<Feature> = (0..list.len()).filter_map(|at| list.get(at)).collect();
             prop_assert!(found.is_sorted_by(|a, b| (b.weight, &a.text) < (a.weight, &b.text)));

@@ -1,21 +1,21 @@
-//! Memory that grows with the input.
+//! Fallible growth of collections.
 //!
-//! The standard library ends the process when an allocation fails. Whatever grows with a text makes
-//! room through [`Grow`] first, which asks the allocator and unwinds if it says no, so that the
-//! caller loses the text at hand and nothing else. [`on_failure`] tells how to unwind.
+//! The standard library aborts the process when an allocation fails. Collections that grow with a
+//! text reserve memory through [`Grow`], which unwinds if the allocation fails, so that only the
+//! current text is lost. [`on_failure`] sets the function that unwinds.
 //!
-//! The rest are allocations of bounded size: buffers of some kilobytes, and those inside the
-//! crates for normalisation, HTML and Chinese words. A process that must survive them as well has
-//! an allocator with a reserve; [`may_fail`] tells it which requests need not be met from there,
-//! and [`report_shortage`] lets the next growth fail, before the reserve is used up. Large buffers
-//! inside other crates are asked for by [`ensure_available`] beforehand.
+//! All other allocations are of bounded size: buffers of some kilobytes, and those inside the
+//! crates for normalisation, HTML and Chinese words. A process that must survive their failure as
+//! well has an allocator with a reserve: [`may_fail`] tells it which requests may fail, and
+//! [`report_shortage`] makes the next growth fail, before the reserve is used up. Large buffers
+//! inside other crates are tested by [`ensure_available`] beforehand.
 
 use std::collections::{BinaryHeap, HashMap, HashSet, TryReserveError};
 use std::hash::{BuildHasher, Hash};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Payload of the panic when memory cannot be had, unless [`on_failure`] says otherwise.
+/// Payload of the panic when an allocation fails, unless [`on_failure`] was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -23,30 +23,30 @@ static RAISE: OnceLock<fn() -> !> = OnceLock::new();
 static MAY_FAIL: AtomicBool = AtomicBool::new(false);
 static SHORTAGE: AtomicBool = AtomicBool::new(false);
 
-/// Sets the function that is called when memory cannot be had; it has to unwind. The first call
-/// counts. Without one, the panic's payload is [`OutOfMemory`].
+/// Sets the function that is called when an allocation fails; it has to unwind. Only the first call
+/// has an effect. By default the panic's payload is [`OutOfMemory`].
 pub fn on_failure(raise: fn() -> !) {
     // A second library of the same process would set the same.
     let _ = RAISE.set(raise);
 }
 
-/// Whether the allocation that is under way may fail.
+/// Returns true while an allocation is attempted that may fail.
 #[must_use]
 pub fn may_fail() -> bool {
     MAY_FAIL.load(Ordering::Relaxed)
 }
 
-/// Makes the next growth fail, whether or not there is memory: the allocator uses its reserve.
+/// Makes the next growth fail: called by an allocator that used its reserve.
 pub fn report_shortage() {
     SHORTAGE.store(true, Ordering::Relaxed);
 }
 
-/// Whether a shortage was reported since the last call; it is forgotten.
+/// Returns true if a shortage was reported since the last call.
 pub fn take_shortage() -> bool {
     SHORTAGE.load(Ordering::Relaxed) && SHORTAGE.swap(false, Ordering::Relaxed)
 }
 
-/// Unwinds as [`on_failure`] says.
+/// Unwinds by the function of [`on_failure`].
 #[cold]
 pub fn raise() -> ! {
     match RAISE.get() {
@@ -56,7 +56,7 @@ pub fn raise() -> ! {
     }
 }
 
-/// Makes an allocation that may fail; unwinds if it does.
+/// Tries an allocation; unwinds if it fails.
 #[cold]
 fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     MAY_FAIL.store(true, Ordering::Relaxed);
@@ -67,15 +67,15 @@ fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     }
 }
 
-/// Unwinds unless so many bytes can be had right now: for work that allocates at most that much
-/// through code that cannot fail otherwise.
+/// Unwinds unless `bytes` can be allocated now: for work that allocates at most that much by code
+/// that would abort.
 pub fn ensure_available(bytes: usize) {
     attempt(|| Vec::<u8>::new().try_reserve_exact(bytes));
 }
 
-/// Growth that unwinds, as [`on_failure`] says, where the standard library's ends the process.
+/// Growth that unwinds where the standard library aborts.
 pub trait Grow {
-    /// Makes room for so many more elements.
+    /// Reserves room for `additional` more elements.
     fn ensure_room(&mut self, additional: usize);
 }
 
@@ -183,7 +183,7 @@ impl<T> GrowVec<T> for Vec<T> {
     #[inline]
     fn grow_all(&mut self, mut elements: impl Iterator<Item = T>) {
         self.ensure_room(elements.size_hint().0);
-        // As long as there is room, without a question for each.
+        // While there is room, no check for each element.
         loop {
             let room = self.capacity() - self.len();
             self.extend(elements.by_ref().take(room));

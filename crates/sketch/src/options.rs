@@ -1,4 +1,4 @@
-//! What can be chosen on the way from a text to its features, and by which names.
+//! Options for turning a text into features, and their names in SQL.
 
 use std::fmt;
 
@@ -8,27 +8,37 @@ pub const MAX_SHINGLE: usize = 100;
 /// Most keywords.
 pub const MAX_KEYWORDS: usize = 10_000;
 
-/// How a text becomes features.
+/// Options for turning a text into features.
+///
+/// ```
+/// use neardup_sketch::options::{NamedOption, TextOptions, Tokens};
+///
+/// let characters = TextOptions {
+///     tokens: Tokens::from_name(b"char").unwrap(),
+///     shingle: 5,
+///     ..TextOptions::SIMHASH
+/// };
+/// assert_eq!(characters.tokens, Tokens::Char);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextOptions {
-    /// What the text is cut into.
+    /// Kind of tokens.
     pub tokens: Tokens,
     /// Consecutive tokens in a feature, 1 to [`MAX_SHINGLE`].
     pub shingle: usize,
-    /// What a feature weighs.
+    /// Weight of a feature.
     pub weight: Weight,
-    /// What differences of spelling do not count.
+    /// Differences of spelling to ignore.
     pub normalize: Normalize,
-    /// Whether the text is an HTML page, of which only the visible text counts.
+    /// True if the text is an HTML page, of which only the visible text counts.
     pub html: bool,
-    /// Number of keywords, up to [`MAX_KEYWORDS`], where [`Tokens::JiebaTfidf`] chooses some; 0 for as
-    /// many as suit the length of the text.
+    /// Number of keywords for [`Tokens::JiebaTfidf`], up to [`MAX_KEYWORDS`]; 0 for a number that
+    /// depends on the length of the text.
     pub keywords: usize,
 }
 
 impl TextOptions {
-    /// What a simhash is made of by default: pairs of words, weighted by the square root of their
-    /// number.
+    /// Defaults of a simhash: pairs of words, weighted by the square root of their number.
     pub const SIMHASH: Self = Self {
         tokens: Tokens::Word,
         shingle: 2,
@@ -38,8 +48,7 @@ impl TextOptions {
         keywords: 0,
     };
 
-    /// What sets of features are made of by default, for MinHash and the Jaccard similarity: three
-    /// words in a row.
+    /// Defaults of MinHash and the Jaccard similarity: the set of three consecutive words.
     pub const SET: Self = Self {
         tokens: Tokens::Word,
         shingle: 3,
@@ -56,7 +65,7 @@ impl Default for TextOptions {
     }
 }
 
-/// What a text is cut into ([`crate::tokens`]).
+/// Kind of tokens ([`crate::tokens`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tokens {
     /// Words by UAX 29.
@@ -67,25 +76,25 @@ pub enum Tokens {
     Line,
     /// Chinese words by jieba.
     Jieba,
-    /// The same, and within each the shorter words that it is made of.
+    /// Chinese words by jieba, and the shorter words within each.
     JiebaSearch,
-    /// Of the words by jieba those that tell most about the text, which stand alone: there are no
-    /// shingles of them. Weights are multiplied by the words' inverse document frequency.
+    /// Keywords: the words by jieba of the highest TF-IDF, each a feature of its own without
+    /// shingles. Weights are multiplied by the inverse document frequency.
     JiebaTfidf,
 }
 
 impl Tokens {
-    /// Whether they are found by jieba, whose dictionary has to be loaded.
+    /// Returns true for tokens by jieba, whose dictionary has to be loaded.
     #[must_use]
     pub const fn need_dictionary(self) -> bool {
         matches!(self, Self::Jieba | Self::JiebaSearch | Self::JiebaTfidf)
     }
 }
 
-/// What a feature weighs, by the number of its occurrences ([`crate::weight`]).
+/// Weight of a feature as a function of its number of occurrences ([`crate::weight`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {
-    /// The number itself.
+    /// The number of occurrences.
     Tf,
     /// Its square root.
     Sqrt,
@@ -95,7 +104,7 @@ pub enum Weight {
     Set,
 }
 
-/// What is made alike beyond the normal form that every text gets ([`crate::normalize`]).
+/// Differences of spelling to ignore beyond the normal form ([`crate::normalize`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Normalize {
     /// Accents.
@@ -105,24 +114,24 @@ pub struct Normalize {
 }
 
 impl Normalize {
-    /// Nothing.
+    /// None.
     pub const DEFAULT: Self = Self {
         accents: Accents::Keep,
         digits: Digits::Keep,
     };
 }
 
-/// What happens to accents.
+/// Treatment of accents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accents {
     /// They count.
     #[default]
     Keep,
-    /// They go: `café` is `cafe`.
+    /// They are removed: `café` is `cafe`.
     Remove,
 }
 
-/// What happens to decimal digits.
+/// Treatment of decimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Digits {
     /// They count.
@@ -132,44 +141,44 @@ pub enum Digits {
     Zero,
 }
 
-/// A choice that is made by name.
-pub trait Choice: Copy + PartialEq + 'static {
-    /// What is chosen, as the parameter is called.
+/// Option whose values have names in SQL.
+pub trait NamedOption: Copy + PartialEq + 'static {
+    /// Name of the parameter.
     const PARAMETER: &str;
-    /// All that can be chosen.
+    /// Names of all values.
     const NAMES: &[(&str, Self)];
 
-    /// The choice of this name.
+    /// The value of this name.
     ///
     /// # Errors
     ///
     /// If there is none.
-    fn named(name: &[u8]) -> Result<Self, UnknownName> {
+    fn from_name(name: &[u8]) -> Result<Self, UnknownName> {
         Self::NAMES
             .iter()
             .find(|(known, _)| known.as_bytes() == name)
-            .map(|(_, choice)| *choice)
+            .map(|(_, value)| *value)
             .ok_or_else(|| UnknownName {
                 parameter: Self::PARAMETER,
                 known: Self::NAMES.iter().map(|(name, _)| *name).collect(),
             })
     }
 
-    /// The name of this choice.
+    /// The name of this value.
     fn name(self) -> &'static str {
         Self::NAMES
             .iter()
-            .find(|(_, choice)| *choice == self)
+            .find(|(_, value)| *value == self)
             .map_or("", |(name, _)| name)
     }
 }
 
-/// A name that stands for nothing.
+/// Error: a parameter does not take a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// The parameter that it was given for.
+    /// Name of the parameter.
     pub parameter: &'static str,
-    /// The names that it takes.
+    /// Names of its values.
     pub known: Vec<&'static str>,
 }
 
@@ -186,7 +195,7 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-impl Choice for Tokens {
+impl NamedOption for Tokens {
     const PARAMETER: &str = "tokens";
     const NAMES: &[(&str, Self)] = &[
         ("word", Self::Word),
@@ -198,7 +207,7 @@ impl Choice for Tokens {
     ];
 }
 
-impl Choice for Weight {
+impl NamedOption for Weight {
     const PARAMETER: &str = "weight";
     const NAMES: &[(&str, Self)] = &[
         ("tf", Self::Tf),
@@ -208,12 +217,12 @@ impl Choice for Weight {
     ];
 }
 
-impl Choice for Accents {
+impl NamedOption for Accents {
     const PARAMETER: &str = "accents";
     const NAMES: &[(&str, Self)] = &[("keep", Self::Keep), ("remove", Self::Remove)];
 }
 
-impl Choice for Digits {
+impl NamedOption for Digits {
     const PARAMETER: &str = "digits";
     const NAMES: &[(&str, Self)] = &[("keep", Self::Keep), ("zero", Self::Zero)];
 }
@@ -223,13 +232,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_choices_match() {
-        fn check<T: Choice + std::fmt::Debug>() {
-            for &(name, choice) in T::NAMES {
-                assert_eq!(T::named(name.as_bytes()), Ok(choice));
-                assert_eq!(choice.name(), name);
+    fn names_and_values_match() {
+        fn check<T: NamedOption + std::fmt::Debug>() {
+            for &(name, value) in T::NAMES {
+                assert_eq!(T::from_name(name.as_bytes()), Ok(value));
+                assert_eq!(value.name(), name);
             }
-            assert!(T::named(b"").is_err());
+            assert!(T::from_name(b"").is_err());
         }
         check::<Tokens>();
         check::<Weight>();
@@ -239,7 +248,7 @@ mod tests {
 
     #[test]
     fn unknown_names_list_the_known() {
-        let error = Weight::named(b"SQRT").unwrap_err();
+        let error = Weight::from_name(b"SQRT").unwrap_err();
         assert_eq!(
             error.to_string(),
             "weight must be one of: tf, sqrt, log, set"

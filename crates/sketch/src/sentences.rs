@@ -1,14 +1,14 @@
 //! The longest sentences of a text, as a key for equality.
 //!
-//! A text and a copy that differs in what frames it (a title, a date, links, a short paragraph more
-//! or less) share their longest sentences, so a hash of these finds such copies by an ordinary
-//! index, and nothing else: one word changed in one of the sentences gives another hash.
+//! Copies of a text that differ only in a title, a date, links or a short paragraph share their
+//! longest sentences, so a hash of these finds such copies by an ordinary index on equality. One
+//! word changed in one of the sentences gives another hash.
 //!
-//! Sentences are those of [UAX 29], of the text in NFKC; its terminators are those of all scripts,
-//! so that `。`, `！` and `？` end a sentence as well as a full stop before a capital. Besides, a line
-//! ends a sentence, and so do 32 characters in a row that are neither letters nor digits. A
-//! sentence is compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do
-//! not count; its length is their number of characters.
+//! Sentences are those of [UAX 29], of the text in NFKC, with the terminators of all scripts: `。`,
+//! `！` and `？` end a sentence as well as a full stop before a capital. In addition, a line end ends
+//! a sentence, and so do 16 characters in a row that are neither letters nor digits. A sentence is
+//! compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do not count;
+//! its length is their number of characters.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
 
@@ -26,24 +26,31 @@ use crate::normalize::{ensure_reordering, normalized, piece_len};
 /// Most sentences that are hashed.
 pub const MAX_SENTENCES: usize = 1000;
 
-/// Characters in a row, other than letters and digits, that end a sentence. Where a sentence may
-/// end, each of them is a start to look for what follows, so this bounds the work for a character.
+/// Characters in a row, other than letters and digits, that end a sentence. It bounds the work for
+/// each of them: where a sentence may end, the search for the next letter starts at each.
 const MAX_GAP: usize = 16;
 
-/// Bytes in which the ends of sentences are looked for at once. A sentence without an end in that
-/// many is cut.
+/// Bytes that are searched for ends of sentences at once. A longer sentence is cut.
 const WINDOW: usize = 1 << 16;
 
 /// A sentence: its number of characters, and its words. Longer ones are greater; of equal length,
-/// those that come first in the order of their bytes.
+/// those whose bytes come first.
 type Sentence = (usize, Reverse<String>);
 
-/// Hash of the `number` longest sentences of a text, different ones, whatever their order; of all
-/// if there are fewer. `None` if the text has no word.
+/// Hash of the `number` longest distinct sentences of a text in any order, or of all if there are
+/// fewer. `None` if the text has no word.
 ///
-/// It is XXH3 (64 bits) of the sentences, the longest first, each with a line break behind it,
-/// their words parted by spaces. `check` is called every few 10 kB. Time is linear in the length of
+/// It is XXH3 (64 bits) of the sentences, the longest first, each followed by a line break, their
+/// words separated by spaces. `check` is called every few 10 kB. Time is linear in the length of
 /// the text, and memory is that of the sentences that are hashed.
+///
+/// ```
+/// use neardup_sketch::longest_sentences_hash;
+///
+/// let hash = |text| longest_sentences_hash(text, 1, &mut || ());
+/// assert_eq!(hash("A title. The sentence that counts!"), hash("The sentence THAT counts. The
+/// end."));
+/// ```
 pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()) -> Option<u64> {
     let mut longest: BTreeSet<Sentence> = BTreeSet::new();
     each_sentence(text, check, |sentence| {
@@ -72,11 +79,11 @@ pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()
     Some(feature_hash(all.as_bytes()))
 }
 
-/// Hands over each sentence, in NFKC.
+/// Calls `each` for each sentence, in NFKC.
 fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)) {
     let mut rest = text;
     let mut normal = String::new();
-    let mut open = Open::default();
+    let mut buffer = SentenceBuffer::default();
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(piece_len(rest));
         rest = after;
@@ -84,22 +91,22 @@ fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)
         ensure_reordering(piece);
         normal.grow_chars(piece.nfkc());
         for c in normal.chars() {
-            open.push(c, &mut each);
+            buffer.push(c, &mut each);
         }
         check();
     }
-    open.end(&mut each);
+    buffer.end(&mut each);
 }
 
-/// The text since the last certain end of a sentence.
+/// The text since the last end of a sentence that was found.
 #[derive(Default)]
-struct Open {
+struct SentenceBuffer {
     text: String,
     /// Characters since the last letter or digit.
     gap: usize,
 }
 
-impl Open {
+impl SentenceBuffer {
     fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
         if is_letter_or_digit(c) {
             self.gap = 0;
@@ -118,13 +125,13 @@ impl Open {
         }
     }
 
-    /// Hands over all sentences.
+    /// Passes all sentences to `each`.
     fn end(&mut self, each: &mut impl FnMut(&str)) {
         self.text.split_sentence_bounds().for_each(&mut *each);
         self.text.clear();
     }
 
-    /// Hands over all sentences but the last, which may go on, unless it is the only one.
+    /// Passes all sentences but the last, which may continue, unless it is the only one.
     fn end_but_last(&mut self, each: &mut impl FnMut(&str)) {
         let mut last = None;
         for sentence in self.text.split_sentence_bounds() {
@@ -141,7 +148,7 @@ impl Open {
     }
 }
 
-/// The words of a sentence, parted by spaces.
+/// The words of a sentence, separated by spaces.
 fn words(sentence: &str) -> String {
     let normal = normalized(sentence);
     let mut words = String::new();
@@ -158,8 +165,8 @@ fn words(sentence: &str) -> String {
     words
 }
 
-/// At least as many as the characters of the words of a sentence, and soon known: case folding
-/// makes at most three characters of one.
+/// Upper bound of the number of characters of the words of a sentence, without normalising it: a
+/// character becomes at most three.
 fn most_characters(sentence: &str) -> usize {
     let characters = |c| match Class::of(c) {
         Class::AsciiBreak | Class::Separator => 0,
@@ -169,11 +176,11 @@ fn most_characters(sentence: &str) -> usize {
     sentence.chars().map(characters).sum()
 }
 
-/// Whether a character makes what it stands in a word: Alphabetic, or of general category N.
+/// Returns true for characters that make a segment a word: Alphabetic, or of general category N.
 fn is_letter_or_digit(c: char) -> bool {
     match Class::of(c) {
         Class::AsciiWord => c.is_ascii_alphanumeric(),
-        Class::Letter | Class::OtherLetter | Class::Solo => true,
+        Class::Letter | Class::OtherLetter | Class::SingleCharWord => true,
         Class::AsciiBreak | Class::Separator | Class::Mid => false,
         Class::Other => c.encode_utf8(&mut [0; 4]).unicode_words().next().is_some(),
     }
@@ -239,7 +246,8 @@ mod tests {
     #[test]
     fn the_longest_count() {
         let of = |lines: &[&str]| Some(feature_hash((lines.join("\n") + "\n").as_bytes()));
-        let text = "A short one. This is the longest sentence. Middling, this one? One of eight. Two of four.";
+        let text = "A short one. This is the longest sentence. Middling, this one? One of eight. \
+                    Two of four.";
         assert_eq!(hash(text, 1), of(&["this is the longest sentence"]));
         assert_eq!(
             hash(text, 3),
@@ -255,7 +263,8 @@ mod tests {
         assert_eq!(hash("Bb cc. Bb CC! Aa", 2), of(&["bb cc", "aa"]));
         assert_eq!(hash("...", 3), None);
         // What frames a text, and how it is written, does not matter.
-        let copy = "News!\n TWO OF FOUR.\nThis is the longest sentence! MIDDLING this one ? (One of eight.) End";
+        let copy = "News!\n TWO OF FOUR.\nThis is the longest sentence! MIDDLING this one ? \
+                    (One of eight.) End";
         assert_eq!(hash(copy, 3), hash(text, 3));
         assert_ne!(hash(&copy.replace("longest", "largest"), 3), hash(text, 3));
     }
@@ -294,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_what_it_says(text in crate::text::tests::any_text(), number in 1_usize..6) {
+        fn is_what_it_says(text in crate::test_texts::any_text(), number in 1_usize..6) {
             let mut all = sentences(&text);
             all.sort_by_key(|s| (Reverse(s.chars().filter(|&c| c != ' ').count()), s.clone()));
             all.dedup();
@@ -315,7 +324,7 @@ mod tests {
         }
     }
 
-    /// What makes a search for the next letter long: linear, as the end of this test shows.
+    /// Texts in which a search for the next letter is long; without windows it would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

@@ -1,24 +1,24 @@
-//! Features of consecutive tokens.
+//! Shingles: features of consecutive tokens.
 
 use std::ops::Range;
 
 use crate::memory::GrowVec;
 
-/// What stands between the words of a feature. No word contains it (see [`crate::tokens`]), so
+/// Separator between the words of a feature. No word contains it (see [`crate::tokens`]), so
 /// different shingles are different features, and users can write the features of a text
 /// themselves: those of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
 
-/// What stands between the lines of a feature.
+/// Separator between the lines of a feature.
 pub const LINE_SEPARATOR: u8 = b'\n';
 
-/// Takes features, one for each occurrence, in no particular order.
+/// Receiver of features, one call for each occurrence, in no particular order.
 pub(crate) trait FeatureSink {
-    /// Takes some features, which are ranges of `bytes`.
+    /// Adds features, which are ranges of `bytes`.
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
-    /// Takes every stretch of `bytes` from one of `starts` to the one `width` later, at least one.
-    /// `bytes` go on for [`crate::hash::windows::PAD`] bytes after the last.
+    /// Adds every window of `bytes` from one of `starts` to the one `width` later. There is at
+    /// least one, and [`crate::hash::windows::PAD`] more bytes after the last.
     fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
         let each = starts.iter().zip(&starts[width..]);
         self.add_all(
@@ -27,20 +27,20 @@ pub(crate) trait FeatureSink {
         );
     }
 
-    /// Called when the first `len` bytes of what features were ranges of go: what was behind them
-    /// stands at the beginning from now on.
+    /// Called when the caller removes the first `len` bytes of the buffer that features are ranges
+    /// of: ranges of the next features count from there.
     fn bytes_dropped(&mut self, len: usize) {
         let _ = len;
     }
 }
 
-/// Bytes of tokens after which the features are handed on.
+/// Bytes of tokens that are gathered before their features are passed to the sink.
 const BATCH_BYTES: usize = 1 << 15;
 /// Bytes of a block of ASCII text.
 pub(crate) const BLOCK: usize = 64;
-/// Bytes after a block that may be read.
+/// Bytes after a block that are read.
 const PAD: usize = 16;
-/// A block with room to read beyond.
+/// A block with padding.
 pub(crate) type PaddedBlock = [u8; BLOCK + PAD];
 
 /// Bytes of the buffer that are kept from one text to the next.
@@ -49,7 +49,7 @@ const KEPT_BYTES: usize = 1 << 18;
 /// Number of length classes.
 const CLASSES: usize = 4;
 
-/// Length class of a feature: XXH3 has a way of its own up to 8, up to 16 and up to 32 bytes.
+/// Length class of a feature: XXH3 has separate code for up to 8, 16 and 32 bytes.
 #[inline(always)]
 const fn class(len: usize) -> usize {
     (len > 8) as usize + (len > 16) as usize + (len > 32) as usize
@@ -57,21 +57,21 @@ const fn class(len: usize) -> usize {
 
 /// Gathers tokens and makes a feature of every `width` consecutive ones.
 ///
-/// Tokens are packed with one separator after each, so a shingle is one stretch of the buffer,
-/// and work is done in batches: first many tokens, then all their shingles.
+/// Tokens are packed with one separator after each, so a shingle is one range of the buffer. Work
+/// is done in batches: first many tokens, then all their shingles.
 pub(crate) struct Shingles {
     width: usize,
     separator: u8,
-    /// Tokens up to `len`; what is beyond is room to write into.
+    /// Tokens up to `len`; the rest is unused room.
     bytes: Vec<u8>,
     len: usize,
-    /// Where the finished tokens in `bytes` begin.
+    /// Starts of the finished tokens in `bytes`.
     starts: Vec<usize>,
-    /// Where the token that is being added begins.
+    /// Start of the token that is being added.
     open: usize,
     /// Room to sort shingles by their length class.
     by_class: Vec<usize>,
-    /// Whether `width` tokens were seen.
+    /// True once a feature was passed to the sink.
     any: bool,
 }
 
@@ -91,8 +91,8 @@ impl Default for Shingles {
 }
 
 impl Shingles {
-    /// Forgets everything, for the next text, whose features have `width` tokens with `separator`
-    /// between them. No token contains it.
+    /// Starts a text, whose features have `width` tokens with `separator` between them. No token
+    /// contains it.
     pub fn reset(&mut self, width: usize, separator: u8) {
         assert!(width > 0, "a shingle has at least one token");
         (self.width, self.separator) = (width, separator);
@@ -124,7 +124,7 @@ impl Shingles {
     #[inline]
     pub fn end_token(&mut self, sink: &mut impl FeatureSink) {
         self.close_token();
-        self.flush_batch(sink);
+        self.emit_full_batch(sink);
     }
 
     #[inline(always)]
@@ -137,9 +137,9 @@ impl Shingles {
     }
 
     #[inline]
-    fn flush_batch(&mut self, sink: &mut impl FeatureSink) {
+    fn emit_full_batch(&mut self, sink: &mut impl FeatureSink) {
         if self.open >= BATCH_BYTES {
-            self.flush(sink);
+            self.emit_batch(sink);
         }
     }
 
@@ -177,12 +177,12 @@ impl Shingles {
         }
         self.starts.grow_all((self.len..needed).step_by(4));
         (self.len, self.open) = (needed, needed);
-        self.flush_batch(sink);
+        self.emit_full_batch(sink);
     }
 
-    /// Adds the tokens of a block of ASCII text. `edges` has a bit wherever a token begins or, if
-    /// one is open, ends; `open` tells whether one is open at the start of the block. Returns
-    /// whether one is at its end.
+    /// Adds the tokens of a block of ASCII text. `edges` has a bit where a token begins or ends;
+    /// `open` is true if one is open at the start of the block. Returns true if one is open at its
+    /// end.
     #[inline(always)]
     pub fn push_block(
         &mut self,
@@ -191,7 +191,7 @@ impl Shingles {
         open: bool,
         sink: &mut impl FeatureSink,
     ) -> bool {
-        // All of the block, a separator for each token, and room for copying too much.
+        // The block, a separator for each token, and room for copying beyond.
         let needed = self.len + 2 * BLOCK + 2 * PAD;
         if self.bytes.len() < needed {
             self.make_room(needed);
@@ -210,19 +210,19 @@ impl Shingles {
             edges &= edges - 1;
             if edges == 0 {
                 self.copy_short(block, start, BLOCK);
-                self.flush_batch(sink);
+                self.emit_full_batch(sink);
                 return true;
             }
             self.copy_short(block, start, edges.trailing_zeros() as usize);
             self.close_word();
             edges &= edges - 1;
         }
-        self.flush_batch(sink);
+        self.emit_full_batch(sink);
         false
     }
 
     /// Appends `block[start..end]`. Most words are short, and copying a fixed number of bytes is
-    /// much faster than calling for an exact one.
+    /// much faster than an exact one.
     #[inline(always)]
     fn copy_short(&mut self, block: &PaddedBlock, start: usize, end: usize) {
         let len = end - start;
@@ -234,7 +234,7 @@ impl Shingles {
         self.len += len;
     }
 
-    /// Ends an ASCII token; drops it if it consists of `_` alone, for a segment without letter or
+    /// Ends an ASCII token; drops it if it consists of `_` alone, since a segment without letter or
     /// digit is no word.
     #[inline(always)]
     fn close_word(&mut self) {
@@ -252,17 +252,17 @@ impl Shingles {
     /// Ends the ASCII token that [`Shingles::push_block`] left open.
     pub fn end_block_token(&mut self, sink: &mut impl FeatureSink) {
         self.close_word();
-        self.flush_batch(sink);
+        self.emit_full_batch(sink);
     }
 
-    /// Hands on all complete shingles; keeps the tokens that the next shingles need.
-    fn flush(&mut self, sink: &mut impl FeatureSink) {
+    /// Passes all complete shingles to the sink and drops the tokens that no later shingle needs.
+    fn emit_batch(&mut self, sink: &mut impl FeatureSink) {
         let count = self.starts.len();
         if count < self.width {
             return;
         }
         self.any = true;
-        self.hand_on(sink);
+        self.emit_shingles(sink);
         let kept = count + 1 - self.width;
         let from = self.starts.get(kept).copied().unwrap_or(self.open);
         self.bytes.copy_within(from..self.len, 0);
@@ -273,10 +273,9 @@ impl Shingles {
         self.open -= from;
     }
 
-    /// Hands on all complete shingles, those of a length class together: the hash function takes
-    /// other ways for other lengths, and with lengths in the order of the text the processor would
-    /// guess wrong at every other word.
-    fn hand_on(&mut self, sink: &mut impl FeatureSink) {
+    /// Passes all complete shingles to the sink, grouped by length class: the hash function
+    /// branches on the length, and in the order of the text these branches would be mispredicted.
+    fn emit_shingles(&mut self, sink: &mut impl FeatureSink) {
         let count = self.starts.len() + 1 - self.width;
         let shingle = |at: usize| {
             let end = self
@@ -299,10 +298,10 @@ impl Shingles {
         }
     }
 
-    /// Ends the text. One with fewer tokens than a shingle is a single feature. Memory for
-    /// unusually long tokens is given back.
+    /// Ends the text. One with fewer tokens than a shingle is a single feature. Frees memory that
+    /// unusually long tokens needed.
     pub fn finish(&mut self, sink: &mut impl FeatureSink) {
-        self.flush(sink);
+        self.emit_batch(sink);
         if !self.any && self.len > 0 {
             sink.add_all(&self.bytes, std::iter::once(0..self.len - 1));
         }
@@ -329,7 +328,7 @@ mod tests {
 
     fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
         let (mut all, mut shingles) = (All(Vec::new()), Shingles::default());
-        // A text before, so that what it leaves behind would be seen.
+        // An earlier text, which reset() has to forget.
         shingles.push(b"before", &mut All(Vec::new()));
         shingles.reset(width, SEPARATOR);
         for token in tokens {

@@ -1,14 +1,14 @@
 //! Weights of features, as exact numbers.
 //!
 //! A simhash bit is the sign of a sum, and a sum of floating-point numbers depends on the order of
-//! its terms. So no sum here is a floating-point sum: weights made from frequencies are fixed-point
-//! integers, and weights given by users are taken apart into integer mantissa and exponent.
+//! its terms. So all sums here are sums of integers: weights computed from frequencies are
+//! fixed-point numbers, and weights given by users are split into integer mantissa and exponent.
 
 use std::fmt;
 
 use crate::options::Weight;
 
-/// Fraction bits of the fixed-point weights that are made from frequencies.
+/// Fraction bits of the fixed-point weights that are computed from frequencies.
 pub const FRACTION_BITS: u32 = 16;
 
 /// `floor(2^16 * sqrt(count))`: the weight of a feature that occurs `count` times.
@@ -26,12 +26,12 @@ pub const fn sqrt_weight(count: u64) -> u64 {
     (count << (2 * FRACTION_BITS)).isqrt()
 }
 
-/// `floor(2^16 * (1 + ln(count)))`: the weight of a feature that occurs `count` times, damped more
-/// than by the square root (Manning, Raghavan, Schutze, "Introduction to Information Retrieval",
+/// `floor(2^16 * (1 + ln(count)))`: the weight of a feature that occurs `count` times, growing less
+/// than the square root (Manning, Raghavan, Schutze, "Introduction to Information Retrieval",
 /// section 6.4.1).
 ///
-/// The integer that the steps below give *is* the definition of the weight; for counts up to a
-/// million, at least, it is that floor.
+/// The result of the steps below *is* the definition of the weight; for counts up to a million, at
+/// least, it is that floor.
 ///
 /// # Panics
 ///
@@ -43,7 +43,7 @@ pub const fn log_weight(count: u64) -> u64 {
     /// Binary places of the logarithm to base 2.
     const PLACES: u32 = 40;
     let whole = count.ilog2();
-    // count / 2^whole, from 1 to 2, in units of 2^-63. Squared, it tells the next binary place.
+    // count / 2^whole, from 1 to 2, in units of 2^-63. Its square gives the next binary place.
     let mut x = count << (63 - whole);
     let mut log2 = whole as u128;
     let mut place = 0;
@@ -58,7 +58,7 @@ pub const fn log_weight(count: u64) -> u64 {
 }
 
 impl Weight {
-    /// From a number of occurrences, from 1 to 2^32 - 1, to the weight of a feature in units of
+    /// Function from a number of occurrences, 1 to 2^32 - 1, to the weight of a feature in units of
     /// 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add up to less than 2^46.
     #[must_use]
     pub fn function(self) -> fn(u64) -> u64 {
@@ -77,7 +77,7 @@ impl Weight {
     }
 }
 
-/// Weights of small counts; those of 0 are not used.
+/// Weights of small counts; index 0 is not used.
 static SQRT: [u32; 256] = {
     let mut table = [0; 256];
     let mut count = 1;
@@ -97,70 +97,38 @@ static LOG: [u32; 256] = {
     table
 };
 
-/// What is wrong with given features and weights. The caller's SQLSTATE is 22023
-/// (`invalid_parameter_value`) for all of them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FeatureError {
-    /// A weight is not a number.
-    NotANumber {
-        /// Position of the weight, from 0.
-        index: usize,
-    },
-    /// A weight is infinite.
-    Infinite {
-        /// Position of the weight, from 0.
-        index: usize,
-    },
-    /// A weight is below zero.
-    Negative {
-        /// Position of the weight, from 0.
-        index: usize,
-        /// The weight.
-        weight: f64,
-    },
-    /// There are not as many weights as features.
-    LengthMismatch {
-        /// Number of features.
-        features: usize,
-        /// Number of weights.
-        weights: usize,
-    },
+/// Error: a weight is not a finite number of zero or more. The caller's SQLSTATE is 22023
+/// (`invalid_parameter_value`).
+#[derive(Clone, Copy, Debug)]
+pub struct WeightError {
+    /// Position of the weight, from 0.
+    pub index: usize,
+    /// The weight.
+    pub weight: f64,
 }
 
-impl fmt::Display for FeatureError {
-    /// One line without a final stop. Positions count from 1, as SQL arrays do.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotANumber { index } => {
-                write!(
-                    f,
-                    "weight {} is NaN; weights must be finite and not negative",
-                    index + 1
-                )
-            }
-            Self::Infinite { index } => {
-                write!(
-                    f,
-                    "weight {} is infinite; weights must be finite and not negative",
-                    index + 1
-                )
-            }
-            Self::Negative { index, weight } => write!(
-                f,
-                "weight {} is {weight}; weights must be finite and not negative",
-                index + 1
-            ),
-            Self::LengthMismatch { features, weights } => write!(
-                f,
-                "there are {features} features but {weights} weights; give one weight for each feature"
-            ),
-        }
+impl PartialEq for WeightError {
+    /// NaN equals NaN.
+    fn eq(&self, other: &Self) -> bool {
+        let key = |error: &Self| (error.index, error.weight.to_bits());
+        key(self) == key(other)
     }
 }
 
-impl std::error::Error for FeatureError {}
+impl fmt::Display for WeightError {
+    /// One line without a final stop. Positions count from 1, as SQL arrays do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, weight) = (self.index + 1, self.weight);
+        write!(
+            f,
+            "weight {number} is {weight}; weights must be finite and not negative"
+        )
+    }
+}
 
-/// A part of a weight, exactly: `mantissa * 2^(exponent - 1074)`.
+impl std::error::Error for WeightError {}
+
+/// Part of a weight: exactly `mantissa * 2^(exponent - 1074)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
     /// Below 2^27.
@@ -169,26 +137,22 @@ pub(crate) struct ExactWeight {
     pub exponent: u16,
 }
 
-/// Checks that the weight at position `index` is a finite number of zero or more.
-pub(crate) fn check(index: usize, weight: f64) -> Result<(), FeatureError> {
-    if weight.is_nan() {
-        Err(FeatureError::NotANumber { index })
-    } else if weight.is_infinite() {
-        Err(FeatureError::Infinite { index })
-    } else if weight < 0.0 {
-        Err(FeatureError::Negative { index, weight })
-    } else {
+/// Fails unless the weight at position `index` is a finite number of zero or more.
+pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError> {
+    if weight.is_finite() && weight >= 0.0 {
         Ok(())
+    } else {
+        Err(WeightError { index, weight })
     }
 }
 
 impl ExactWeight {
-    /// Takes the weight at position `index` apart: a double has 53 significant digits. What is zero is
-    /// left out, so that zero (of either sign) has no part and a number of single precision has one.
-    pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, FeatureError> {
+    /// Splits the weight at position `index`, a double with 53 significant bits, into two parts.
+    /// Parts of zero are left out: zero (of either sign) has none, a single-precision number one.
+    pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, WeightError> {
         /// Binary digits of the lower part.
         const LOW: u32 = 27;
-        check(index, weight)?;
+        check_weight(index, weight)?;
         let bits = weight.to_bits();
         let fraction = bits & ((1 << 52) - 1);
         let (mantissa, exponent) = match (bits >> 52) as u16 & 0x7FF {
@@ -287,31 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_is_expected() {
-        let text = |w| check(2, w).unwrap_err().to_string();
+    fn bad_weights_are_refused() {
+        for weight in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.5] {
+            assert_eq!(
+                check_weight(2, weight),
+                Err(WeightError { index: 2, weight })
+            );
+        }
         assert_eq!(
-            text(f64::NAN),
-            "weight 3 is NaN; weights must be finite and not negative"
-        );
-        assert_eq!(
-            text(f64::INFINITY),
-            "weight 3 is infinite; weights must be finite and not negative"
-        );
-        assert_eq!(
-            text(f64::NEG_INFINITY),
-            "weight 3 is infinite; weights must be finite and not negative"
-        );
-        assert_eq!(
-            text(-1.5),
+            check_weight(2, -1.5).unwrap_err().to_string(),
             "weight 3 is -1.5; weights must be finite and not negative"
-        );
-        assert_eq!(
-            FeatureError::LengthMismatch {
-                features: 2,
-                weights: 3
-            }
-            .to_string(),
-            "there are 2 features but 3 weights; give one weight for each feature"
         );
     }
 }

@@ -1,27 +1,27 @@
 //! Fingerprints that must never change.
 //!
 //! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` (64
-//! bits), `golden128.tsv` (128 bits), `golden_options.tsv` (both, for everything that can be chosen) or
-//! `golden_sets.tsv` (Chinese words, HTML pages, and what is made of sets of features) is a breaking
-//! change: every fingerprint that anyone has stored would have to be computed again. If this test
-//! fails after an upgrade of a dependency or of the compiler, the upgrade is at fault, not the file.
-//! Adding lines is fine.
+//! bits), `golden128.tsv` (128 bits), `golden_options.tsv` (both, for all options) or
+//! `golden_sets.tsv` (Chinese words, HTML pages, and fingerprints of feature sets) is a breaking
+//! change: all stored fingerprints would have to be computed again. If this test fails after an
+//! upgrade of a dependency or of the compiler, the upgrade is at fault, not the file. Adding lines
+//! is fine.
 //!
-//! A line of the first two is: fingerprint in hex or `none`; how often the text is repeated; the text,
-//! with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the third, a line
-//! that begins with `=` holds the repetitions and the text, and below it stand, for each choice, its
-//! names, the fingerprint of 64 bits and that of 128. In the fourth the names are followed by whether
-//! the text is taken as an HTML page, and there are two fingerprints of the set of features, 64 and 128
-//! bits, and the hash of its signature of 128 values besides.
+//! A line of the first two is: fingerprint in hex or `none`; the number of repetitions of the text;
+//! the text, with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the
+//! third, a line that begins with `=` has the repetitions and the text, and below it are, for each
+//! set of options, their names, the fingerprint of 64 bits and that of 128. In the fourth the names
+//! may be followed by `page` for a text read as an HTML page, and there are two fingerprints of the
+//! set of features, 64 and 128 bits, and the hash of its signature of 128 values besides.
 
 mod reference;
 
+use neardup_sketch::Sketcher;
+use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::hash::feature_hash;
 use neardup_sketch::html::html_text;
-use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
-use neardup_sketch::onebit::OneBitMinima;
-use neardup_sketch::options::{self, Choice, Normalize, TextOptions};
-use neardup_sketch::{minhash64_text, minhash128_text, simhash64_text, simhash128_text};
+use neardup_sketch::minhash::{HashFamily, Scheme};
+use neardup_sketch::options::{self, NamedOption, Normalize, TextOptions};
 
 fn unescape(text: &str) -> String {
     let mut out = String::new();
@@ -49,14 +49,14 @@ fn hex128(fingerprint: Option<u128>) -> String {
 }
 
 fn today64(text: &str, options: &TextOptions) -> String {
-    hex64(simhash64_text(text, options, &mut || ()))
+    hex64(Sketcher::new(*options).simhash64(text, &mut || ()))
 }
 
 fn today128(text: &str, options: &TextOptions) -> String {
-    hex128(simhash128_text(text, options, &mut || ()))
+    hex128(Sketcher::new(*options).simhash128(text, &mut || ()))
 }
 
-/// Compares the fingerprints of a file with those of today, and those with the definition's.
+/// Compares the fingerprints of a file with those computed now, and these with the definition's.
 fn check(golden: &str, today: fn(&str) -> String, definition: fn(&str) -> String) {
     let mut wrong = Vec::new();
     for line in golden.lines() {
@@ -100,8 +100,8 @@ fn wide_fingerprints_never_change() {
     );
 }
 
-/// The options that names stand for: tokens (with a number of keywords), shingle, weight, accents,
-/// digits, and whether the text is a page.
+/// Options of these names: tokens (with a number of keywords), shingle, weight, accents, digits,
+/// and `page` for an HTML page.
 fn named(names: &str) -> TextOptions {
     let names: Vec<&str> = names.split(' ').collect();
     let [tokens, shingle, weight, accents, digits] = names[..5] else {
@@ -111,12 +111,12 @@ fn named(names: &str) -> TextOptions {
     TextOptions {
         html: names.get(5) == Some(&"page"),
         keywords: keywords.parse().unwrap(),
-        tokens: Choice::named(tokens.as_bytes()).unwrap(),
+        tokens: NamedOption::from_name(tokens.as_bytes()).unwrap(),
         shingle: shingle.parse().unwrap(),
-        weight: Choice::named(weight.as_bytes()).unwrap(),
+        weight: NamedOption::from_name(weight.as_bytes()).unwrap(),
         normalize: Normalize {
-            accents: Choice::named(accents.as_bytes()).unwrap(),
-            digits: Choice::named(digits.as_bytes()).unwrap(),
+            accents: NamedOption::from_name(accents.as_bytes()).unwrap(),
+            digits: NamedOption::from_name(digits.as_bytes()).unwrap(),
         },
     }
 }
@@ -148,8 +148,8 @@ fn fingerprints_of_all_options_never_change() {
     assert!(checked >= 400, "{checked}");
 }
 
-/// The features of a text as a set, by the definition; Chinese words as the crate lists them, which is
-/// compared with jieba elsewhere.
+/// The features of a text as a set, by the definition; Chinese words as the crate lists them, which
+/// another test compares with jieba.
 fn set_of(text: &str, options: &TextOptions) -> Vec<String> {
     if options.tokens.need_dictionary() {
         let listed = neardup_sketch::features(text, options, &mut || ());
@@ -163,10 +163,10 @@ fn of_set(features: &[String]) -> [String; 3] {
     let hashes: Vec<u64> = (features.iter())
         .map(|feature| feature_hash(feature.as_bytes()))
         .collect();
-    let (mut narrow, mut wide) = (OneBitMinima::<1>::default(), OneBitMinima::<2>::default());
+    let (mut narrow, mut wide) = (BBitMinHash::<1>::default(), BBitMinHash::<2>::default());
     narrow.add(&hashes);
     wide.add(&hashes);
-    let functions = Functions::new(Scheme::Neardup1, 128, 0).unwrap();
+    let family = HashFamily::new(Scheme::Neardup1, 128, 0).unwrap();
     [
         hex64(narrow.finish(&mut || ()).map(|[word]| word)),
         hex128(
@@ -174,7 +174,7 @@ fn of_set(features: &[String]) -> [String; 3] {
                 .map(|[high, low]| u128::from(high) << 64 | u128::from(low)),
         ),
         hex64(
-            functions
+            family
                 .signature(features.iter().map(String::as_bytes))
                 .map(hash_of),
         ),
@@ -190,7 +190,7 @@ fn hash_of(signature: Vec<u32>) -> u64 {
 fn words_pages_and_sets_never_change() {
     let golden = include_str!("golden_sets.tsv");
     let (mut now, mut text, mut checked) = (String::new(), String::new(), 0);
-    let functions = Functions::new(Scheme::Neardup1, 128, 0).unwrap();
+    let family = HashFamily::new(Scheme::Neardup1, 128, 0).unwrap();
     for line in golden.lines() {
         let columns: Vec<&str> = line.split('\t').collect();
         if let ["=", repeat, escaped] = columns[..] {
@@ -201,9 +201,13 @@ fn words_pages_and_sets_never_change() {
         let options = named(columns[0]);
         let simhashes = [today64(&text, &options), today128(&text, &options)];
         let sets = [
-            hex64(minhash64_text(&text, &options, &mut || ())),
-            hex128(minhash128_text(&text, &options, &mut || ())),
-            hex64(minhash_text(&text, &options, &functions, &mut || ()).map(hash_of)),
+            hex64(Sketcher::new(options).minhash64(&text, &mut || ())),
+            hex128(Sketcher::new(options).minhash128(&text, &mut || ())),
+            hex64(
+                Sketcher::new(options)
+                    .signature(&text, &family, &mut || ())
+                    .map(hash_of),
+            ),
         ];
         let (plain, as_text) = match options.html {
             true => (
@@ -242,8 +246,8 @@ fn words_pages_and_sets_never_change() {
     assert!(checked >= 200, "{checked}");
 }
 
-/// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves to
-/// another one, texts with characters that were unassigned before get other fingerprints.
+/// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves
+/// to another one, texts with characters that were unassigned before get other fingerprints.
 #[test]
 fn unicode_version_is_fixed() {
     assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));

@@ -68,7 +68,8 @@ const PAGES: &[(&str, &str)] = &[
     ),
     ("<dl><dt hidden>no<dd>yes</dl>", "yes"),
     (
-        "<table><tr><td hidden>no<td>yes<tr hidden><td>no<tr><td>yes<tbody hidden><tr><td>no</table>yes",
+        "<table><tr><td hidden>no<td>yes<tr hidden><td>no<tr><td>yes<tbody hidden><tr><td>no\
+         </table>yes",
         "yes\nyes\nyes",
     ),
     (
@@ -181,7 +182,8 @@ fn any_page() -> impl Strategy<Value = String> {
         1 => names.prop_map(|name| format!("<{name} a='b' /")),
         1 => "[<>/!&;#='\" \\-a-z0-9\\[\\]]{0,8}",
         1 => prop::sample::select(vec![
-            "<!--", "-->", "--!>", "<![CDATA[", "]]>", "&amp;", "&#x", "&notin", "é", "中", "\u{1F600}", "\r", "\n",
+            "<!--", "-->", "--!>", "<![CDATA[", "]]>", "&amp;", "&#x", "&notin", "é", "中",
+            "\u{1F600}", "\r", "\n",
         ]).prop_map(str::to_owned),
         1 => "\\PC{0,6}",
     ];
@@ -200,7 +202,8 @@ proptest! {
     fn text_is_valid_and_bounded(page in any_page()) {
         let text = text(&page);
         // No part of a character is lost.
-        let whole = !text.contains(char::REPLACEMENT_CHARACTER) || page.contains(['#', '\0', char::REPLACEMENT_CHARACTER]);
+        let replaced = ['#', '\0', char::REPLACEMENT_CHARACTER];
+        let whole = !text.contains(char::REPLACEMENT_CHARACTER) || page.contains(replaced);
         prop_assert!(whole);
         prop_assert!(text.len() <= page.len() + page.len() / 5);
         prop_assert!(!text.starts_with([' ', '\t', '\n']) && !text.ends_with([' ', '\t', '\n']));
@@ -213,16 +216,19 @@ proptest! {
         prop_assert_eq!(text(&lines), once);
     }
 
-    /// A page that is well-formed says the same wherever it stands.
+    /// The text of a well-formed page does not depend on the elements around it.
     #[test]
-    fn words_survive_nesting(words in prop::collection::vec("[a-z]{1,9}", 1..20), depth in 0_usize..600) {
+    fn words_survive_nesting(
+        words in prop::collection::vec("[a-z]{1,9}", 1..20),
+        depth in 0_usize..600,
+    ) {
         let page = "<div>".repeat(depth) + &words.join("<span> </span>") + &"</div>".repeat(depth);
         prop_assert_eq!(text(&page), words.join(" "));
     }
 }
 
-/// Whatever is no text is none at any depth, whether it ends as it should or not, and what follows it
-/// is text.
+/// Hidden content is dropped at any depth, whether or not it is closed properly, and the text after
+/// it is kept.
 #[test]
 fn what_is_hidden_stays_hidden_however_deep() {
     for depth in [0, 1, 250, 255, 256, 257, 300, 511, 512, 600] {
@@ -257,8 +263,8 @@ fn what_is_hidden_stays_hidden_however_deep() {
     }
 }
 
-/// Ten megabytes of what makes parsers slow or deep: linear in time, as the calls of `check` and the
-/// end of this test show, and nothing grows but the text.
+/// Ten megabytes of markup that makes parsers slow or deep: time is linear, or this test would not
+/// end, and nothing grows but the text.
 #[test]
 fn hostile_pages_are_pages() {
     const BYTES: usize = 10 << 20;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jieba_rs::{Jieba, KeywordExtract, KeywordExtractConfig, TfIdf};
 use neardup_sketch::options::{Tokens, Weight};
-use neardup_sketch::{TextOptions, features, simhash64_text, simhash128_text};
+use neardup_sketch::{Sketcher, TextOptions, features};
 
 /// Written for this test.
 const ARTICLE: &str = "图书馆昨天宣布，新的阅览室将在下个月向公众开放。阅览室位于老城区的一座旧仓库里，\
@@ -27,7 +27,10 @@ fn keywords(text: &str, keywords: usize, weight: Weight) -> Vec<neardup_sketch::
 /// Every pair of these characters: some are words with a frequency of their own, most are not.
 #[test]
 fn frequencies_are_those_of_jieba() {
-    let chars: Vec<char> = "中国人民大学生活动物理工作家长江河北京城市场面对方法律师父母亲爱情报告诉说话题目标准备用心".chars().collect();
+    let chars: Vec<char> = "中国人民大学生活动物理工作家长江河北京城市场面对方法律师父母亲爱\
+        情报告诉说话题目标准备用心"
+        .chars()
+        .collect();
     let pairs: Vec<String> = chars
         .iter()
         .flat_map(|a| chars.iter().map(move |b| format!("{a}{b}")))
@@ -122,11 +125,11 @@ fn fingerprints_equal_their_features() {
             let features = features(ARTICLE, &options, &mut || ());
             let given = || features.iter().map(|f| (&f.text, f.weight as f64));
             assert_eq!(
-                simhash64_text(ARTICLE, &options, &mut || ()),
+                Sketcher::new(options).simhash64(ARTICLE, &mut || ()),
                 neardup_sketch::simhash64_features(given()).unwrap()
             );
             assert_eq!(
-                simhash128_text(ARTICLE, &options, &mut || ()),
+                Sketcher::new(options).simhash128(ARTICLE, &mut || ()),
                 neardup_sketch::simhash128_features(given()).unwrap()
             );
         }
@@ -143,8 +146,8 @@ fn fingerprints_never_change() {
         };
         format!(
             "{:016x} {:032x}",
-            simhash64_text(text, &options, &mut || ()).unwrap(),
-            simhash128_text(text, &options, &mut || ()).unwrap()
+            Sketcher::new(options).simhash64(text, &mut || ()).unwrap(),
+            Sketcher::new(options).simhash128(text, &mut || ()).unwrap()
         )
     };
     let page = format!(

@@ -1,5 +1,5 @@
-//! What happens when there is no more memory: every function of a text unwinds, whatever the
-//! allocation that fails, and needs no more from an allocator's reserve than the extension's has.
+//! Out of memory: every function of a text unwinds, whichever allocation fails, and needs no more
+//! from an allocator's reserve than the extension's has.
 //!
 //! The allocator of this program has a limit. Beyond it a request that may fail does, and any other
 //! one is met and counted: that is what the reserve has to give.
@@ -11,13 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use neardup_sketch::html::html_text;
 use neardup_sketch::memory::{self, OutOfMemory};
-use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
+use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{Accents, Digits, Normalize, Tokens};
 use neardup_sketch::tokens::jieba::Dictionary;
-use neardup_sketch::{
-    Comparison, FeatureList, TextOptions, containment, jaccard_similarity, longest_sentences_hash,
-    minhash64_text, minhash128_text, simhash64_text, simhash128_text,
-};
+use neardup_sketch::{FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash};
 
 /// Bytes of the reserve in `src/pg/memory.rs`, less what the error itself takes.
 const RESERVE: usize = (2 << 20) - (64 << 10);
@@ -30,7 +27,7 @@ static BEYOND: AtomicUsize = AtomicUsize::new(0);
 struct Limited;
 
 impl Limited {
-    /// Whether so many more bytes are refused.
+    /// Returns true if a request of this size is refused.
     fn refuses(bytes: usize) -> bool {
         let (live, limit) = (LIVE.load(Relaxed), LIMIT.load(Relaxed));
         if live.saturating_add(bytes) <= limit {
@@ -92,27 +89,46 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
     let mut all: Vec<Case<'a>> = vec![
         (
             "simhash64",
-            Box::new(|| simhash64_text(text, options, &mut check).unwrap_or(7)),
+            Box::new(|| {
+                Sketcher::new(*options)
+                    .simhash64(text, &mut check)
+                    .unwrap_or(7)
+            }),
         ),
         (
             "simhash128",
-            Box::new(|| simhash128_text(text, options, &mut check).unwrap_or(7) as u64),
+            Box::new(|| {
+                Sketcher::new(*options)
+                    .simhash128(text, &mut check)
+                    .unwrap_or(7) as u64
+            }),
         ),
         (
             "minhash64",
-            Box::new(|| minhash64_text(text, options, &mut check).unwrap_or(7)),
+            Box::new(|| {
+                Sketcher::new(*options)
+                    .minhash64(text, &mut check)
+                    .unwrap_or(7)
+            }),
         ),
         (
             "minhash128",
-            Box::new(|| minhash128_text(text, options, &mut check).unwrap_or(7) as u64),
+            Box::new(|| {
+                Sketcher::new(*options)
+                    .minhash128(text, &mut check)
+                    .unwrap_or(7) as u64
+            }),
         ),
         (
             "jaccard_similarity",
-            Box::new(move || number(jaccard_similarity(text, half, options, &mut check))),
+            Box::new(move || {
+                let mut sketcher = Sketcher::new(*options);
+                number(sketcher.jaccard_similarity(text, half, &mut check))
+            }),
         ),
         (
             "containment",
-            Box::new(move || number(containment(text, half, options, &mut check))),
+            Box::new(move || number(Sketcher::new(*options).containment(text, half, &mut check))),
         ),
         (
             "features",
@@ -126,7 +142,7 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
         (
             "explain",
             Box::new(move || {
-                let found = Comparison::new(text, half, options, 20, &mut check);
+                let found = FeatureDiff::new(text, half, options, 20, &mut check);
                 (found.shared.features * 1000 + found.only_a.heaviest.len()) as u64
             }),
         ),
@@ -135,8 +151,9 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
         all.push((
             "minhash",
             Box::new(move || {
-                let functions = Functions::new(scheme, 16, 0).unwrap();
-                minhash_text(text, options, &functions, &mut check).map_or(7, |s| s[0].into())
+                let family = HashFamily::new(scheme, 16, 0).unwrap();
+                let signature = Sketcher::new(*options).signature(text, &family, &mut check);
+                signature.map_or(7, |values| values[0].into())
             }),
         ));
     }

@@ -1,20 +1,20 @@
-//! Fingerprints as other programs make them.
+//! Fingerprints of other programs.
 //!
-//! The values come from tests and documentation of those programs (so marked), or were computed with
-//! them: `simhash` 2.1.2 of PyPI under NumPy 2.4, `simhash-py` 0.4.0, `yanyiwu/simhash`. Some thousand
-//! random inputs each, with whole and fractional weights, gave equal values too.
+//! The values come from tests and documentation of those programs (so marked), or were computed
+//! with them: `simhash` 2.1.2 of PyPI under NumPy 2.4, `simhash-py` 0.4.0, `yanyiwu/simhash`. Some
+//! thousand random inputs each, with whole and fractional weights, gave equal values too.
 
-use neardup_sketch::FeatureError;
-use neardup_sketch::scheme::Scheme;
+use neardup_sketch::WeightError;
+use neardup_sketch::foreign_schemes::SimhashScheme;
 
-fn of(scheme: Scheme, features: &[(&str, f64)]) -> u64 {
+fn of(scheme: SimhashScheme, features: &[(&str, f64)]) -> u64 {
     let hashes = features
         .iter()
         .map(|(feature, weight)| (scheme.hash(feature.as_bytes()), *weight));
     scheme.simhash64(hashes).unwrap().unwrap()
 }
 
-fn unweighted(scheme: Scheme, features: &[&str]) -> u64 {
+fn unweighted(scheme: SimhashScheme, features: &[&str]) -> u64 {
     let features: Vec<_> = features.iter().map(|&feature| (feature, 1.0)).collect();
     of(scheme, &features)
 }
@@ -31,7 +31,7 @@ fn weighted() -> Vec<(&'static str, f64)> {
 
 #[test]
 fn simhash_of_pypi() {
-    let scheme = Scheme::PythonSimhash;
+    let scheme = SimhashScheme::PythonSimhash;
     // Published: test_simhash.py.
     assert_eq!(unweighted(scheme, &["aaa", "bbb"]), 57_087_923_692_560_392);
     let numbers: Vec<String> = (0..500).map(|n| n.to_string()).collect();
@@ -71,13 +71,13 @@ fn simhash_of_pypi() {
         let hashes = features
             .iter()
             .map(|(feature, weight)| (scheme.hash(feature.as_bytes()), *weight));
-        assert_eq!(Scheme::Neardup.simhash64(hashes), Ok(Some(exact)));
+        assert_eq!(SimhashScheme::Neardup.simhash64(hashes), Ok(Some(exact)));
     }
 }
 
 #[test]
 fn simhash_py_and_simhash_cpp() {
-    let scheme = Scheme::SimhashPy;
+    let scheme = SimhashScheme::SimhashPy;
     let hashes = |hashes: &[u64]| scheme.simhash64(hashes.iter().map(|&hash| (hash, 1.0)));
     // Published: test-simhash.cpp.
     assert_eq!(hashes(&[]), Ok(Some(0)));
@@ -91,7 +91,7 @@ fn simhash_py_and_simhash_cpp() {
 
 #[test]
 fn simhash_of_yanyiwu() {
-    let scheme = Scheme::YanyiwuSimhash;
+    let scheme = SimhashScheme::YanyiwuSimhash;
     // Published: README.md and TSimhash.cpp.
     assert_eq!(scheme.hash("你好".as_bytes()), 17_676_873_585_679_812_141);
     let keywords = [
@@ -173,47 +173,44 @@ fn simhash_of_yanyiwu() {
         let hashes = features
             .iter()
             .map(|(feature, weight)| (scheme.hash(feature.as_bytes()), *weight));
-        assert_eq!(Scheme::Neardup.simhash64(hashes), Ok(Some(exact)));
+        assert_eq!(SimhashScheme::Neardup.simhash64(hashes), Ok(Some(exact)));
     }
 }
 
 /// md5("abc") is 900150983cd24fb0d6963f7d28e17f72 (RFC 1321).
 #[test]
 fn parts_of_md5() {
-    assert_eq!(Scheme::SimhashPy.hash(b"abc"), 0x9001_5098_3cd2_4fb0);
-    assert_eq!(Scheme::Md5Middle.hash(b"abc"), 0x3cd2_4fb0_d696_3f7d);
-    assert_eq!(Scheme::PythonSimhash.hash(b"abc"), 0xd696_3f7d_28e1_7f72);
+    assert_eq!(SimhashScheme::SimhashPy.hash(b"abc"), 0x9001_5098_3cd2_4fb0);
+    assert_eq!(SimhashScheme::Md5Middle.hash(b"abc"), 0x3cd2_4fb0_d696_3f7d);
     assert_eq!(
-        unweighted(Scheme::Md5Middle, &["abc"]),
+        SimhashScheme::PythonSimhash.hash(b"abc"),
+        0xd696_3f7d_28e1_7f72
+    );
+    assert_eq!(
+        unweighted(SimhashScheme::Md5Middle, &["abc"]),
         0x3cd2_4fb0_d696_3f7d
     );
-    assert_eq!(unweighted(Scheme::Md5Middle, &[]), 0);
+    assert_eq!(unweighted(SimhashScheme::Md5Middle, &[]), 0);
 }
 
 #[test]
 fn own_scheme_is_that_of_the_crate() {
     let own = neardup_sketch::simhash64_features(weighted());
-    assert_eq!(Ok(Some(of(Scheme::Neardup, &weighted()))), own);
-    assert_eq!(Scheme::Neardup.simhash64([]), Ok(None));
+    assert_eq!(Ok(Some(of(SimhashScheme::Neardup, &weighted()))), own);
+    assert_eq!(SimhashScheme::Neardup.simhash64([]), Ok(None));
 }
 
 #[test]
 fn bad_weights_are_refused() {
     for scheme in [
-        Scheme::Neardup,
-        Scheme::PythonSimhash,
-        Scheme::SimhashPy,
-        Scheme::YanyiwuSimhash,
+        SimhashScheme::Neardup,
+        SimhashScheme::PythonSimhash,
+        SimhashScheme::SimhashPy,
+        SimhashScheme::YanyiwuSimhash,
     ] {
-        let bad = |weight| scheme.simhash64([(1, 1.0), (2, weight)]).unwrap_err();
-        assert_eq!(bad(f64::NAN), FeatureError::NotANumber { index: 1 });
-        assert_eq!(bad(f64::INFINITY), FeatureError::Infinite { index: 1 });
-        assert_eq!(
-            bad(-1.0),
-            FeatureError::Negative {
-                index: 1,
-                weight: -1.0
-            }
-        );
+        for weight in [f64::NAN, f64::INFINITY, -1.0] {
+            let error = scheme.simhash64([(1, 1.0), (2, weight)]).unwrap_err();
+            assert_eq!(error, WeightError { index: 1, weight });
+        }
     }
 }

@@ -18,7 +18,7 @@ const APPROXIMATE: &str = "approximate";
 /// Bytes of a ball before its centre: mismatches and flags.
 const FRONT: usize = 8;
 
-/// What a bound is of, as SQL functions are told.
+/// Kind of a bound, with its number in SQL functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// `distance <= bound`.
@@ -32,8 +32,8 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// The bound of a number.
-    pub fn of(code: i32) -> Option<Self> {
+    /// The kind of a number.
+    pub fn from_code(code: i32) -> Option<Self> {
         [
             Bound::Distance,
             Bound::DistanceBelow,
@@ -44,8 +44,8 @@ impl Bound {
         .find(|bound| *bound as i32 == code)
     }
 
-    /// Whether a signature with so many mismatches is within. As the server compares float8: NaN
-    /// is above all other numbers.
+    /// Returns true if a signature with this number of mismatches is within the bound. NaN is above
+    /// all other numbers, as in the server's order of float8.
     fn admits(self, mismatches: usize, hashes: usize, bound: f64) -> bool {
         match self {
             Bound::Distance => bound.is_nan() || distance(mismatches, hashes) <= bound,
@@ -82,7 +82,7 @@ pub struct SignatureBall<'a> {
     pub center: Signature<'a>,
     /// The most positions in which signatures within differ from it, or -1 for the empty ball.
     pub mismatches: i32,
-    /// Whether an index may answer approximately, where it cannot exactly by its bands.
+    /// True if an index may answer approximately where its bands do not allow an exact answer.
     pub approximate: bool,
 }
 
@@ -119,7 +119,8 @@ impl<'a> SignatureBall<'a> {
         ])
     }
 
-    /// Whether a signature lies in the ball; `None` if it was made differently from the centre.
+    /// Returns true if a signature lies in the ball; `None` if it is not comparable with the
+    /// centre.
     fn contains(&self, signature: &Signature) -> Option<bool> {
         (self.center.mismatches(signature)).map(|mismatches| mismatches as i32 <= self.mismatches)
     }
@@ -152,8 +153,7 @@ fn input(call: &mut Call) -> pg_sys::Datum {
 }
 
 fn output(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a ball.
-    let ball = unsafe { SignatureBall::from_datum(call.arg(0)) };
+    let ball = ball_argument(call, 0);
     let mut text = String::from("<");
     text::write(&ball.center, &mut text);
     text += &format!(",{}", ball.mismatches);
@@ -182,8 +182,7 @@ fn receive(call: &mut Call) -> pg_sys::Datum {
 }
 
 fn send(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a ball.
-    let ball = unsafe { SignatureBall::from_datum(call.arg(0)) };
+    let ball = ball_argument(call, 0);
     varlena::build(&[
         &ball.mismatches.to_be_bytes(),
         &i32::from(ball.approximate).to_be_bytes(),
@@ -191,11 +190,10 @@ fn send(call: &mut Call) -> pg_sys::Datum {
     ])
 }
 
-/// A signature and a number as arguments.
-unsafe fn center_and_bound<'a>(call: &Call) -> (Signature<'a>, f64) {
-    // SAFETY: the callers are declared to take a signature and a float8.
-    let center = unsafe { Signature::from_datum(call.arg(0)) };
-    (center, f64::from_bits(call.arg(1).value() as u64))
+/// Argument `n` of a function that the SQL script declares to take a ball there.
+fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
+    // SAFETY: declared so; the value lives as long as the call.
+    unsafe { SignatureBall::from_datum(call.arg(n)) }
 }
 
 fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
@@ -209,31 +207,34 @@ fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
 
 /// `ball(center, distance)`.
 fn construct(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared so.
-    let (center, bound) = unsafe { center_and_bound(call) };
-    ball(center, Bound::Distance, bound)
+    ball(
+        Signature::argument(call, 0),
+        Bound::Distance,
+        call.float8(1),
+    )
 }
 
 fn bound_argument(call: &Call, n: usize) -> Bound {
-    let code = call.arg(n).value() as i32;
-    Bound::of(code).unwrap_or_else(|| {
+    let code = call.int4(n);
+    Bound::from_code(code).unwrap_or_else(|| {
         UserError::invalid_parameter(format!("{code} is no kind of bound"))
-            .detail("0: distance at most, 1: distance below, 2: similarity at least, 3: similarity above.")
+            .detail(
+                "0: distance at most, 1: distance below, 2: similarity at least, 3: similarity \
+                 above.",
+            )
             .raise()
     })
 }
 
 /// `_neardup_ball(center, bound, kind)`.
 fn construct_of_kind(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared so.
-    let (center, bound) = unsafe { center_and_bound(call) };
+    let (center, bound) = (Signature::argument(call, 0), call.float8(1));
     ball(center, bound_argument(call, 2), bound)
 }
 
 /// `_neardup_approximate(ball)`.
 fn approximate(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a ball.
-    let ball = unsafe { SignatureBall::from_datum(call.arg(0)) };
+    let ball = ball_argument(call, 0);
     SignatureBall {
         approximate: true,
         ..ball
@@ -241,18 +242,12 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `_neardup_within(a, b, bound, kind)`: what a comparison of a distance becomes if both signatures
-/// come from tables. NULL for a kind of bound that there is not: it is leakproof.
+/// `_neardup_within(a, b, bound, kind)`: the planned form of a comparison of a distance if both
+/// signatures come from tables. NULL for an unknown kind, since it is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take two signatures, a float8 and an int4.
-    let (a, b) = unsafe {
-        (
-            Signature::from_datum(call.arg(0)),
-            Signature::from_datum(call.arg(1)),
-        )
-    };
-    let bound = f64::from_bits(call.arg(2).value() as u64);
-    let within = Bound::of(call.arg(3).value() as i32)
+    let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
+    let bound = call.float8(2);
+    let within = Bound::from_code(call.int4(3))
         .zip(a.mismatches(&b))
         .map(|(kind, mismatches)| kind.admits(mismatches, a.values.len(), bound));
     call.return_value(within.map(pg_sys::Datum::from))
@@ -260,38 +255,20 @@ fn within(call: &mut Call) -> pg_sys::Datum {
 
 /// The operator `signature <@ ball`.
 fn contained(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a signature and a ball.
-    let (signature, ball) = unsafe {
-        (
-            Signature::from_datum(call.arg(0)),
-            SignatureBall::from_datum(call.arg(1)),
-        )
-    };
-    call.return_value(ball.contains(&signature).map(pg_sys::Datum::from))
+    let contained = ball_argument(call, 1).contains(&Signature::argument(call, 0));
+    call.return_value(contained.map(pg_sys::Datum::from))
 }
 
 /// The operator `ball @> signature`.
 fn contains(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a ball and a signature.
-    let (ball, signature) = unsafe {
-        (
-            SignatureBall::from_datum(call.arg(0)),
-            Signature::from_datum(call.arg(1)),
-        )
-    };
-    call.return_value(ball.contains(&signature).map(pg_sys::Datum::from))
+    let contained = ball_argument(call, 0).contains(&Signature::argument(call, 1));
+    call.return_value(contained.map(pg_sys::Datum::from))
 }
 
 /// The operator `~=`. False of signatures that were made differently, as exclusion constraints take
 /// no NULL.
 fn similar(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take two signatures.
-    let (a, b) = unsafe {
-        (
-            Signature::from_datum(call.arg(0)),
-            Signature::from_datum(call.arg(1)),
-        )
-    };
+    let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let mismatches = a.mismatches(&b);
     pg_sys::Datum::from(mismatches.is_some_and(|it| it <= near_duplicate(a.values.len())))
 }

@@ -7,13 +7,12 @@ use super::{Signature, distance, similarity};
 use crate::pg::fmgr::{Call, export};
 use crate::types::fingerprint::{hash_of_bytes, hash_of_bytes_extended};
 
-fn two<'a>(call: &Call) -> [Signature<'a>; 2] {
-    // SAFETY: the functions of this file that call it are declared with two signatures in front.
-    [0, 1].map(|n| unsafe { Signature::from_datum(call.arg(n)) })
+fn two(call: &Call) -> [Signature<'_>; 2] {
+    [0, 1].map(|n| Signature::argument(call, n))
 }
 
-/// An estimate, from the mismatches of two signatures and their length; NULL if they were made
-/// differently.
+/// An estimate from the mismatches of two signatures and their length; NULL if they are not
+/// comparable.
 fn estimate(call: &mut Call, from: fn(usize, usize) -> f64) -> Datum {
     let [a, b] = two(call);
     let estimate = (a.mismatches(&b)).map(|mismatches| from(mismatches, a.values.len()));
@@ -37,8 +36,7 @@ fn compare(call: &mut Call) -> Datum {
 
 /// All of a signature but the varlena's length.
 fn bytes(call: &Call) -> Vec<u8> {
-    // SAFETY: declared to take a signature.
-    let signature = unsafe { Signature::from_datum(call.arg(0)) };
+    let signature = Signature::argument(call, 0);
     [&signature.head(), signature.value_bytes()].concat()
 }
 

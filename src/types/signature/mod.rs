@@ -1,15 +1,15 @@
-//! MinHash signatures: the SQL type `minhash_signature`, and what is computed from two of them.
+//! MinHash signatures: the SQL type `minhash_signature`, and functions of two of them.
 //!
-//! A value holds how it was made. Signatures of different schemes, seeds or lengths tell nothing of
-//! each other: their estimates are NULL, and so is every condition on these, with an index as
-//! without one. That is no error, so that the operators are leakproof.
+//! A value includes its scheme and seed. Signatures of different schemes, seeds or lengths cannot
+//! be compared: estimates of them are NULL, and so is every condition on these, with an index as
+//! without one. It is not an error, so that the operators are leakproof.
 //!
 //! Stored as a varlena, aligned to 4 bytes:
 //!
 //! ```text
 //! | length 4 | scheme 1 | bits 1 | hashes 2 | seed 8 | least values, 4 bytes each |
 //! ```
-//! `bits`, those kept of each value, is 32; other numbers are kept free.
+//! `bits`, the number of bits stored of each value, is 32; other numbers are reserved.
 mod ball;
 mod compare;
 mod text;
@@ -17,16 +17,17 @@ mod text;
 use core::cmp::Ordering;
 
 use neardup_sketch::minhash::{self, Scheme};
-use neardup_sketch::options::Choice;
+use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::errors::UserError;
+use crate::pg::fmgr::Call;
 use crate::pg::varlena;
 
 pub use ball::{Bound, SignatureBall};
 pub use text::HASHES;
 
-/// Bits that are kept of each value.
+/// Bits that are stored of each value.
 const BITS: u8 = 32;
 /// Bytes of a signature before its values, without the varlena's length.
 const HEAD: usize = 12;
@@ -34,7 +35,7 @@ const HEAD: usize = 12;
 /// A signature, borrowed from the server's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
-    /// How it was made.
+    /// Its scheme.
     pub scheme: Scheme,
     /// The seed of its functions.
     pub seed: u64,
@@ -54,7 +55,36 @@ impl<'a> Signature<'a> {
         unsafe { Self::read(varlena::aligned(datum)) }
     }
 
-    /// Reads what stands behind a varlena's length, or behind what a ball has in front.
+    /// Reads argument `n` of a function that the SQL script declares to take a signature there.
+    pub fn argument(call: &'a Call, n: usize) -> Self {
+        // SAFETY: declared so; the value lives as long as the call.
+        unsafe { Self::from_datum(call.arg(n)) }
+    }
+
+    /// Changes the values of argument 0, a signature: in place if it is the state of an aggregate,
+    /// else in a copy. Returns the changed signature.
+    pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
+        let state = call.arg(0);
+        // SAFETY: argument 0 is a signature; a plain state of an aggregate was made by a step of it
+        // or copied for it, and nobody else uses it. The copy is not used by anyone yet.
+        unsafe {
+            let own = matches!(call.aggregate(), Some((_, true)))
+                && pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr());
+            let state = match own {
+                true => state,
+                // The server copies it in turn, and frees the state before.
+                false => Signature::from_datum(state).into_datum(),
+            };
+            let values = Signature::from_datum(state).values;
+            edit(core::slice::from_raw_parts_mut(
+                values.as_ptr().cast_mut(),
+                values.len(),
+            ));
+            state
+        }
+    }
+
+    /// Reads the payload of a signature, or of a ball after its own fields.
     ///
     /// # Safety
     /// `body` is aligned to four bytes.
@@ -62,7 +92,7 @@ impl<'a> Signature<'a> {
         let signature = (|| {
             let (head, values) = body.split_at_checked(HEAD)?;
             let hashes = u16::from_ne_bytes([head[2], head[3]]);
-            let scheme = Scheme::of_code(head[0])?;
+            let scheme = Scheme::from_code(head[0])?;
             let sound = head[1] == BITS && values.len() == 4 * usize::from(hashes);
             let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
             // SAFETY: aligned, as the caller promises and as the head is a multiple of four
@@ -85,19 +115,19 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Bytes of a signature of so many positions, without the varlena's length.
+    /// Bytes of a signature with this number of positions, without the varlena's length.
     pub const fn size(positions: usize) -> usize {
         HEAD + 4 * positions
     }
 
-    /// A signature of the first positions of one of which no more than these was read; `None` if
-    /// that is none.
+    /// Reads the first positions of a signature of which only these bytes were fetched; `None` if
+    /// they are not a signature.
     ///
     /// # Safety
     /// `body` is aligned to four bytes.
     pub unsafe fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
-        let scheme = Scheme::of_code(head[0]).filter(|_| head[1] == BITS)?;
+        let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
         let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
         (values.len() == 4 * positions).then(|| Signature {
             scheme,
@@ -129,7 +159,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// The number of positions in which the two differ; `None` if they were made differently.
+    /// The number of positions in which the two differ; `None` if they are not comparable.
     pub fn mismatches(&self, other: &Signature) -> Option<usize> {
         (self.comparable(other))
             .then(|| self.values.len() - minhash::matches(self.values, other.values))
@@ -141,7 +171,7 @@ impl<'a> Signature<'a> {
         Signature { values, ..self }
     }
 
-    /// Raises an error unless the two were made in the same way.
+    /// Raises an error unless the two are comparable.
     pub fn expect_comparable(&self, other: &Signature) {
         if !self.comparable(other) {
             refuse(self, other);
@@ -153,7 +183,7 @@ impl<'a> Signature<'a> {
         self.scheme.code()
     }
 
-    /// Whether the two were made in the same way.
+    /// Returns true if the two have the same scheme, seed and length.
     pub fn comparable(&self, other: &Signature) -> bool {
         let of = |s: &Signature| (s.scheme, s.seed, s.values.len());
         of(self) == of(other)
@@ -177,12 +207,13 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The estimated Jaccard distance of signatures of so many positions.
+/// The estimated Jaccard distance of signatures of a length.
 pub fn distance(mismatches: usize, hashes: usize) -> f64 {
     mismatches as f64 / hashes as f64
 }
 
-/// The estimated Jaccard similarity, likewise. Not 1 less the distance, which would round twice.
+/// The estimated Jaccard similarity of signatures of a length. Not computed as 1 minus the
+/// distance, which would round twice.
 pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
 }

@@ -7,7 +7,7 @@ use core::fmt::Write;
 use core::ops::RangeInclusive;
 
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
-use neardup_sketch::options::Choice;
+use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::{BITS, Signature};
@@ -17,14 +17,15 @@ use crate::pg::varlena;
 use crate::types::fingerprint::{cstring_arg, message_bytes, return_cstring};
 
 const TYPE: &str = "minhash_signature";
-const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 hexadecimal digits each: neardup1/16/0/ and 128 digits.";
-/// How many values a signature can have.
+const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 \
+                    hexadecimal digits each: neardup1/16/0/ and 128 digits.";
+/// Valid numbers of values of a signature.
 pub const HASHES: RangeInclusive<usize> = MIN_HASHES..=MAX_HASHES;
 
-/// The parts of a signature's text, the values to be read into `values`.
+/// Parses a signature, with its values in `values`; `None` if the text is invalid.
 pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>> {
     let mut parts = text.splitn(4, |byte| *byte == b'/');
-    let scheme = Scheme::named(parts.next()?).ok()?;
+    let scheme = Scheme::from_name(parts.next()?).ok()?;
     let hashes: usize = number(parts.next()?)?;
     let seed: i64 = number(parts.next()?)?;
     let digits = parts.next()?;
@@ -39,22 +40,22 @@ pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>>
         }
         values.push(value);
     }
-    sound(scheme, seed as u64).then_some(Signature {
+    is_valid_seed(scheme, seed as u64).then_some(Signature {
         scheme,
         seed: seed as u64,
         values,
     })
 }
 
-/// A decimal number as it is written: no plus sign, no zeros in front.
+/// A decimal number without plus sign and leading zeros.
 fn number<T: core::str::FromStr + core::fmt::Display>(digits: &[u8]) -> Option<T> {
     let text = str::from_utf8(digits).ok()?;
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
-/// Whether the scheme has such a seed.
-fn sound(scheme: Scheme, seed: u64) -> bool {
+/// Returns true if the scheme has this seed.
+fn is_valid_seed(scheme: Scheme, seed: u64) -> bool {
     scheme == Scheme::Neardup1 || u32::try_from(seed).is_ok()
 }
 
@@ -79,19 +80,18 @@ fn input(call: &mut Call) -> pg_sys::Datum {
 }
 
 fn output(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a signature.
-    let signature = unsafe { Signature::from_datum(call.arg(0)) };
+    let signature = Signature::argument(call, 0);
     let mut text = String::with_capacity(40 + 8 * signature.values.len());
     write(&signature, &mut text);
     return_cstring(&text)
 }
 
-/// Reads a signature from a message; 22P03 if it is none.
+/// Reads a signature from a message; 22P03 if it is invalid.
 pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a> {
     let head = message_bytes(call, 12);
     let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));
     let seed = u64::from_be_bytes(head[4..12].try_into().expect("12 bytes were asked for"));
-    let scheme = Scheme::of_code(head[0]).filter(|scheme| sound(*scheme, seed));
+    let scheme = Scheme::from_code(head[0]).filter(|scheme| is_valid_seed(*scheme, seed));
     let (Some(scheme), BITS, true) = (scheme, head[1], HASHES.contains(&hashes)) else {
         UserError::new(
             PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
@@ -133,8 +133,7 @@ fn receive(call: &mut Call) -> pg_sys::Datum {
 }
 
 fn send(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take a signature.
-    let signature = unsafe { Signature::from_datum(call.arg(0)) };
+    let signature = Signature::argument(call, 0);
     varlena::build(&[&message(&signature)])
 }
 

@@ -1,12 +1,10 @@
 //! Configurations that are compared: ways from a text to a fingerprint.
 use super::kind::{HASHES, Kind, Sketch};
 use super::set::Set;
-use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
-use neardup_sketch::onebit::OneBitMinima;
+use neardup_sketch::b_bit_minhash::BBitMinHash;
+use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{TextOptions, Tokens, Weight};
-use neardup_sketch::{
-    features, minhash64_text, minhash128_text, simhash64_hashes, simhash64_text, simhash128_text,
-};
+use neardup_sketch::{Sketcher, features, simhash64_hashes};
 use std::collections::HashMap;
 
 /// A way to fingerprints or signatures.
@@ -49,29 +47,41 @@ const fn jieba(shingle: usize, weight: Weight) -> TextOptions {
 
 fn simhash(options: TextOptions) -> Maker {
     Box::new(move |text| {
-        let fingerprint = simhash64_text(text, &options, &mut || ())?;
+        let fingerprint = Sketcher::new(options).simhash64(text, &mut || ())?;
         Some(Sketch::Bits(fingerprint.into()))
     })
 }
 
 fn simhash128(options: TextOptions) -> Maker {
-    Box::new(move |text| simhash128_text(text, &options, &mut || ()).map(Sketch::Bits))
+    Box::new(move |text| {
+        Sketcher::new(options)
+            .simhash128(text, &mut || ())
+            .map(Sketch::Bits)
+    })
 }
 
 fn minhash64(options: TextOptions) -> Maker {
     Box::new(move |text| {
-        let fingerprint = minhash64_text(text, &options, &mut || ())?;
+        let fingerprint = Sketcher::new(options).minhash64(text, &mut || ())?;
         Some(Sketch::Bits(fingerprint.into()))
     })
 }
 
 fn minhash128(options: TextOptions) -> Maker {
-    Box::new(move |text| minhash128_text(text, &options, &mut || ()).map(Sketch::Bits))
+    Box::new(move |text| {
+        Sketcher::new(options)
+            .minhash128(text, &mut || ())
+            .map(Sketch::Bits)
+    })
 }
 
 fn signature(options: TextOptions) -> Maker {
-    let functions = Functions::new(Scheme::Neardup1, HASHES as usize, 1).expect("a seed");
-    Box::new(move |text| minhash_text(text, &options, &functions, &mut || ()).map(Sketch::Minima))
+    let family = HashFamily::new(Scheme::Neardup1, HASHES as usize, 1).expect("a seed");
+    Box::new(move |text| {
+        Sketcher::new(options)
+            .signature(text, &family, &mut || ())
+            .map(Sketch::Minima)
+    })
 }
 
 /// A configuration, in short.
@@ -290,7 +300,7 @@ fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
             let all = features(text, options, &mut || ()).into_iter();
             all.map(|feature| feature.hash)
         });
-        let mut minima = OneBitMinima::<1>::default();
+        let mut minima = BBitMinHash::<1>::default();
         minima.add(&hashes.collect::<Vec<_>>());
         let [fingerprint] = minima.finish(&mut || ())?;
         Some(Sketch::Bits(fingerprint.into()))

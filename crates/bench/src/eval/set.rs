@@ -1,7 +1,7 @@
 //! A set of documents with graded truth: which pairs are how similar.
 use crate::lines::each_line;
 use anyhow::{Context, Result, ensure};
-use neardup_sketch::{TextOptions, jaccard_similarity};
+use neardup_sketch::{Sketcher, TextOptions};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use xtask::ui;
@@ -111,7 +111,7 @@ impl Set {
         let differences: Vec<f64> = some
             .filter_map(|&(&(a, b), told)| {
                 let [a, b] = [a, b].map(|number| self.texts[number as usize].as_str());
-                let own = jaccard_similarity(a, b, &TextOptions::SET, &mut || ())?;
+                let own = Sketcher::new(TextOptions::SET).jaccard_similarity(a, b, &mut || ())?;
                 Some((own - f64::from(*told)).abs())
             })
             .collect();

@@ -1,7 +1,7 @@
 //! The constructions of MinHash signatures that were compared, as plainly as they can be written
 //! without losing their speed. The library has the first; docs/minhash.md has the figures.
 
-use neardup_sketch::minhash::Family;
+use neardup_sketch::minhash::LinearFamily;
 
 /// The finaliser of splitmix64: a function of 64 bits that looks random.
 #[inline]
@@ -19,7 +19,7 @@ pub trait Construction {
 }
 
 /// K functions, the least value of each: what the library does.
-pub struct Classic(pub Family);
+pub struct Classic(pub LinearFamily);
 
 impl Construction for Classic {
     fn name(&self) -> &'static str {
@@ -210,7 +210,7 @@ impl Construction for CMinHash {
 /// All of them, for signatures of `hashes` positions.
 pub fn all(hashes: usize) -> Vec<Box<dyn Construction>> {
     vec![
-        Box::new(Classic(Family::new(hashes, 0))),
+        Box::new(Classic(LinearFamily::new(hashes, 0))),
         Box::new(OnePermutation(hashes)),
         Box::new(SuperMinHash::new(hashes)),
         Box::new(CMinHash::new(hashes)),

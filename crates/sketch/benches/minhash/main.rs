@@ -8,13 +8,13 @@ mod constructions;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use neardup_sketch::TextOptions;
-use neardup_sketch::minhash::{Functions, Scheme, minhash_text};
+use neardup_sketch::minhash::{HashFamily, Scheme};
+use neardup_sketch::{Sketcher, TextOptions};
 
 const HASHES: usize = 128;
 
-fn functions() -> Functions {
-    Functions::new(Scheme::Neardup1, HASHES, 0).expect("all seeds will do")
+fn family() -> HashFamily {
+    HashFamily::new(Scheme::Neardup1, HASHES, 0).expect("all seeds will do")
 }
 
 /// Sentences of made-up words with the frequencies of natural ones.
@@ -47,7 +47,8 @@ fn english(bytes: usize) -> String {
 
 fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     let bytes: usize = documents.iter().map(|d| d.len()).sum();
-    let functions = functions();
+    let family = family();
+    let mut sketcher = Sketcher::new(TextOptions::SET);
     let mut group = c.benchmark_group("minhash_text");
     group
         .throughput(Throughput::BytesDecimal(bytes as u64))
@@ -55,12 +56,7 @@ fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
         b.iter(|| {
             for text in documents {
-                black_box(minhash_text(
-                    black_box(text),
-                    &TextOptions::SET,
-                    &functions,
-                    &mut || (),
-                ));
+                black_box(sketcher.signature(black_box(text), &family, &mut || ()));
             }
         });
     });
@@ -94,7 +90,7 @@ fn shingles(c: &mut Criterion, documents: &[&str]) {
         })
         .collect();
     let bytes: usize = documents.iter().flatten().map(String::len).sum();
-    let functions = functions();
+    let family = family();
     let mut group = c.benchmark_group("minhash_shingles");
     group
         .throughput(Throughput::BytesDecimal(bytes as u64))
@@ -103,7 +99,7 @@ fn shingles(c: &mut Criterion, documents: &[&str]) {
         b.iter(|| {
             for features in &documents {
                 let features = features.iter().map(|feature| feature.as_bytes());
-                black_box(functions.signature(black_box(features)));
+                black_box(family.signature(black_box(features)));
             }
         });
     });

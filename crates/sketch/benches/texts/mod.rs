@@ -1,5 +1,5 @@
-//! Generated texts to measure with: the same in every run, with words and characters about as frequent
-//! as in real ones.
+//! Generated texts to measure with: the same in every run, with words and characters about as
+//! frequent as in real ones.
 
 /// A small generator with a fixed seed (xorshift64*), so that every run measures the same texts.
 struct Random(u64);
@@ -92,7 +92,8 @@ const CHINESE_WORDS: &str = "的 是 在 了 我们 他们 一个 中国 和 有
     国际 世界 美国 日本 欧洲 亚洲 合作 竞争 和平 战争 军队 警察 法院 犯罪 调查 证据 家庭 父母 妻子 朋友 邻居 房子 街道 \
     小区 物业 停车场 公交车 地铁 站台 李明 王小红 张建国 陈志强";
 
-/// Chinese words with full-width punctuation, now and then a number or a Latin word, for a segmenter.
+/// Chinese words with full-width punctuation, now and then a number or a Latin word, for a
+/// segmenter.
 pub fn chinese_words(bytes: usize) -> String {
     let mut random = Random(1995);
     let words: Vec<&str> = CHINESE_WORDS.split_whitespace().collect();

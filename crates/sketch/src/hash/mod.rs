@@ -18,44 +18,45 @@ pub fn feature_hash128(feature: &[u8]) -> u128 {
     xxh3_128(feature)
 }
 
-/// As many words of 64 bits as a fingerprint has, the most significant first.
+/// Hash of a feature of the width of a fingerprint: words of 64 bits, most significant first.
 pub trait FeatureHash: Copy {
-    /// The hash of a feature that has this width.
-    fn of(feature: &[u8]) -> Self;
+    /// Hashes a feature.
+    fn new(feature: &[u8]) -> Self;
 
-    /// Appends the hash of every window of `width` consecutive starts, as [`windows`] say.
-    fn of_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
+    /// Appends the hash of every window of `width` consecutive starts: the bytes from one start to
+    /// the one `width` later.
+    fn push_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
         let ends = &starts[width..];
         let each = starts.iter().zip(ends);
-        out.extend(each.map(|(&start, &end)| Self::of(&bytes[start as usize..end as usize])));
+        out.extend(each.map(|(&start, &end)| Self::new(&bytes[start as usize..end as usize])));
     }
 }
 
 impl FeatureHash for [u64; 1] {
     #[inline]
-    fn of(feature: &[u8]) -> Self {
+    fn new(feature: &[u8]) -> Self {
         [feature_hash(feature)]
     }
 
-    fn of_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
+    fn push_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
         windows::hash_windows(bytes, starts, width, out);
     }
 }
 
 impl FeatureHash for [u64; 2] {
     #[inline]
-    fn of(feature: &[u8]) -> Self {
+    fn new(feature: &[u8]) -> Self {
         split(feature_hash128(feature))
     }
 }
 
-/// The two words of a number, the most significant first.
+/// Splits a number into two words, the most significant first.
 #[inline]
 pub(crate) const fn split(number: u128) -> [u64; 2] {
     [(number >> 64) as u64, number as u64]
 }
 
-/// The number that two words make, the most significant first.
+/// Joins two words, the most significant first, to a number.
 #[inline]
 pub(crate) const fn join([high, low]: [u64; 2]) -> u128 {
     (high as u128) << 64 | low as u128
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(split(0x1_0000_0000_0000_0002), [1, 2]);
         assert_eq!(join([1, 2]), 0x1_0000_0000_0000_0002);
         assert_eq!(
-            <[u64; 2]>::of(b""),
+            <[u64; 2]>::new(b""),
             [0x99aa_06d3_0147_98d8, 0x6001_c324_468d_497f]
         );
     }

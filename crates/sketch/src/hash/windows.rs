@@ -1,14 +1,14 @@
-//! Hashes of windows over one stretch of bytes, many at a time.
+//! Hashes of sliding windows over a byte slice, many at a time.
 //!
 //! The functions are those of XXH3 with 64 bits and seed 0 for inputs of up to 16 bytes (the
 //! specification is doc/xxhash_spec.md of xxHash), written without branches so that the compiler
-//! makes vector code of them. Longer windows go to the general implementation.
+//! vectorises them. Longer windows are hashed by the general implementation.
 
 use super::feature_hash;
 
-/// Windows that are hashed in one go.
+/// Windows that are hashed at once.
 const BLOCK: usize = 64;
-/// Bytes after the last window that may be read.
+/// Bytes after the last window that are read.
 pub(crate) const PAD: usize = 8;
 
 /// Words of the default secret of XXH3, combined as short inputs use them.
@@ -22,13 +22,13 @@ const PRIME_64_3: u64 = 0x1656_67B1_9E37_79F9;
 const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 
-/// Appends the hash of every window of `width` consecutive starts: from one start to the one `width`
-/// later. `bytes` goes on for [`PAD`] bytes after the last start.
+/// Appends the hash of every window of `width` consecutive starts: the bytes from one start to the
+/// one `width` later. `bytes` has [`PAD`] more bytes after the last start.
 pub(super) fn hash_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[u64; 1]>) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
-        // SAFETY: the processor has what the functions are compiled for, as just seen.
+        // SAFETY: the processor has the features that the functions are compiled for.
         #[allow(unsafe_code)]
         unsafe {
             if has!("avx512f") && has!("avx512dq") && has!("avx512vl") {
@@ -42,14 +42,14 @@ pub(super) fn hash_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut
     hash_windows_portable(bytes, starts, width, out);
 }
 
-/// The same code, compiled for vectors of 64 bytes, which can multiply.
+/// [`hash_windows_portable`], compiled for vectors of 64 bytes with multiplication.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn hash_windows_avx512(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[u64; 1]>) {
     hash_windows_portable(bytes, starts, width, out);
 }
 
-/// The same code, compiled for vectors of 32 bytes.
+/// [`hash_windows_portable`], compiled for vectors of 32 bytes.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn hash_windows_avx2(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<[u64; 1]>) {
@@ -82,7 +82,7 @@ fn hash_windows_portable(bytes: &[u8], starts: &[u32], width: usize, out: &mut V
     }
 }
 
-/// The hashes of windows of up to 8 bytes; `None` if they are longer.
+/// The hashes of windows of up to 8 bytes; `None` if one is longer.
 #[inline(always)]
 fn hash_block(
     bytes: &[u8],
@@ -91,7 +91,7 @@ fn hash_block(
 ) -> Option<[[u64; 1]; BLOCK]> {
     let first = starts[0] as usize;
     let len = u64::from(ends[0] - starts[0]);
-    // Characters of one byte each, as in most texts: all windows have one length.
+    // Characters of one byte each, as in most texts: all windows have the same length.
     if starts[BLOCK - 1] - starts[0] == BLOCK as u32 - 1
         && ends[BLOCK - 1] - ends[0] == BLOCK as u32 - 1
         && let Some(bytes) = bytes[first..].first_chunk::<{ BLOCK + PAD }>()
@@ -141,7 +141,7 @@ fn hash_window(bytes: &[u8], start: usize, end: usize) -> u64 {
     }
 }
 
-/// Of the first `len` bytes of `word`, 1 to 3.
+/// Hashes the first `len` bytes of `word`, 1 to 3.
 #[inline(always)]
 const fn hash_1_to_3(word: u64, len: u64) -> u64 {
     let first = word & 0xFF;
@@ -153,7 +153,7 @@ const fn hash_1_to_3(word: u64, len: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Of the first `len` bytes of `word`, 4 to 8.
+/// Hashes the first `len` bytes of `word`, 4 to 8.
 #[inline(always)]
 const fn hash_4_to_8(word: u64, len: u64) -> u64 {
     let last = word >> (8 * (len - 4)) & 0xFFFF_FFFF;
@@ -164,7 +164,7 @@ const fn hash_4_to_8(word: u64, len: u64) -> u64 {
     hash ^ hash >> 28
 }
 
-/// Of `len` bytes, 9 to 16, by the first and the last eight.
+/// Hashes `len` bytes, 9 to 16, given the first and the last eight.
 #[inline(always)]
 const fn hash_9_to_16(first: u64, last: u64, len: u64) -> u64 {
     let (low, high) = (first ^ MIX_9_LOW, last ^ MIX_9_HIGH);
@@ -182,16 +182,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A way to hash windows: bytes, starts, width, hashes.
-    type Way<'a> = &'a dyn Fn(&[u8], &[u32], usize, &mut Vec<[u64; 1]>);
+    /// An implementation: bytes, starts, width, hashes.
+    type Implementation<'a> = &'a dyn Fn(&[u8], &[u32], usize, &mut Vec<[u64; 1]>);
 
-    fn all_ways(mut bytes: Vec<u8>, starts: &[u32], width: usize) {
+    fn assert_all_implementations(mut bytes: Vec<u8>, starts: &[u32], width: usize) {
         bytes.extend([0xA5; PAD]);
         let expected: Vec<_> = starts
             .windows(width + 1)
             .map(|w| [feature_hash(&bytes[w[0] as usize..w[width] as usize])])
             .collect();
-        let hashed = |how: Way| {
+        let hashed = |how: Implementation| {
             let mut hashes = Vec::new();
             how(&bytes, starts, width, &mut hashes);
             hashes
@@ -203,7 +203,7 @@ mod tests {
         );
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: AVX2 is there, as just seen.
+            // SAFETY: the processor has AVX2, as checked above.
             #[allow(unsafe_code)]
             let avx2 =
                 |b: &[u8], s: &[u32], w, out: &mut _| unsafe { hash_windows_avx2(b, s, w, out) };
@@ -215,7 +215,7 @@ mod tests {
     fn every_length() {
         let bytes: Vec<u8> = (0..400_u32).map(|n| (n * n + 7 * n) as u8).collect();
         let starts: Vec<u32> = (0..=400).collect();
-        (1..=300).for_each(|width| all_ways(bytes.clone(), &starts, width));
+        (1..=300).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width));
     }
 
     proptest! {
@@ -235,7 +235,7 @@ mod tests {
             let bytes = (0..u64::from(*starts.last().unwrap()))
                 .map(|n| (seed.wrapping_mul(n * 2 + 1) >> 32) as u8)
                 .collect();
-            all_ways(bytes, &starts, width);
+            assert_all_implementations(bytes, &starts, width);
         }
     }
 }

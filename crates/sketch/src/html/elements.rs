@@ -1,15 +1,15 @@
-//! What the elements of HTML mean for the text of a page.
+//! Table of the HTML elements as far as the text of a page depends on them.
 //!
-//! Facts of the [HTML standard]: which elements the rendering section gives `display: block` or
-//! `none`, which have no end tag, which are "special" when end tags are matched, and in which the
-//! tokenizer reads no markup.
+//! From the [HTML standard]: elements that the rendering section gives `display: block` or `none`,
+//! elements without end tag, elements that are "special" when end tags are matched, and elements in
+//! which the tokenizer reads no markup.
 //!
 //! [HTML standard]: https://html.spec.whatwg.org/multipage/rendering.html
 
 use html5gum::State;
 
 /// A tag or attribute name in lower case: its first 16 bytes. No known name is longer; longer names
-/// that agree so far are taken for one.
+/// with the same first bytes are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name {
     bytes: [u8; 16],
@@ -17,8 +17,8 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// The name of these bytes.
-    pub const fn of(name: &str) -> Self {
+    /// Creates a name.
+    pub const fn new(name: &str) -> Self {
         let name = name.as_bytes();
         let mut bytes = [0; 16];
         let mut len = 0;
@@ -46,34 +46,34 @@ impl Name {
     }
 }
 
-/// How the tags of an element part the words before and after them.
+/// Separator between the words before and after a tag, from weak to strong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
-    /// Not at all: inline elements, and all that are unknown.
+pub(super) enum Separator {
+    /// Nothing: inline elements and unknown ones.
     #[default]
-    Nothing,
-    /// As a space does: images, buttons and other boxes in a line.
+    None,
+    /// Space: images, buttons and other boxes in a line.
     Space,
-    /// As a tab does: table cells.
+    /// Tab: table cells.
     Cell,
-    /// As a line break does: blocks.
+    /// Line break: blocks.
     Line,
 }
 
-/// What an element means.
+/// Properties of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Element {
-    /// How its tags part words.
-    pub part: Part,
+    /// Separator that its tags make.
+    pub separator: Separator,
     /// It has no content and no end tag.
     pub void: bool,
     /// Its content is not part of the text.
     pub skipped: bool,
     /// Line breaks in its content are line breaks of the text.
     pub lines: bool,
-    /// Its end tag is only looked for within the nearest such element: "scope" in the standard.
+    /// An end tag is only matched within the nearest such element: "scope" in the standard.
     pub scope: bool,
-    /// End tags of ordinary inline elements do not reach beyond it: "special" in the standard.
+    /// End tags of ordinary inline elements are not matched beyond it: "special" in the standard.
     pub special: bool,
     /// Its end tag closes it even across special elements: "formatting" in the standard.
     pub formatting: bool,
@@ -82,7 +82,7 @@ pub(super) struct Element {
 }
 
 const INLINE: Element = Element {
-    part: Part::Nothing,
+    separator: Separator::None,
     void: false,
     skipped: false,
     lines: false,
@@ -92,18 +92,18 @@ const INLINE: Element = Element {
     ends_paragraph: false,
 };
 const BLOCK: Element = Element {
-    part: Part::Line,
+    separator: Separator::Line,
     special: true,
     ends_paragraph: true,
     ..INLINE
 };
-/// A block that does not end a paragraph: parts of tables and lists that the standard treats apart.
+/// A block that does not end a paragraph: parts of tables and lists.
 const TABLE_PART: Element = Element {
     ends_paragraph: false,
     ..BLOCK
 };
 const BOX: Element = Element {
-    part: Part::Space,
+    separator: Separator::Space,
     ..INLINE
 };
 const SKIPPED: Element = Element {
@@ -115,7 +115,7 @@ const FORMATTING: Element = Element {
     ..INLINE
 };
 
-/// What the element of this name means, outside of SVG and MathML.
+/// The element of this name, outside of SVG and MathML.
 pub(super) fn element(name: Name) -> Element {
     match name.as_bytes() {
         b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"center" | b"dd"
@@ -138,7 +138,7 @@ pub(super) fn element(name: Name) -> Element {
         b"tr" | b"tbody" | b"thead" | b"tfoot" | b"colgroup" | b"legend" | b"optgroup"
         | b"option" | b"html" | b"frameset" => TABLE_PART,
         b"td" | b"th" => Element {
-            part: Part::Cell,
+            separator: Separator::Cell,
             scope: true,
             ..TABLE_PART
         },
@@ -162,8 +162,8 @@ pub(super) fn element(name: Name) -> Element {
             special: true,
             ..BOX
         },
-        // Special, though only `select` is by the standard: an unclosed paragraph within must not
-        // keep what follows from being seen.
+        // Special, though only `select` is in the standard: an unclosed paragraph within must not
+        // hide the text that follows.
         b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => Element {
             skipped: true,
             special: true,
@@ -182,9 +182,9 @@ pub(super) fn element(name: Name) -> Element {
     }
 }
 
-/// How the tokenizer reads on after this start tag, if not as markup.
+/// State of the tokenizer after this start tag, unless it reads markup.
 ///
-/// As a browser that runs scripts: `noscript` holds no markup.
+/// As in a browser that runs scripts: the content of `noscript` is no markup.
 pub(super) fn raw_state(name: Name) -> Option<State> {
     match name.as_bytes() {
         b"textarea" | b"title" => Some(State::RcData),
@@ -197,8 +197,8 @@ pub(super) fn raw_state(name: Name) -> Option<State> {
     }
 }
 
-/// Whether a start tag of this name ends SVG and MathML around it.
-pub(super) fn breaks_out(name: Name) -> bool {
+/// Returns true if a start tag of this name ends the SVG or MathML around it.
+pub(super) fn ends_foreign_content(name: Name) -> bool {
     matches!(
         name.as_bytes(),
         b"b" | b"big"
@@ -247,8 +247,8 @@ pub(super) fn breaks_out(name: Name) -> bool {
     )
 }
 
-/// Whether the content of this element of SVG or MathML is HTML again.
-pub(super) fn holds_html(name: Name) -> bool {
+/// Returns true for the elements of SVG and MathML whose content is HTML ("integration points").
+pub(super) fn is_integration_point(name: Name) -> bool {
     matches!(
         name.as_bytes(),
         b"foreignobject"
@@ -263,7 +263,7 @@ pub(super) fn holds_html(name: Name) -> bool {
     )
 }
 
-/// What an element of SVG or MathML means.
+/// The element of this name in SVG or MathML.
 pub(super) fn foreign_element(name: Name) -> Element {
     match name.as_bytes() {
         b"text" => BOX,
@@ -287,7 +287,7 @@ mod tests {
         let mut name = Name::default();
         name.push(b"annot");
         name.push(b"ation-xml");
-        assert_eq!(name, Name::of("annotation-xml"));
+        assert_eq!(name, Name::new("annotation-xml"));
         assert!(foreign_element(name).skipped);
         name.push(b"abcdef");
         name.push(b"gh");
@@ -300,11 +300,11 @@ mod tests {
         for name in [
             "textarea", "title", "script", "iframe", "noembed", "noframes", "noscript", "style",
         ] {
-            let name = Name::of(name);
+            let name = Name::new(name);
             assert!(raw_state(name).is_some() && element(name).skipped);
         }
         for name in ["xmp", "plaintext"] {
-            let name = Name::of(name);
+            let name = Name::new(name);
             assert!(raw_state(name).is_some() && !element(name).skipped);
         }
     }

@@ -1,94 +1,102 @@
 //! The text of an HTML page.
 //!
-//! The page is cut into tags and characters by the tokenizer of the [HTML standard] (`html5gum`:
-//! every state of it, all character references), and [`tree`] follows which elements are open as far
-//! as the text depends on it. Nothing is built: memory is that of the text, whatever is nested in
-//! whatever, and time is linear in the length of the page.
+//! The tokenizer of the [HTML standard] (`html5gum`, with all its states and character references)
+//! splits the page into tags and characters, and [`open_elements`] tracks the stack of open
+//! elements as far as the text depends on it. No tree is built: memory is that of the text,
+//! whatever the nesting, and time is linear in the length of the page.
 //!
-//! What counts as text is what a browser that runs scripts shows, without looking at style sheets:
+//! The text is what a browser that runs scripts shows, ignoring style sheets:
 //!
-//! - dropped with all that they hold: `script`, `style`, `title`, `template`, `noscript`, `iframe`,
-//!   `noembed`, `noframes`, `audio`, `video`, `canvas`, `textarea`, `select`, `datalist`, a `dialog`
-//!   that is not `open`, and elements with the attribute `hidden`, except `hidden=until-found`;
-//!   pronunciation (`rt`, `rtc`, `rp`); of SVG and MathML what is not drawn (`title`, `desc`, `defs`,
-//!   `metadata`, `annotation`, `annotation-xml`);
-//! - no attribute is text, `alt`, `title` and `placeholder` neither;
-//! - blocks, `br` and `hr` part the text into lines, table cells by a tab, and boxes within a line
-//!   (images, buttons and so on) by a space; other elements part nothing: `f<b>oo</b>` is `foo`;
-//! - white space is one space or, where lines part, one line break; so is a line break in `pre`. A
-//!   no-break space stays what it is.
+//! - dropped with their content: `script`, `style`, `title`, `template`, `noscript`, `iframe`,
+//!   `noembed`, `noframes`, `audio`, `video`, `canvas`, `textarea`, `select`, `datalist`, a
+//!   `dialog` that is not `open`, and elements with the attribute `hidden`, except
+//!   `hidden=until-found`; pronunciation (`rt`, `rtc`, `rp`); in SVG and MathML the elements that
+//!   are not drawn (`title`, `desc`, `defs`, `metadata`, `annotation`, `annotation-xml`);
+//! - attributes are not text, not even `alt`, `title` and `placeholder`;
+//! - blocks, `br` and `hr` separate lines, table cells are separated by a tab, and boxes within a
+//!   line (images, buttons and so on) by a space; other elements do not separate: `f<b>oo</b>` is
+//!   `foo`;
+//! - white space becomes one space or, between lines, one line break; so does a line break in
+//!   `pre`. A no-break space is kept.
 //!
 //! [HTML standard]: https://html.spec.whatwg.org/multipage/parsing.html#tokenization
 
 mod elements;
-mod source;
-mod text;
-mod tree;
+mod open_elements;
+mod page_reader;
+mod text_builder;
 
 use std::convert::Infallible;
 
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use elements::{Name, raw_state};
-use source::Source;
-use text::Text;
-use tree::Tree;
+use open_elements::OpenElements;
+use page_reader::PageReader;
+use text_builder::TextBuilder;
 
-/// The text of an HTML page: what a reader sees of it.
+/// Returns the visible text of an HTML page.
 ///
-/// `check` is called every few 100 kB, so that the caller can stop by unwinding from it. Any text is
-/// a page: what is malformed is understood as browsers understand it. The result is at most a fifth
-/// longer than the page (a few character references are shorter than their characters).
+/// `check` is called every few 100 kB, so that the caller can stop by unwinding from it. Any text
+/// is a page: malformed markup is read as browsers read it. The result is at most a fifth longer
+/// than the page (a few character references are shorter than their characters).
+///
+/// ```
+/// use neardup_sketch::html::html_text;
+///
+/// let page = "<title>Menu</title><p>Fish &amp; <b>ch</b>ips<p hidden>Secret</p>";
+/// assert_eq!(html_text(page, &mut || ()), "Fish & chips");
+/// ```
 #[must_use]
 pub fn html_text(page: &str, check: &mut dyn FnMut()) -> String {
-    let mut reader = PageReader {
-        // Half of an ordinary page is markup, and more.
-        text: Text::with_capacity(page.len() / 2),
-        ..PageReader::default()
+    let mut emitter = TextEmitter {
+        // At least half of an ordinary page is markup.
+        text: TextBuilder::with_capacity(page.len() / 2),
+        ..TextEmitter::default()
     };
-    let mut tokenizer = Tokenizer::new_with_emitter(Source::new(page, check), &mut reader);
+    let mut tokenizer = Tokenizer::new_with_emitter(PageReader::new(page, check), &mut emitter);
     let Ok(()) = tokenizer.try_for_each(|end| match end {
         Ok(never) => match never {},
         Err(never) => Err::<(), Infallible>(never),
     });
     drop(tokenizer);
-    reader.text.finish()
+    emitter.text.finish()
 }
 
-/// The kinds of tags.
+/// Start or end tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum TagKind {
     #[default]
     Start,
     End,
 }
 
-/// Attributes that count.
+/// Attributes that decide whether an element is shown.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributes {
     hidden: bool,
     open: bool,
 }
 
-/// Takes what the tokenizer finds.
+/// Receives tags and characters from the tokenizer and builds the text.
 #[derive(Default)]
-struct PageReader {
-    text: Text,
-    tree: Tree,
+struct TextEmitter {
+    text: TextBuilder,
+    open: OpenElements,
     /// The tag that is being read.
-    kind: Kind,
+    kind: TagKind,
     name: Name,
     self_closing: bool,
     attributes: Attributes,
     /// The attribute that is being read.
     attribute: Name,
     value: Name,
-    /// The element that the tokenizer reads without markup, if it does.
+    /// The element whose content the tokenizer reads without markup, if any.
     raw: Option<Name>,
 }
 
-impl PageReader {
-    fn begin_tag(&mut self, kind: Kind) {
+impl TextEmitter {
+    fn begin_tag(&mut self, kind: TagKind) {
         self.kind = kind;
         self.name = Name::default();
         self.self_closing = false;
@@ -96,11 +104,11 @@ impl PageReader {
         self.attribute = Name::default();
     }
 
-    /// Takes the attribute that was read, if any. The first of a name counts.
+    /// Ends the attribute that was read, if any. The first of a name counts.
     fn end_attribute(&mut self) {
         match self.attribute.as_bytes() {
             b"hidden" => {
-                // Shown as soon as someone looks for it.
+                // A browser shows it when the user searches for it.
                 let found = (self.value.as_bytes()).eq_ignore_ascii_case(b"until-found");
                 self.attributes.hidden |= !found;
             }
@@ -113,17 +121,17 @@ impl PageReader {
 
     fn start_tag(&mut self) -> Option<State> {
         let name = self.name;
-        self.tree.make_way(name);
-        let element = self.tree.meaning(name);
-        if self.tree.is_shown() {
-            self.text.part(element.part);
+        self.open.close_implied(name);
+        let element = self.open.element(name);
+        if self.open.is_shown() {
+            self.text.separate(element.separator);
         }
         if element.void || matches!(name.as_bytes(), b"html" | b"head" | b"body") {
             return None;
         }
-        if self.tree.is_foreign() {
+        if self.open.is_foreign() {
             if !self.self_closing {
-                self.tree.push(name, element, element.skipped);
+                self.open.push(name, element, element.skipped);
             }
             return None;
         }
@@ -134,26 +142,26 @@ impl PageReader {
         let closed = name.as_bytes() == b"dialog" && !self.attributes.open;
         let skipped = element.skipped || self.attributes.hidden || closed;
         if !(self.self_closing && matches!(name.as_bytes(), b"svg" | b"math")) {
-            self.tree.push(name, element, skipped);
+            self.open.push(name, element, skipped);
         }
         None
     }
 
     fn end_tag(&mut self) {
         let name = self.name;
-        let part = self.tree.meaning(name).part;
+        let separator = self.open.element(name).separator;
         if self.raw == Some(name) {
             self.raw = None;
         } else if !matches!(name.as_bytes(), b"html" | b"head" | b"body") {
-            self.tree.close(name);
+            self.open.close(name);
         }
-        if self.tree.is_shown() {
-            self.text.part(part);
+        if self.open.is_shown() {
+            self.text.separate(separator);
         }
     }
 }
 
-impl Emitter for &mut PageReader {
+impl Emitter for &mut TextEmitter {
     type Token = Infallible;
 
     fn set_last_start_tag(&mut self, _: Option<&[u8]>) {}
@@ -166,19 +174,19 @@ impl Emitter for &mut PageReader {
         None
     }
 
-    fn emit_string(&mut self, stretch: &[u8]) {
+    fn emit_string(&mut self, characters: &[u8]) {
         let raw = self.raw.map(elements::element);
-        if self.tree.is_shown() && raw.is_none_or(|element| !element.skipped) {
-            let lines = self.tree.keeps_lines() || raw.is_some_and(|element| element.lines);
-            self.text.push(stretch, lines);
+        if self.open.is_shown() && raw.is_none_or(|element| !element.skipped) {
+            let lines = self.open.keeps_lines() || raw.is_some_and(|element| element.lines);
+            self.text.push(characters, lines);
         }
     }
 
     fn init_start_tag(&mut self) {
-        self.begin_tag(Kind::Start);
+        self.begin_tag(TagKind::Start);
     }
     fn init_end_tag(&mut self) {
-        self.begin_tag(Kind::End);
+        self.begin_tag(TagKind::End);
     }
     fn set_self_closing(&mut self) {
         self.self_closing = true;
@@ -189,8 +197,8 @@ impl Emitter for &mut PageReader {
     fn emit_current_tag(&mut self) -> Option<State> {
         self.end_attribute();
         match self.kind {
-            Kind::Start => self.start_tag(),
-            Kind::End => {
+            TagKind::Start => self.start_tag(),
+            TagKind::End => {
                 self.end_tag();
                 None
             }
@@ -207,10 +215,10 @@ impl Emitter for &mut PageReader {
     }
 
     fn current_is_appropriate_end_tag_token(&mut self) -> bool {
-        self.kind == Kind::End && self.raw == Some(self.name)
+        self.kind == TagKind::End && self.raw == Some(self.name)
     }
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.tree.is_foreign()
+        self.open.is_foreign()
     }
 
     fn init_comment(&mut self) {}

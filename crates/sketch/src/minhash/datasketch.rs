@@ -1,34 +1,34 @@
-//! Signatures equal, bit for bit, to those of the Python package datasketch (class `MinHash`), so
-//! that signatures made with it can be moved over and compared with new ones.
+//! The hash functions of the Python package datasketch (class `MinHash`), so that signatures of the
+//! package can be migrated and compared with new ones: equal input gives equal bits.
 //!
 //! A feature's hash h is the first four bytes of its SHA-1, least significant first. Function i is
 //! * of its versions 1.x (`scheme="legacy"`): `((a_i * h + b_i mod 2^64) mod (2^61 - 1)) mod 2^32`;
-//!   the product is cut to 64 bits before it is reduced, as NumPy's integers do it;
-//! * since 2.0 (`scheme="affine32"`): `a_i * mix(h) + b_i mod 2^32` with odd a_i, where `mix` is the
-//!   finaliser of MurmurHash3.
+//!   the product wraps at 64 bits before it is reduced, as NumPy's integers do;
+//! * since 2.0 (`scheme="affine32"`): `a_i * mix(h) + b_i mod 2^32` with odd a_i, where `mix` is
+//!   the finaliser of MurmurHash3.
 //!
 //! The pairs (a_i, b_i) are drawn from NumPy's `RandomState` of the seed, which is the Mersenne
 //! Twister (Matsumoto, Nishimura, ACM TOMACS 8, 1998).
 
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Which versions of the package make the same signatures.
+/// Versions of the package that make the same signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// All before 2.0.0, and `scheme="legacy"` since.
+    /// Before 2.0.0, and `scheme="legacy"` since.
     One,
     /// `scheme="affine32"`, the default since 2.0.0.
     Two,
 }
 
-/// The hash functions of signatures of some length and seed.
+/// Hash functions of datasketch of a number and seed.
 #[derive(Clone, Debug)]
-pub struct Family {
+pub struct DatasketchFamily {
     version: Version,
     pairs: Vec<(u64, u64)>,
 }
 
-impl Family {
+impl DatasketchFamily {
     /// The functions of a seed. In version 1 a longer signature begins with the shorter one of the
     /// same seed; in version 2 it does not.
     #[must_use]
@@ -44,7 +44,7 @@ impl Family {
                 a.into_iter().map(pair).collect()
             }
         };
-        Family { version, pairs }
+        DatasketchFamily { version, pairs }
     }
 
     /// The length of signatures.
@@ -53,7 +53,7 @@ impl Family {
         self.pairs.len()
     }
 
-    /// Takes a feature, by its hash, into a signature, which begins as all ones.
+    /// Adds a feature, by its hash, to a signature, which is all ones at first.
     pub fn add(&self, signature: &mut [u32], feature: u32) {
         let pairs = signature.iter_mut().zip(&self.pairs);
         match self.version {
@@ -130,7 +130,7 @@ impl Twister {
         y ^ (y >> 18)
     }
 
-    /// A number from `least` to `most`, by rejection, as `RandomState.randint` draws 64-bit numbers.
+    /// A number from `least` to `most` by rejection, as `RandomState.randint` draws 64-bit numbers.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         let range = most - least;
         let mask = u64::MAX >> range.leading_zeros();
@@ -148,7 +148,7 @@ impl Twister {
 mod tests {
     use super::*;
 
-    /// The 10,000th output of MT19937 from the seed 5489, as the C++ standard gives it (rand.predef).
+    /// The 10,000th output of MT19937 for the seed 5489, from the C++ standard (rand.predef).
     #[test]
     fn published_twister() {
         let mut random = Twister::new(5489);
@@ -161,7 +161,7 @@ mod tests {
     /// datasketch, test/test_minhash.py: `MinHash(4, 1).update(b"Hello")`, and its permutations.
     #[test]
     fn published_datasketch() {
-        let family = Family::new(Version::One, 4, 1);
+        let family = DatasketchFamily::new(Version::One, 4, 1);
         let expected = [
             (775_169_054_918_279_404, 1_758_426_461_858_698_312),
             (2_109_959_069_025_162, 965_365_488_286_768_773),
@@ -176,11 +176,15 @@ mod tests {
         assert_eq!(family.signature([]), None);
     }
 
-    /// What datasketch 2.0.0 gives for the features "a", "b" and "the quick", by seed.
+    /// Signatures that datasketch 2.0.0 gives for the features "a", "b" and "the quick", by seed.
     #[test]
     fn equals_the_package() {
         let features = [937_752_454, 1_579_145_193, 2_034_353_454];
-        let signature = |version, seed| Family::new(version, 6, seed).signature(features).unwrap();
+        let signature = |version, seed| {
+            DatasketchFamily::new(version, 6, seed)
+                .signature(features)
+                .unwrap()
+        };
         let one = |seed| signature(Version::One, seed);
         let two = |seed| signature(Version::Two, seed);
         assert_eq!(

@@ -1,29 +1,30 @@
-//! The kernels: least values of many features under many functions, and counting equal positions.
+//! Vector kernels: minima of many features under many functions, and number of equal positions.
 //!
-//! All give the same result; the fastest that the machine has is chosen at run time.
+//! Variants give the same result; the fastest one that the processor supports is chosen at run
+//! time.
 #![allow(unsafe_code, reason = "vector instructions need it")]
 
-/// Positions that are worked on at a time; slices of least values are a multiple of it long.
+/// Positions that are processed at a time; the length of minima is a multiple of it.
 pub(super) const LANES: usize = 64;
 
-/// Takes features into the least values: `least[i] = min(least[i], a[i] * low(x) + high(x))`.
+/// Adds features to the minima: `least[i] = min(least[i], a[i] * low(x) + high(x))`.
 pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     assert!(least.len() == multipliers.len() && least.len().is_multiple_of(LANES));
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the feature it needs was just seen.
+            // SAFETY: the processor has the feature, as checked above.
             return unsafe { x86::fold_avx512(least, multipliers, features) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: as above.
+            // SAFETY: the processor has AVX2, as checked above.
             return unsafe { x86::fold_avx2(least, multipliers, features) };
         }
     }
     fold_portable(least, multipliers, features);
 }
 
-/// For any machine. On 64-bit ARM the compiler makes NEON instructions of it.
+/// For any processor. On 64-bit ARM the compiler vectorises it with NEON.
 fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     let (least, _) = least.as_chunks_mut::<LANES>();
     let (multipliers, _) = multipliers.as_chunks::<LANES>();
@@ -41,7 +42,7 @@ fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
 pub(super) fn matches(a: &[u32], b: &[u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the feature it needs was just seen.
+        // SAFETY: the processor has the feature, as checked above.
         return unsafe { x86::matches_avx2(a, b) };
     }
     matches_portable(a, b)
@@ -117,7 +118,7 @@ mod x86 {
         }
     }
 
-    /// [`matches_portable`], of which the compiler makes vector instructions.
+    /// [`matches_portable`], compiled for vectors of 32 bytes.
     #[target_feature(enable = "avx2")]
     pub(super) fn matches_avx2(a: &[u32], b: &[u32]) -> usize {
         matches_portable(a, b)
@@ -145,7 +146,7 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
                 got.fill(u32::MAX);
-                // SAFETY: the feature it needs was just seen.
+                // SAFETY: the processor has the feature, as checked above.
                 unsafe { x86::fold_avx2(&mut got, multipliers, &features) };
                 prop_assert_eq!(&got, &expected);
             }

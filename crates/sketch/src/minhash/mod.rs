@@ -1,48 +1,50 @@
 //! MinHash: signatures whose share of equal positions estimates the Jaccard similarity of two sets.
 //!
-//! Position i of a signature is the least value of the i-th hash function over all features of a
+//! Position i of a signature is the minimum of the i-th hash function over all features of a
 //! set (Broder, "On the resemblance and containment of documents", SEQUENCES 1997). Two sets agree
 //! in a position with the probability |A ∩ B| / |A ∪ B|.
 //!
-//! | step | module |
+//! | module | content |
 //! |---|---|
-//! | the hash functions | [`family`] |
-//! | signatures as the Python package datasketch makes them | [`datasketch`] |
-//! | either of them, over the bytes of features | [`functions`] |
-//! | least values of many features at once | `kernel` |
-//! | from a text | `text` |
-//! | a few hashes of many positions | [`supershingles`] |
+//! | `hash_family` | hash functions of any scheme, builder of signatures |
+//! | `linear` | hash functions of the scheme `neardup1` |
+//! | [`datasketch`] | hash functions of the Python package datasketch |
+//! | `hash_family_cache` | cache of hash families |
+//! | `kernel` | vector code: minima of many features, number of equal positions |
+//! | `text` | signature of a text: [`crate::Sketcher::signature`] |
+//! | `super_shingles` | hashes of groups of positions |
 //!
 //! Signatures are stored, so like fingerprints they never change for equal input.
 
-use crate::options::Choice;
+use crate::options::NamedOption;
 
 pub mod datasketch;
-pub mod family;
-pub mod functions;
-mod kept;
+mod hash_family;
+mod hash_family_cache;
 mod kernel;
-pub mod supershingles;
+mod linear;
+mod super_shingles;
 mod text;
 
-pub use family::{Family, Minima};
-pub use functions::{Functions, Making, SeedOutOfRange};
-pub use kept::KeptFunctions;
-pub use text::minhash_text;
+pub use hash_family::{HashFamily, SeedOutOfRange, SignatureBuilder};
+pub use hash_family_cache::HashFamilyCache;
+pub use linear::LinearFamily;
+pub use super_shingles::super_shingles;
 
 /// The fewest positions of a signature.
 pub const MIN_HASHES: usize = 16;
 /// The most positions of a signature.
 pub const MAX_HASHES: usize = 1024;
 
-/// How signatures are made; those of different schemes have nothing in common.
+/// Scheme of signatures: their feature hash and hash functions. Signatures of different schemes
+/// cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// That of this crate ([`family`]) over XXH3 hashes of features.
+    /// Linear functions of XXH3 hashes.
     Neardup1,
-    /// That of datasketch before its version 2.0.0, called "legacy" since.
+    /// Scheme of datasketch before version 2.0.0, called "legacy" since.
     Datasketch1,
-    /// That of datasketch since its version 2.0.0, called "affine32".
+    /// Scheme of datasketch since version 2.0.0, called "affine32".
     Datasketch2,
 }
 
@@ -50,7 +52,7 @@ impl Scheme {
     /// All schemes.
     pub const ALL: [Self; 3] = [Self::Neardup1, Self::Datasketch1, Self::Datasketch2];
 
-    /// The number that stands for the scheme wherever signatures are stored.
+    /// Code of the scheme in stored signatures.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -62,12 +64,12 @@ impl Scheme {
 
     /// The scheme of a code; `None` if there is none.
     #[must_use]
-    pub fn of_code(code: u8) -> Option<Self> {
+    pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.code() == code)
     }
 }
 
-impl Choice for Scheme {
+impl NamedOption for Scheme {
     const PARAMETER: &str = "scheme";
     const NAMES: &[(&str, Self)] = &[
         ("neardup1", Self::Neardup1),
@@ -76,13 +78,13 @@ impl Choice for Scheme {
     ];
 }
 
-/// The number of positions in which two signatures of one length agree.
+/// Number of positions in which two signatures of equal length agree.
 #[must_use]
 pub fn matches(a: &[u32], b: &[u32]) -> usize {
     kernel::matches(a, b)
 }
 
-/// The signature of the union of two sets, into the first one's signature.
+/// Changes the signature of a set to that of its union with another set.
 pub fn merge(into: &mut [u32], other: &[u32]) {
     for (least, &other) in into.iter_mut().zip(other) {
         *least = other.min(*least);
@@ -104,14 +106,17 @@ mod tests {
         assert!(
             Scheme::ALL
                 .iter()
-                .all(|&scheme| Scheme::of_code(scheme.code()) == Some(scheme))
+                .all(|&scheme| Scheme::from_code(scheme.code()) == Some(scheme))
         );
-        assert_eq!(Scheme::of_code(0), None);
+        assert_eq!(Scheme::from_code(0), None);
     }
 
     proptest! {
         #[test]
-        fn matches_are_counted(a in prop::collection::vec(0_u32..4, 0..300), by in any::<prop::sample::Index>()) {
+        fn matches_are_counted(
+            a in prop::collection::vec(0_u32..4, 0..300),
+            by in any::<prop::sample::Index>(),
+        ) {
             let mut b = a.clone();
             if !b.is_empty() {
                 b.rotate_left(by.index(a.len()));
@@ -126,7 +131,7 @@ mod tests {
             a in prop::collection::vec(any::<u64>(), 1..50),
             b in prop::collection::vec(any::<u64>(), 1..50),
         ) {
-            let family = Family::new(100, 7);
+            let family = LinearFamily::new(100, 7);
             let mut merged = family.signature(&a).unwrap();
             merge(&mut merged, &family.signature(&b).unwrap());
             prop_assert_eq!(Some(merged), family.signature(&[a, b].concat()));

@@ -1,96 +1,74 @@
-//! From a text to its signature.
+//! MinHash signature of a text.
 
-use std::cell::Cell;
 use std::ops::Range;
 
-use super::Scheme;
-use super::functions::{Functions, Making};
-use crate::extract::{Extractor, SharedCheck};
-use crate::options::TextOptions;
+use super::{HashFamily, SignatureBuilder};
+use crate::check::SharedCheck;
 use crate::shingle::FeatureSink;
+use crate::sketcher::Sketcher;
 
-/// The memory that one text needs, kept for the next.
-#[derive(Default)]
-struct Scratch {
-    extractor: Extractor,
-    making: Making,
-}
-
-thread_local! {
-    /// Taken out while in use: if `check` unwinds, it is dropped and nothing half-done remains.
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-}
-
-/// Takes features into a signature. A feature may come any number of times.
-struct Sink<'a> {
-    functions: &'a Functions,
-    making: &'a mut Making,
-    /// Values computed since the last call of `check`.
+/// Adds features to a signature.
+struct SignatureSink<'a> {
+    family: &'a HashFamily,
+    builder: &'a mut SignatureBuilder,
+    /// Hash values computed since the last call of `check`.
     unchecked: usize,
     check: &'a SharedCheck<'a>,
 }
 
-/// Values between two calls of `check`: of the slowest scheme they take some ten milliseconds.
+/// Hash values between two calls of `check`: of the slowest scheme they take some ten milliseconds.
 const CHECK_EVERY: usize = 1 << 22;
 
-impl FeatureSink for Sink<'_> {
+impl FeatureSink for SignatureSink<'_> {
     #[inline]
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-        let Self {
-            functions, making, ..
-        } = self;
-        match functions.scheme() {
-            Scheme::Neardup1 => features.for_each(|f| making.add_own(functions, &bytes[f])),
-            _ => {
-                let hashes = functions.hashes();
-                for feature in features {
-                    making.add(functions, &bytes[feature]);
-                    self.unchecked += hashes;
-                    if self.unchecked >= CHECK_EVERY {
-                        self.unchecked = 0;
-                        self.check.call();
-                    }
-                }
+        let (builder, family) = (&mut *self.builder, self.family);
+        if let Some(linear) = family.linear() {
+            return features.for_each(|feature| builder.add_linear(linear, &bytes[feature]));
+        }
+        for feature in features {
+            builder.add(family, &bytes[feature]);
+            self.unchecked += family.hashes();
+            if self.unchecked >= CHECK_EVERY {
+                self.unchecked = 0;
+                self.check.call();
             }
         }
     }
 }
 
-/// MinHash signature of a text; `None` if it has no feature.
-///
-/// The text is cut into tokens ([`crate::tokens`]) and these into features ([`crate::shingle`]), as
-/// `options` say; weights do not matter.
-///
-/// `check` is called every few 100 kB of work, so that the caller can stop by unwinding from it.
-/// Time is linear in the length of the text; memory is that of [`crate::simhash64_text`] without
-/// the counts.
-#[must_use]
-pub fn minhash_text(
-    text: &str,
-    options: &TextOptions,
-    functions: &Functions,
-    check: &mut dyn FnMut(),
-) -> Option<Vec<u32>> {
-    let mut scratch = SCRATCH.take().unwrap_or_default();
-    let Scratch { extractor, making } = &mut *scratch;
-    making.reset(functions);
-    let check = SharedCheck::new(check);
-    let mut sink = Sink {
-        functions,
-        making,
-        unchecked: 0,
-        check: &check,
-    };
-    extractor.feed(text, options, &mut sink, &mut || check.call());
-    let signature = making.finish(functions).map(<[u32]>::to_vec);
-    SCRATCH.set(Some(scratch));
-    signature
+impl Sketcher {
+    /// MinHash signature of a text; `None` if it has no feature. Weights do not matter.
+    ///
+    /// Time is linear in the length of the text; memory is that of [`Sketcher::simhash64`] without
+    /// the counts.
+    pub fn signature(
+        &mut self,
+        text: &str,
+        family: &HashFamily,
+        check: &mut dyn FnMut(),
+    ) -> Option<Vec<u32>> {
+        let builder = &mut self.signature;
+        builder.reset(family);
+        let check = SharedCheck::new(check);
+        let mut sink = SignatureSink {
+            family,
+            builder,
+            unchecked: 0,
+            check: &check,
+        };
+        let extractor = &mut self.extractor;
+        extractor.extract(text, &self.options, &mut sink, &mut || check.call());
+        self.signature.finish(family).map(<[u32]>::to_vec)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::tests::any_text;
+    use crate::minhash::Scheme;
+    use crate::options::TextOptions;
+    use crate::test_texts::any_text;
     use proptest::prelude::*;
 
     proptest! {
@@ -102,27 +80,26 @@ mod tests {
             let options = TextOptions::SET;
             let features = crate::features(&text, &options, &mut || ());
             for scheme in Scheme::ALL {
-                let functions = Functions::new(scheme, 64, seed).unwrap();
-                let given = functions.signature(features.iter().map(|f| f.text.as_bytes()));
-                prop_assert_eq!(minhash_text(&text, &options, &functions, &mut || ()), given);
+                let family = HashFamily::new(scheme, 64, seed).unwrap();
+                let given = family.signature(features.iter().map(|f| f.text.as_bytes()));
+                let signature = Sketcher::new(options).signature(&text, &family, &mut || ());
+                prop_assert_eq!(signature, given);
             }
         }
     }
 
     #[test]
     fn short_texts() {
-        let functions = Functions::new(Scheme::Neardup1, 128, 0).unwrap();
-        let of = |text| minhash_text(text, &TextOptions::SET, &functions, &mut || ());
+        let family = HashFamily::new(Scheme::Neardup1, 128, 0).unwrap();
+        let mut sketcher = Sketcher::new(TextOptions::SET);
+        let mut of = |text| sketcher.signature(text, &family, &mut || ());
         assert_eq!(of(""), None);
         assert_eq!(of("...!"), None);
         // Shorter than a shingle: one feature.
-        assert_eq!(
-            of("Hello, World"),
-            functions.signature([&b"hello world"[..]])
-        );
+        assert_eq!(of("Hello, World"), family.signature([&b"hello world"[..]]));
         assert_eq!(
             of("one two three"),
-            functions.signature([&b"one two three"[..]])
+            family.signature([&b"one two three"[..]])
         );
     }
 }

@@ -1,7 +1,7 @@
-//! Characters after or before which a text can be cut, so that its parts can be normalised and
-//! split into words one by one with the result of the whole.
+//! Classes of characters by the places where a text can be cut, so that normalising and splitting
+//! the parts gives the same words as the whole.
 //!
-//! The classes are facts about the Unicode tables in use; the tests check each member, by trying it.
+//! The classes follow from the Unicode tables in use; the tests check each member by trying it.
 
 /// Classes of the characters of the Basic Multilingual Plane.
 static BASIC: [Class; 0x1_0000] = {
@@ -16,27 +16,27 @@ static BASIC: [Class; 0x1_0000] = {
     table
 };
 
-/// What a character means for cutting.
+/// Class of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Class {
     /// ASCII that can be part of a word: letters, digits, `_`, and `'` `.` `:` `,` `;` `"`, which
-    /// join words in some places.
+    /// join words in some contexts.
     AsciiWord,
-    /// Other ASCII: always a cut before and after, unless a mark follows.
+    /// Other ASCII: a cut before and after, unless a mark follows.
     AsciiBreak,
     /// A word of its own unless a mark follows: Han, Hiragana.
-    Solo,
+    SingleCharWord,
     /// Never part of a word unless a mark follows: most punctuation.
     Separator,
     /// Punctuation that joins some words; after a cut it joins nothing.
     Mid,
     /// A letter that the word-break rules treat as an ASCII letter (ALetter) and that normalisation
-    /// leaves alone whatever stands before it, but for case folding, which is as long in UTF-8.
+    /// leaves alone in any context, but for case folding, which keeps its length in UTF-8.
     Letter,
-    /// A letter of another kind that normalisation leaves alone likewise: Hebrew, Katakana.
+    /// A letter of another kind that normalisation leaves alone in any context: Hebrew, Katakana.
     OtherLetter,
-    /// Anything else: marks, compatibility characters, digits, symbols, rarer scripts.
+    /// All others: marks, compatibility characters, digits, symbols, rarer scripts.
     Other,
 }
 
@@ -51,13 +51,15 @@ impl Class {
     }
 
     const fn by_range(c: char) -> Self {
-        use Class::{AsciiBreak, AsciiWord, Letter, Mid, Other, OtherLetter, Separator, Solo};
+        use Class::{
+            AsciiBreak, AsciiWord, Letter, Mid, Other, OtherLetter, Separator, SingleCharWord,
+        };
         match c {
             '0'..='9' | 'A'..='Z' | 'a'..='z' | '_' | '\'' | '.' | ':' | ',' | ';' | '"' => {
                 AsciiWord
             }
             '\0'..='\x7F' => AsciiBreak,
-            '\u{4E00}'..='\u{9FFF}' => Solo,
+            '\u{4E00}'..='\u{9FFF}' => SingleCharWord,
             'À'..='Ö' | 'Ø'..='ö' | 'ø'..='į' | 'ı' | 'Ĵ'..='ľ' | 'Ł'..='ň' | 'Ŋ'..='ž' => {
                 Letter
             }
@@ -73,7 +75,9 @@ impl Class {
             '\u{904}'..='\u{939}' | '\u{10D0}'..='\u{10FA}' => Letter,
             '\u{1E00}'..='\u{1E99}' | '\u{1EA0}'..='\u{1EF9}' => Letter,
             '\u{AC00}'..='\u{D7A3}' => Letter,
-            '\u{3041}'..='\u{3096}' | '\u{3400}'..='\u{4DBF}' | '\u{20000}'..='\u{2A6DF}' => Solo,
+            '\u{3041}'..='\u{3096}' | '\u{3400}'..='\u{4DBF}' | '\u{20000}'..='\u{2A6DF}' => {
+                SingleCharWord
+            }
             '\u{A0}'..='§' | '«' | '¬' | '°' | '±' | '¶' | '»' | '¿' | '×' | '÷' => {
                 Separator
             }
@@ -92,23 +96,26 @@ impl Class {
         }
     }
 
-    /// Whether an ASCII byte is [`Class::AsciiBreak`].
+    /// Returns true for an ASCII byte of [`Class::AsciiBreak`].
     #[inline]
     pub fn is_ascii_break(byte: u8) -> bool {
         Self::of(char::from(byte)) == Self::AsciiBreak
     }
 
-    /// Whether the text can be cut between a character of this class and one of class `next`.
+    /// Returns true if the text can be cut between characters of this class and of class `next`.
     #[inline]
     pub fn cut_before(self, next: Self) -> bool {
         match next {
-            Self::Solo | Self::Separator | Self::AsciiBreak => true,
+            Self::SingleCharWord | Self::Separator | Self::AsciiBreak => true,
             Self::Other => false,
-            _ => matches!(self, Self::Solo | Self::Separator | Self::AsciiBreak),
+            _ => matches!(
+                self,
+                Self::SingleCharWord | Self::Separator | Self::AsciiBreak
+            ),
         }
     }
 
-    /// Whether [`crate::tokens`] can treat the character as ASCII.
+    /// Returns true for characters that [`crate::tokens`] can treat as ASCII.
     #[inline]
     pub fn is_simple(self) -> bool {
         matches!(
@@ -117,8 +124,8 @@ impl Class {
         )
     }
 
-    /// Whether what precedes a character of this class keeps nothing from being a word of its own:
-    /// the character is no mark and nothing that may turn into one.
+    /// Returns true for characters that are no mark and do not become one: they do not combine with
+    /// the character before them.
     #[inline]
     pub fn is_no_mark(self) -> bool {
         self != Self::Other
@@ -176,10 +183,12 @@ mod tests {
         let members = ('\0'..=char::MAX).filter(|&c| Class::of(c) != Class::Other);
         for c in members {
             let class = Class::of(c);
-            // The two big blocks are uniform; their ends and some in between do.
-            if matches!(c as u32, 0x3500..0x4D00 | 0x4F00..0x9F00 | 0x20100..0x2A600 | 0xAD00..0xD700)
-                && !(c as u32).is_multiple_of(61)
-            {
+            // The big blocks are uniform: their ends and a sample are enough.
+            let in_big_block = matches!(
+                c as u32,
+                0x3500..0x4D00 | 0x4F00..0x9F00 | 0x20100..0x2A600 | 0xAD00..0xD700
+            );
+            if in_big_block && !(c as u32).is_multiple_of(61) {
                 continue;
             }
             let text = c.to_string();
@@ -227,7 +236,7 @@ mod tests {
                 "{c:?}"
             );
             match class {
-                Class::Solo => {
+                Class::SingleCharWord => {
                     assert_eq!(normal, text);
                     assert_eq!(words(&text), [text]);
                 }
@@ -262,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Between two cuts, a joining mark joins nothing.
+    /// Between two cuts, joining punctuation joins nothing.
     #[test]
     fn mids_after_a_cut_join_nothing() {
         let mids = ('\0'..=char::MAX).filter(|&c| Class::of(c) == Class::Mid);

@@ -1,7 +1,7 @@
-//! Case folding and characters without a look of their own, from tables of this crate.
+//! Case folding and ignorable characters, from tables of this crate.
 //!
-//! The standard library's tables follow the Rust version that happens to build the extension, so a
-//! newly added letter would get another fingerprint after an upgrade of the compiler.
+//! The standard library's tables depend on the Rust version that builds the extension, so a newly
+//! added letter would change fingerprints after an upgrade of the compiler.
 
 use super::fold_table::FOLDS;
 
@@ -34,8 +34,8 @@ const LOW: [u16; DIRECT] = {
     table
 };
 
-/// Full case folding of a character (CaseFolding.txt, status C and F) that has no decomposition, or
-/// of one that has and that [`by_itself`] says yes to. Two characters for ß and ẞ alone.
+/// Full case folding (CaseFolding.txt, status C and F) of a character without decomposition, or of
+/// one for which [`by_itself`] is true. Two characters only for ß and ẞ.
 #[inline]
 pub(crate) fn fold(c: char) -> (char, Option<char>) {
     if (c as usize) < DIRECT {
@@ -65,9 +65,9 @@ fn fold_by_search(c: char) -> char {
     }
 }
 
-/// Whether [`fold`] gives of a character in NFKC what folding its decomposition gives. Not so where
-/// that takes a mark from the letter: the dot of İ, and the iota below Greek vowels, which becomes a
-/// letter.
+/// Returns true if [`fold`] of a character in NFKC equals folding its decomposition. It does not
+/// where folding changes a mark of the letter: the dot of İ, and the iota below Greek vowels, which
+/// becomes a letter.
 #[inline]
 pub(super) const fn by_itself(c: char) -> bool {
     !matches!(
@@ -86,8 +86,8 @@ pub(super) const fn by_itself(c: char) -> bool {
     )
 }
 
-/// Whether a character has the property Default_Ignorable_Code_Point of Unicode 17.0: soft hyphens,
-/// joiners, marks of direction, variation selectors, fillers.
+/// Returns true for characters with the property Default_Ignorable_Code_Point of Unicode 17.0: soft
+/// hyphens, joiners, marks of direction, variation selectors, fillers.
 #[inline]
 pub(super) const fn is_ignorable(c: char) -> bool {
     c >= '\u{AD}'

@@ -1,29 +1,34 @@
-//! Characters before they are cut into tokens.
+//! Normal form of a text, of which the tokens are made.
 //!
 //! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13,
 //! R5): compatibility characters become what they stand for, upper case becomes lower case by full
-//! case folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and characters
-//! without a look of their own go (soft hyphens, joiners, variation selectors). NFKD comes first
+//! case folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and invisible
+//! characters are removed (soft hyphens, joiners, variation selectors). NFKD comes first
 //! because the standard's own mapping looks at single characters and so would tell apart some texts
 //! that differ only in the order of marks.
 //!
 //! The result is stable: normalising it again changes nothing, and neither does normalising the
 //! text to NFC, NFD, NFKC or NFKD beforehand.
 
+mod accents_and_digits;
 pub(crate) mod class;
 mod fold;
 mod fold_table;
-pub(crate) mod options;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 use crate::memory::{Grow, GrowString, ensure_available};
+pub(crate) use accents_and_digits::fold_accents_and_digits;
 use class::Class;
 pub(crate) use fold::fold;
 use fold::{by_itself, is_ignorable};
 
-/// The normal form of a text, for tests and for showing users what happened.
+/// Returns the normal form of a text.
+///
+/// ```
+/// assert_eq!(neardup_sketch::normalize::normalized("Ｓtraße ①"), "strasse 1");
+/// ```
 #[must_use]
 pub fn normalized(text: &str) -> String {
     let mut out = String::new();
@@ -31,8 +36,8 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
-/// Hands over the normal form of `text` in pieces of some kilobytes; `buffer` is room for one.
-/// Calls `check` between them.
+/// Calls `each` for the normal form of `text` in pieces of some kilobytes, and `check` between
+/// them. `buffer` is working memory.
 pub(crate) fn each_piece(
     text: &str,
     buffer: &mut String,
@@ -48,13 +53,13 @@ pub(crate) fn each_piece(
     });
 }
 
-/// A piece of text in its normal form but for ASCII letters, which may be in upper case.
+/// Piece of a text in its normal form, except that ASCII letters may be in upper case.
 pub(crate) enum Piece<'a> {
     Ascii(&'a str),
     Other(&'a mut String),
 }
 
-/// [`each_piece`] for those who fold ASCII themselves.
+/// [`each_piece`] for callers that fold ASCII themselves.
 pub(crate) fn each_piece_to_fold(
     mut text: &str,
     buffer: &mut String,
@@ -77,19 +82,18 @@ pub(crate) fn each_piece_to_fold(
     buffer.shrink_to(MAX_PIECE);
 }
 
-/// Appends the normal form of `text`, as [`push_normalized`] does but for ASCII letters, which it
-/// leaves as they are, by short ways where there are any.
+/// As [`push_normalized`], with fast paths for common characters; leaves ASCII letters as they are.
 fn push_pieces(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
         let next = text[ascii..].chars().next();
-        // The last character may get a mark.
+        // A mark after the ASCII combines with its last character.
         let marked = next.is_some_and(|next| !Class::of(next).is_no_mark());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
         out.grow_str(ascii);
         let (len, next) = push_alone(rest, out);
         text = &rest[len..];
-        // What cannot be normalised character by character, up to where that may begin again.
+        // The characters that cannot be normalised one by one, up to the next one that can.
         let end = next.map_or(0, |_| {
             let mut chars = text.char_indices().skip(1);
             let end = chars.find(|&(_, c)| alone(c).is_some());
@@ -100,9 +104,9 @@ fn push_pieces(mut text: &str, out: &mut String) {
     }
 }
 
-/// Appends the normal form of the characters at the start of `text` that have one by themselves and
-/// that no mark follows; not of ASCII after others. Returns their length, and what follows if it
-/// has none.
+/// Appends the normal form of the leading characters of `text` that can be normalised one by one
+/// and that no mark follows; stops at ASCII after others. Returns their length, and the next
+/// character if it cannot be normalised alone.
 fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -120,7 +124,7 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
         out.grow_char(first);
         out.grow_chars(second.into_iter());
         if next.is_some_and(|(_, next)| next.is_ascii()) {
-            // There may be much of it.
+            // Long runs of ASCII are copied by the caller.
             return (at + c.len_utf8(), None);
         }
         match next {
@@ -130,12 +134,12 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     }
 }
 
-/// The normal form of a character that has one by itself: what stands before it does not change it,
-/// nor does what stands after it if that is no mark ([`Class::is_no_mark`]).
+/// The normal form of a character that can be normalised alone: the characters before do not change
+/// it, nor does one after it that is no mark ([`Class::is_no_mark`]).
 #[inline]
 fn alone(c: char) -> Option<(char, Option<char>)> {
     match Class::of(c) {
-        Class::Solo | Class::OtherLetter => Some((c, None)),
+        Class::SingleCharWord | Class::OtherLetter => Some((c, None)),
         Class::AsciiWord | Class::AsciiBreak | Class::Letter => Some(fold(c)),
         Class::Separator | Class::Mid => match c {
             // The full-width forms of ASCII characters.
@@ -150,7 +154,7 @@ fn alone(c: char) -> Option<(char, Option<char>)> {
 
 /// Appends the normal form of `text`.
 ///
-/// To what `out` already holds there must be a normalisation boundary.
+/// There must be a normalisation boundary between the content of `out` and `text`.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
     if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
         out.ensure_room(text.len());
@@ -162,25 +166,25 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
     }
 }
 
-/// Unwinds unless the memory can be had that it may take to bring the marks of `text` into order.
+/// Unwinds unless the memory can be allocated that reordering the marks of `text` may take.
 pub(crate) fn ensure_reordering(text: &str) {
-    /// Bytes of text that take no more than an allocator's reserve has.
+    /// Bytes of text that take no more than the reserve of the allocator.
     const SHORT: usize = 1 << 15;
-    /// Bytes for each byte of text: at worst each is a mark of its own, which waits in a list of 8
-    /// bytes an element, is sorted with half as much beside it, and waits in another list of 4;
-    /// lists double.
+    /// Bytes for each byte of text: at worst every character is a mark, is kept in a list of 8
+    /// bytes an element, is sorted with half as much working memory, and is kept in another list of
+    /// 4 bytes an element; lists double.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());
     }
 }
 
-/// Whether `text`, which is in NFKC, can be folded character by character.
+/// Returns true if `text`, which is in NFKC, can be folded character by character.
 fn folds_in_place(text: &str) -> bool {
     let mut ignored = false;
     text.chars().all(|c| {
         let after_ignored = std::mem::replace(&mut ignored, is_ignorable(c));
-        // Without what is ignored, a mark may meet another letter or stand in the wrong order.
+        // When ignorable characters are removed, a mark may meet another letter or mark.
         by_itself(c) && (!after_ignored || ignored || canonical_combining_class(c) == 0)
     })
 }
@@ -189,7 +193,7 @@ fn folds_in_place(text: &str) -> bool {
 pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(block) = bytes[at..].first_chunk::<64>() {
-        // Without a branch for each byte, for vector code.
+        // No branch for each byte: the compiler vectorises this.
         if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
             break;
         }
@@ -213,17 +217,16 @@ fn folded(c: char) -> impl Iterator<Item = char> {
     std::iter::once(first).chain(second)
 }
 
-/// Bytes of a text that are normalised in one go, unless there is no boundary.
+/// Bytes of a text that are normalised at once, up to the next boundary.
 const PIECE: usize = 1 << 14;
-/// Bytes of a text without any boundary after which it is cut nevertheless.
+/// Bytes of a text without any boundary after which it is cut anyway.
 const MAX_PIECE: usize = 1 << 20;
 
 /// Length of the first piece of `text` that can be normalised by itself.
 ///
-/// After some 16 kB a piece ends before a character that never combines with one before it. Only
-/// when there is none in 1 MB (such as a million combining marks on one letter, which are no text)
-/// is it cut anywhere, to bound the memory that reordering takes; what stands in such a flood is
-/// then normalised in pieces.
+/// After some 16 kB a piece ends before a character that never combines with one before it. If
+/// there is none in 1 MB (such as a million combining marks on one letter, which is no text), it
+/// is cut anywhere, to bound the memory of reordering; such a run is then normalised in pieces.
 pub(crate) fn piece_len(text: &str) -> usize {
     if text.len() <= PIECE {
         return text.len();
@@ -232,12 +235,12 @@ pub(crate) fn piece_len(text: &str) -> usize {
     let to = text.floor_char_boundary(text.len().min(MAX_PIECE));
     text[from..to]
         .char_indices()
-        .find(|&(_, c)| starts_anew(c))
+        .find(|&(_, c)| is_boundary(c))
         .map_or(to, |(at, _)| from + at)
 }
 
-/// Whether normalisation never looks from `c` on at what stands before it.
-fn starts_anew(c: char) -> bool {
+/// Returns true if there is a normalisation boundary before `c`, whatever precedes it.
+fn is_boundary(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes
         && by_itself(c)
@@ -249,7 +252,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, straight on.
+    /// The definition.
     fn defined(text: &str) -> String {
         let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
         folded.nfc().collect()
@@ -275,7 +278,7 @@ mod tests {
         assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// What [`folds_in_place`] relies on.
+    /// [`folds_in_place`] relies on this.
     #[test]
     fn every_character_folds_as_its_decomposition() {
         for c in '\0'..=char::MAX {
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_alone() {
+    fn characters_normalised_alone() {
         for c in '\0'..=char::MAX {
             if let Some((first, second)) = alone(c) {
                 let expected: String = std::iter::once(first).chain(second).collect();
@@ -318,14 +321,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_ways_lead_to_the_same(text in crate::text::tests::any_text()) {
+        fn fast_paths_give_the_same(text in crate::test_texts::any_text()) {
             let mut out = String::new();
             push_pieces(&text, &mut out);
             prop_assert_eq!(out.to_ascii_lowercase(), normalized(&text));
         }
 
         #[test]
-        fn stable_and_blind_to_the_form_of_the_input(text in crate::text::tests::any_text()) {
+        fn stable_and_blind_to_the_form_of_the_input(text in crate::test_texts::any_text()) {
             let once = normalized(&text);
             prop_assert_eq!(&once, &defined(&text));
             prop_assert_eq!(&normalized(&once), &once);

@@ -1,31 +1,31 @@
 //! Words of ASCII text, 64 characters at a time.
 //!
 //! ASCII needs no normalisation, and the word-break rules of UAX 29 come down to this: letters,
-//! digits and `_` belong to words, and a single character between two of them does when it is
-//! `'` `.` `:` between letters (WB6, WB7) or `'` `.` `,` `;` between digits (WB11, WB12). With a bit
-//! per character for each kind that is a handful of shifts.
+//! digits and `_` belong to words, and so does a single `'` `.` `:` between letters (WB6, WB7) or
+//! `'` `.` `,` `;` between digits (WB11, WB12). With a bit per character for each class that is a
+//! few shifts.
 //!
-//! Nothing changes if some letters take several bytes, each of which counts as a letter.
+//! Letters may take several bytes, each of which counts as a letter.
 
-use super::kinds::{BLOCK, Masks, classify};
+use super::ascii_class::{BLOCK, Masks, classify};
 use crate::shingle::{FeatureSink, PaddedBlock, Shingles};
 
-/// Blocks that are classified in one go.
+/// Blocks that are classified at once.
 const BLOCKS: usize = 16;
 /// Bytes of text between two calls of `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// What the words of a block depend on in the block before.
+/// State at the end of the block before.
 #[derive(Clone, Copy, Default)]
 struct Before {
     letter: bool,
     digit: bool,
-    /// Whether a word is open.
+    /// True if a word is open.
     word: bool,
 }
 
-/// Feeds the words of `text`, in lower case, to `shingles`. It must consist of ASCII and letters that
-/// behave as ASCII letters do, these in lower case already, with word boundaries at its ends.
+/// Adds the words of `text`, in lower case, to `shingles`. The text must consist of ASCII and of
+/// lower-case letters that behave as ASCII letters do, with word boundaries at its ends.
 pub(super) fn tokenize(
     text: &[u8],
     shingles: &mut Shingles,
@@ -56,7 +56,7 @@ pub(super) fn tokenize(
     }
 }
 
-/// Up to [`BLOCKS`] blocks, which `after` follows.
+/// Adds the words of up to [`BLOCKS`] blocks, which `after` follows.
 fn tokenize_blocks(
     blocks: &[[u8; BLOCK]],
     after: u8,

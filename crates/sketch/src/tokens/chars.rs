@@ -1,43 +1,42 @@
 //! Features of consecutive characters.
 //!
-//! The characters are those of the text's normal form; white space, however much, counts as one
-//! space between others and as nothing at the ends (Leskovec, Rajaraman, Ullman, "Mining of Massive
-//! Datasets", section 3.2.2). A feature is the characters one after the other, nothing between
-//! them.
+//! The characters are those of the normal form; a run of white space counts as one space, and is
+//! dropped at the ends (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section 3.2.2).
+//! A feature is the characters without separators.
 
-use super::spaces::is_space;
+use super::whitespace::is_space;
 use crate::hash::windows::PAD;
 use crate::memory::GrowVec;
 use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
 use crate::shingle::FeatureSink;
 
-/// Finds features of characters; reusable.
+/// Extracts features of consecutive characters; reusable.
 #[derive(Default)]
-pub(crate) struct Chars {
+pub(crate) struct CharWindows {
     window: Window,
     /// A piece of the text in its normal form.
     normal: String,
 }
 
-/// Characters of which the features are still to be found.
+/// Buffer of characters whose features are not emitted yet.
 #[derive(Default)]
 struct Window {
-    /// The characters, and room to write into.
+    /// The characters up to `len`; the rest is unused room.
     bytes: Vec<u8>,
-    /// Where each begins, and where the last ends; and room.
+    /// Start of each character, and end of the last; the rest is unused room.
     starts: Vec<u32>,
     /// Number of characters.
     chars: usize,
-    /// Their length.
+    /// Number of bytes.
     len: usize,
-    /// Whether the last is a space, or there is none yet, so that another space is not one more.
+    /// True if the last character is a space or there is none, so that a space is dropped.
     after_space: bool,
 }
 
-impl Chars {
-    /// Feeds the features of `width` characters of `text` to `sink`; one of fewer characters is a
-    /// single feature. Calls `check` every few 100 kB.
-    pub fn features(
+impl CharWindows {
+    /// Passes the features of `width` characters of `text` to `sink`; a text of fewer characters is
+    /// a single feature. Calls `check` every few 100 kB.
+    pub fn extract(
         &mut self,
         text: &str,
         width: usize,
@@ -45,27 +44,27 @@ impl Chars {
         check: &mut dyn FnMut(),
     ) {
         let Self { window, normal } = self;
-        window.begin();
+        window.reset();
         let mut any = false;
         each_piece_to_fold(text, normal, check, |piece| {
             match piece {
                 Piece::Ascii(ascii) => window.push(ascii),
                 Piece::Other(other) => window.push(other),
             }
-            any |= window.hand_on(width, sink);
+            any |= window.emit_features(width, sink);
         });
-        let chars = window.finished();
+        let chars = window.finish();
         if !any && chars > 0 {
-            window.hand_on(chars, sink);
+            window.emit_features(chars, sink);
         }
-        window.begin();
+        window.reset();
     }
 }
 
 /// Bytes of the buffer that are kept from one text to the next.
 const KEPT_BYTES: usize = 1 << 16;
 
-/// ASCII characters that are taken at once.
+/// ASCII characters that are processed at once.
 const BLOCK: usize = 32;
 
 #[inline(always)]
@@ -73,7 +72,7 @@ const fn is_ascii_space(byte: u8) -> bool {
     (byte == b' ') | (byte.wrapping_sub(b'\t') < 5)
 }
 
-/// An ASCII character in lower case, white space as a space.
+/// Folds an ASCII character to lower case, and white space to a space.
 #[inline(always)]
 const fn plain(byte: u8) -> u8 {
     if is_ascii_space(byte) {
@@ -84,7 +83,7 @@ const fn plain(byte: u8) -> u8 {
 }
 
 impl Window {
-    fn begin(&mut self) {
+    fn reset(&mut self) {
         self.bytes.truncate(KEPT_BYTES);
         self.bytes.shrink_to(KEPT_BYTES);
         self.starts.truncate(KEPT_BYTES);
@@ -118,7 +117,7 @@ impl Window {
     fn push_ascii(&mut self, ascii: &[u8]) {
         #[cfg(target_arch = "x86_64")]
         if ascii.len() >= BLOCK && std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: AVX2 is there, as just seen.
+            // SAFETY: the processor has AVX2, as checked above.
             #[allow(unsafe_code)]
             unsafe {
                 self.push_ascii_avx2(ascii);
@@ -128,7 +127,7 @@ impl Window {
         self.push_ascii_portable(ascii);
     }
 
-    /// The same code, compiled for vectors of 32 bytes.
+    /// [`Self::push_ascii_portable`], compiled for vectors of 32 bytes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn push_ascii_avx2(&mut self, ascii: &[u8]) {
@@ -144,7 +143,7 @@ impl Window {
         self.push_bytes(rest);
     }
 
-    /// A block in which, as in most, no white space follows white space, at once; others byte by
+    /// Adds a block: at once if no white space follows white space, as in most blocks, else byte by
     /// byte.
     #[inline(always)]
     fn push_block(&mut self, block: &[u8; BLOCK]) {
@@ -172,7 +171,7 @@ impl Window {
     fn push_bytes(&mut self, ascii: &[u8]) {
         for &byte in ascii {
             let space = is_ascii_space(byte);
-            // Written in any case; what is one space too many is written over.
+            // Written in any case; a repeated space is overwritten by the next byte.
             self.bytes[self.len] = plain(byte);
             self.starts[self.chars] = self.len as u32;
             let counts = usize::from(!(space & self.after_space));
@@ -200,7 +199,7 @@ impl Window {
     }
 
     /// Drops a space at the end and returns the number of characters.
-    fn finished(&mut self) -> usize {
+    fn finish(&mut self) -> usize {
         if self.chars > 0 && self.after_space {
             self.chars -= 1;
             self.len -= 1;
@@ -209,10 +208,10 @@ impl Window {
         self.chars
     }
 
-    /// Hands on all features of so many characters, but for those that end with a space: the text
-    /// may end there. Keeps the characters that the next ones begin with. Returns whether there
-    /// were any.
-    fn hand_on(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
+    /// Passes all features of `width` characters to the sink, except one that ends with a space:
+    /// the text may end there. Keeps the characters with which the next features begin. Returns
+    /// true if there was a feature.
+    fn emit_features(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
         let ready = self.chars - usize::from(self.chars > 0 && self.after_space);
         let Some(more) = ready.checked_sub(width) else {
             return false;
@@ -247,13 +246,13 @@ mod tests {
         }
     }
 
-    fn found(chars: &mut Chars, text: &str, width: usize) -> Vec<String> {
+    fn found(chars: &mut CharWindows, text: &str, width: usize) -> Vec<String> {
         let mut all = All(Vec::new());
-        chars.features(text, width, &mut all, &mut || ());
+        chars.extract(text, width, &mut all, &mut || ());
         all.0
     }
 
-    /// By the definition above, straight on.
+    /// The definition.
     fn defined(text: &str, width: usize) -> Vec<String> {
         let normal = crate::normalize::normalized(text);
         let words: Vec<&str> = normal.split(is_space).filter(|w| !w.is_empty()).collect();
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn published_bigrams() {
-        let mut all = found(&mut Chars::default(), "the cat sat on the mat", 2);
+        let mut all = found(&mut CharWindows::default(), "the cat sat on the mat", 2);
         assert_eq!(all.len(), 21);
         all.sort();
         all.dedup();
@@ -277,7 +276,7 @@ mod tests {
 
     #[test]
     fn white_space_is_one_space() {
-        let mut chars = Chars::default();
+        let mut chars = CharWindows::default();
         for text in ["A b", "  a \t\n\u{3000} B\u{2028}\r\n", "a\u{A0}\u{AD}b "] {
             assert_eq!(found(&mut chars, text, 1), ["a", " ", "b"], "{text:?}");
             assert_eq!(found(&mut chars, text, 9), ["a b"], "{text:?}");
@@ -288,7 +287,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ways_agree(ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}", before in "[a ]{0,3}") {
+        fn implementations_agree(
+            ascii in "[a-zA-Z \\t\\n.\\x00-\\x7F]{0,300}",
+            before in "[a ]{0,3}",
+        ) {
             let pushed = |how: fn(&mut Window, &[u8])| {
                 let mut window = Window {
                     bytes: vec![0; 1000],
@@ -309,11 +311,11 @@ mod tests {
 
         #[test]
         fn equals_the_definition(
-            texts in prop::collection::vec(crate::text::tests::any_text(), 1..4),
+            texts in prop::collection::vec(crate::test_texts::any_text(), 1..4),
             width in 1_usize..8,
             repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..3000],
         ) {
-            let mut chars = Chars::default();
+            let mut chars = CharWindows::default();
             for text in texts {
                 let text = if text.len() * repeat < 100_000 { text.repeat(repeat) } else { text };
                 prop_assert_eq!(found(&mut chars, &text, width), defined(&text, width));

@@ -1,11 +1,11 @@
-//! Lines of a text, as the module above defines them.
+//! Lines of a text, as [`super`] defines them.
 
-use super::spaces::{is_line_end, is_space};
+use super::whitespace::{is_line_end, is_space};
 use crate::normalize::each_piece;
 use crate::shingle::{FeatureSink, Shingles};
 
-/// Feeds the lines of `text` to `shingles`, which feeds the features to `sink`; `buffer` is room for a
-/// piece of the text. Calls `check` every few 100 kB.
+/// Adds the lines of `text` to `shingles`, which passes the features to `sink`. Calls `check` every
+/// few 100 kB. `buffer` is working memory.
 pub(crate) fn tokenize(
     text: &str,
     buffer: &mut String,
@@ -13,7 +13,7 @@ pub(crate) fn tokenize(
     sink: &mut impl FeatureSink,
     check: &mut dyn FnMut(),
 ) {
-    // Whether the line has something, and white space since.
+    // True if the line is not empty, and if white space followed.
     let (mut open, mut space) = (false, false);
     each_piece(text, buffer, check, |piece| {
         let mut rest = piece;

@@ -1,25 +1,147 @@
-//! Tokens of a text: words, characters or lines.
+//! Tokens of a text, and the way from a text to its features.
+//!
+//! [`FeatureExtractor::extract`] chooses the tokenizer:
+//!
+//! | tokens | module |
+//! |---|---|
+//! | words | `word`, with `ascii` and `ascii_class` for ASCII |
+//! | characters | `chars` |
+//! | lines | `lines` |
+//! | Chinese words | [`jieba`] |
 //!
 //! Words are the segments of [UAX 29] that have a letter or a digit (a character with the property
-//! Alphabetic or of general category N), of the normal form of the text ([`crate::normalize`]).
-//! Han and Hiragana fall into single characters, Katakana and Hangul into runs, Thai and its
-//! neighbours into runs between spaces.
+//! Alphabetic or of general category N), of the normal form of the text ([`crate::normalize`]). Han
+//! and Hiragana fall into single characters, Katakana and Hangul into runs, Thai and its neighbours
+//! into runs between spaces.
 //!
-//! No token contains a space (U+0020), so that [`crate::shingle::SEPARATOR`] cannot occur in one: a
+//! No word contains a space (U+0020), so that [`crate::shingle::SEPARATOR`] cannot occur in one: a
 //! segment that begins with a space is no word, even if it has a mark that counts as alphabetic.
 //!
-//! Characters are those of the normal form, with white space of any kind and length as one space, and
-//! none at the ends of the text.
+//! Characters are those of the normal form, with each run of white space as one space, and none at
+//! the ends of the text.
 //!
-//! Lines are those of the normal form that have something besides white space, without white space at
-//! their ends and with one space for any inside. They end where UAX 14 says that a line must.
+//! Lines are those of the normal form that have characters other than white space, without white
+//! space at their ends and with one space for each run inside. They end at the mandatory breaks of
+//! UAX 14.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
 
 mod ascii;
-pub(crate) mod chars;
+mod ascii_class;
+mod chars;
 pub mod jieba;
-mod kinds;
-pub(crate) mod lines;
-mod spaces;
-pub(crate) mod word;
+mod lines;
+mod whitespace;
+mod word;
+
+use std::borrow::Cow;
+
+use crate::html::html_text;
+use crate::normalize::fold_accents_and_digits;
+use crate::options::{TextOptions, Tokens};
+use crate::shingle::{FeatureSink, LINE_SEPARATOR, SEPARATOR, Shingles};
+use chars::CharWindows;
+use jieba::{Dictionary, Keyword, TokenizeMode};
+use word::WordTokenizer;
+
+/// Occurrences of one keyword that are passed to the sink at once, which buffers them.
+const KEYWORD_BATCH: usize = 1 << 12;
+
+/// Turns texts into features; reusable.
+#[derive(Default)]
+pub(crate) struct FeatureExtractor {
+    words: WordTokenizer,
+    chars: CharWindows,
+    shingles: Shingles,
+    buffer: String,
+}
+
+impl FeatureExtractor {
+    /// Passes each occurrence of each feature of `text` to `sink`. Calls `check` every few 100 kB.
+    pub fn extract(
+        &mut self,
+        text: &str,
+        options: &TextOptions,
+        sink: &mut impl FeatureSink,
+        check: &mut dyn FnMut(),
+    ) {
+        let (text, number) = preprocess(text, options, check);
+        let (shingles, width) = (&mut self.shingles, options.shingle);
+        match options.tokens {
+            Tokens::Word => {
+                shingles.reset(width, SEPARATOR);
+                self.words.tokenize(&text, shingles, sink, check);
+                shingles.finish(sink);
+            }
+            Tokens::Char => self.chars.extract(&text, width, sink, check),
+            Tokens::Line => {
+                shingles.reset(width, LINE_SEPARATOR);
+                lines::tokenize(&text, &mut self.buffer, shingles, sink, check);
+                shingles.finish(sink);
+            }
+            Tokens::Jieba | Tokens::JiebaSearch => {
+                let mode = match options.tokens {
+                    Tokens::Jieba => TokenizeMode::Default,
+                    _ => TokenizeMode::Search,
+                };
+                shingles.reset(width, SEPARATOR);
+                let add = &mut |word: &str| shingles.push(word.as_bytes(), sink);
+                let dictionary = Dictionary::current();
+                jieba::tokenize(&dictionary, mode, &text, &mut self.buffer, add, check);
+                shingles.finish(sink);
+            }
+            Tokens::JiebaTfidf => {
+                let (dictionary, weight) = (Dictionary::current(), options.weight.function());
+                for (word, keyword) in
+                    jieba::keyword_words(&dictionary, &text, number, weight, check)
+                {
+                    let mut left = keyword.count as usize;
+                    while left > 0 {
+                        let times = left.min(KEYWORD_BATCH);
+                        sink.add_all(word.as_bytes(), std::iter::repeat_n(0..word.len(), times));
+                        left -= times;
+                    }
+                    sink.bytes_dropped(word.len());
+                }
+            }
+        }
+    }
+}
+
+/// The keywords of `text`, the heaviest first.
+pub(crate) fn keywords(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Keyword> {
+    let (text, number) = preprocess(text, options, check);
+    let weight = options.weight.function();
+    jieba::keywords(&Dictionary::current(), &text, number, weight, check)
+}
+
+/// The keywords of `text` with the words themselves, in the order of the text.
+pub(crate) fn keyword_words(
+    text: &str,
+    options: &TextOptions,
+    check: &mut dyn FnMut(),
+) -> Vec<(String, Keyword)> {
+    let (text, number) = preprocess(text, options, check);
+    let weight = options.weight.function();
+    jieba::keyword_words(&Dictionary::current(), &text, number, weight, check)
+}
+
+/// Returns the text without markup, accents and digits as far as `options` say so, and the number
+/// of keywords that it has.
+fn preprocess<'a>(
+    text: &'a str,
+    options: &TextOptions,
+    check: &mut dyn FnMut(),
+) -> (Cow<'a, str>, usize) {
+    let visible = if options.html {
+        Cow::Owned(html_text(text, check))
+    } else {
+        Cow::Borrowed(text)
+    };
+    let keywords = match options.keywords {
+        0 => jieba::default_number(visible.len()),
+        given => given,
+    };
+    let text = fold_accents_and_digits(visible, options.normalize, check);
+    (text, keywords)
+}

@@ -1,11 +1,11 @@
-//! Words of a text, as the module above defines them.
+//! Words of a text, as [`super`] defines them.
 //!
-//! The text is cut wherever that cannot change a word ([`Class`]): ASCII, letters that behave as
-//! ASCII letters do, Han and Hiragana, and punctuation between them take short ways, and only what
-//! is left is normalised and segmented in general.
+//! The text is cut where that cannot change a word ([`Class`]). ASCII, letters that behave as ASCII
+//! letters do, Han and Hiragana, and punctuation between them have fast paths; the rest is
+//! normalised and segmented by the general algorithms.
 //!
-//! A long word without a place to cut the text is handed on in parts: two letters in a row are
-//! never parted (WB5), and what follows the second depends on nothing before it.
+//! A long word without a place to cut the text is added in parts: between two letters there is no
+//! boundary (WB5), and what follows the second does not depend on anything before it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -14,30 +14,30 @@ use crate::normalize::class::Class;
 use crate::normalize::{fold, leading_ascii, piece_len, push_normalized};
 use crate::shingle::{FeatureSink, Shingles};
 
-/// Bytes after which a stretch of the general kind ends at the next cut.
+/// Bytes after which the general path ends at the next cut.
 const STRETCH: usize = 1 << 13;
-/// Simple characters ahead that make it worth while to leave the general way.
+/// Number of simple characters ahead for which the general path ends.
 const SIMPLE_AHEAD: usize = 16;
-/// Bytes of ASCII before other characters that are worth a run of their own.
+/// Bytes of ASCII before other characters for which the ASCII path pays off.
 const MIN_ASCII: usize = 256;
-/// Bytes of text that are simplified in one go.
+/// Bytes of text that are simplified at once.
 const SIMPLE: usize = 1 << 13;
-/// Bytes of normalised text after which words are taken from it.
+/// Bytes of normalised text after which it is split into words.
 const NORMAL: usize = 1 << 16;
 /// Bytes of text between two calls of `check`, roughly.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Finds words; reusable.
+/// Splits texts into words; reusable.
 #[derive(Default)]
-pub(crate) struct Words {
-    /// Normalised text of which the words are still to be found.
+pub(crate) struct WordTokenizer {
+    /// Normalised text that is not split into words yet.
     normal: String,
     /// Text in the form that [`simplify`] gives it.
     simple: Vec<u8>,
 }
 
-impl Words {
-    /// Feeds the words of `text` to `shingles`, which feeds the hashes to `sink`. Calls `check`
+impl WordTokenizer {
+    /// Adds the words of `text` to `shingles`, which passes the features to `sink`. Calls `check`
     /// every few 100 kB.
     pub fn tokenize(
         &mut self,
@@ -46,6 +46,8 @@ impl Words {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
+        // Not empty if `check` unwound from an earlier text.
+        self.normal.clear();
         let mut at = 0;
         let mut checked = 0;
         while let Some(first) = text[at..].chars().next() {
@@ -70,8 +72,8 @@ impl Words {
                         continue;
                     }
                 }
-                Class::Solo | Class::Separator | Class::Mid => {
-                    let len = solo_words(rest, shingles, sink);
+                Class::SingleCharWord | Class::Separator | Class::Mid => {
+                    let len = single_char_words(rest, shingles, sink);
                     if len > 0 {
                         at += len;
                         continue;
@@ -86,7 +88,7 @@ impl Words {
         self.normal.shrink_to(4 * NORMAL);
     }
 
-    /// Any text, with word boundaries at its ends.
+    /// Adds the words of any text with word boundaries at its ends.
     fn general(
         &mut self,
         mut text: &str,
@@ -94,7 +96,7 @@ impl Words {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        let mut enough = NORMAL;
+        let mut split_at = NORMAL;
         let mut unchecked = 0;
         while !text.is_empty() {
             let (piece, rest) = text.split_at(piece_len(text));
@@ -105,31 +107,31 @@ impl Words {
                 unchecked = 0;
                 check();
             }
-            if self.normal.len() >= enough {
+            if self.normal.len() >= split_at {
                 match last_cut(&self.normal) {
-                    0 => self.take_parts(last_join(&self.normal), shingles, sink),
-                    cut => self.take_words(cut, shingles, sink),
+                    0 => self.add_part(last_join(&self.normal), shingles, sink),
+                    cut => self.add_words(cut, shingles, sink),
                 }
-                // A text without either is looked at again only when it has doubled.
-                enough = NORMAL.max(2 * self.normal.len());
+                // Without either, the text is searched again when it has doubled.
+                split_at = NORMAL.max(2 * self.normal.len());
             }
         }
-        self.take_words(self.normal.len(), shingles, sink);
+        self.add_words(self.normal.len(), shingles, sink);
     }
 
-    /// The words before a place within a word, and the part of that word before it. The rest of it
-    /// is what the next words begin with.
-    fn take_parts(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
+    /// Adds the words before position `len`, which is within a word, and the part of that word
+    /// before it. The rest of the word is continued by the next words.
+    fn add_part(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         let part = self.normal[..len].split_word_bounds().next_back();
         let part = part.map_or(0, str::len);
-        self.take_words(len - part, shingles, sink);
+        self.add_words(len - part, shingles, sink);
         shingles.push_part(&self.normal.as_bytes()[..part]);
         self.normal.drain(..part);
     }
 
-    fn take_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
+    fn add_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         for word in self.normal[..len].unicode_words() {
-            // The two spaces that normalisation leaves; marks attach to them.
+            // A space with marks is no word. Normalisation leaves these two spaces.
             if !word.starts_with([' ', '\u{1680}']) {
                 shingles.push(word.as_bytes(), sink);
             }
@@ -138,12 +140,12 @@ impl Words {
     }
 }
 
-/// Feeds the characters at the start of `text` that are words of their own, and skips those between
-/// them that are no words. Returns how far it came, at most some kilobytes.
-fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl FeatureSink) -> usize {
+/// Adds the leading characters of `text` that are words of their own, and skips punctuation between
+/// them. Returns the number of bytes read, at most some kilobytes.
+fn single_char_words(text: &str, shingles: &mut Shingles, sink: &mut impl FeatureSink) -> usize {
     let mut at = 0;
     while at < STRETCH {
-        // All but the last, which a mark may follow.
+        // A mark may follow the last one.
         let han = leading_han(&text.as_bytes()[at..]);
         if han.len() > 1 {
             let most = &han[..han.len() - 1];
@@ -155,12 +157,12 @@ fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl FeatureSink) 
             break;
         };
         let class = Class::of(c);
-        if !matches!(class, Class::Solo | Class::Separator | Class::Mid)
+        if !matches!(class, Class::SingleCharWord | Class::Separator | Class::Mid)
             || chars.next().is_some_and(|c| !Class::of(c).is_no_mark())
         {
             break;
         }
-        if class == Class::Solo {
+        if class == Class::SingleCharWord {
             shingles.push_char(c, sink);
         }
         at += c.len_utf8();
@@ -168,7 +170,7 @@ fn solo_words(text: &str, shingles: &mut Shingles, sink: &mut impl FeatureSink) 
     at
 }
 
-/// The characters U+4E00 to U+9FFF at the start of UTF-8 text, at most some hundreds.
+/// The leading characters U+4E00 to U+9FFF of UTF-8 text, at most some hundreds.
 #[inline]
 fn leading_han(text: &[u8]) -> &[[u8; 3]] {
     const MOST: usize = 256;
@@ -182,7 +184,7 @@ fn leading_han(text: &[u8]) -> &[[u8; 3]] {
     &threes[..len]
 }
 
-/// Length of the ASCII at the start of `text`, up to the last place where it can be cut.
+/// Length of the leading ASCII of `text`, up to the last place where it can be cut.
 fn ascii_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let len = leading_ascii(bytes);
@@ -195,11 +197,12 @@ fn ascii_len(text: &str) -> usize {
     if len < MIN_ASCII {
         return 0;
     }
-    // The last character itself may get a mark.
+    // A mark may follow the last character.
     last_break(&bytes[..len - 1])
 }
 
-/// Whether the text can be cut between `bytes`, of which non-ASCII ones are letters, and `next`.
+/// Returns true if the text can be cut between `bytes`, of which non-ASCII ones are letters, and
+/// `next`.
 fn ends_before(bytes: &[u8], next: char) -> bool {
     let last = bytes.last().map_or(Class::AsciiWord, |&byte| match byte {
         0x80.. => Class::Letter,
@@ -208,7 +211,7 @@ fn ends_before(bytes: &[u8], next: char) -> bool {
     last.cut_before(Class::of(next))
 }
 
-/// The place after the last ASCII break, 0 if there is none.
+/// The position after the last ASCII break, 0 if there is none.
 fn last_break(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -216,9 +219,9 @@ fn last_break(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Writes the start of `text` to `out` in a form that [`ascii::tokenize`] takes: non-ASCII letters
-/// folded, separators as spaces. Stops at other characters, goes back to the last place where
-/// the text can be cut, and returns how long that is; as long in `out` as in `text`.
+/// Writes the start of `text` to `out` in the form that [`ascii::tokenize`] takes: non-ASCII
+/// letters folded, separators as spaces. Stops at other characters, goes back to the last place
+/// where the text can be cut, and returns its position, which is the same in `out` and `text`.
 fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
     out.clear();
     let mut last_len = 0;
@@ -246,12 +249,12 @@ fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
             },
             Class::Separator => out.extend_from_slice(&[b' '; 4][..len]),
             Class::Mid => match joins(out, c, rest[len..].chars().next()) {
-                // Then it may count as a letter itself.
+                // Then it can count as a letter itself.
                 Some(true) => out.extend_from_slice(&rest.as_bytes()[..len]),
                 Some(false) => out.extend_from_slice(&[b' '; 4][..len]),
                 None => break,
             },
-            Class::Solo | Class::OtherLetter | Class::Other => break,
+            Class::SingleCharWord | Class::OtherLetter | Class::Other => break,
         }
         last_len = len;
     }
@@ -268,8 +271,8 @@ fn simplify(text: &str, out: &mut Vec<u8>) -> usize {
     len
 }
 
-/// Whether the joining mark `mid` joins what ends with `before` and what begins with `after`;
-/// `None` if that is not as simple as here.
+/// Returns true if the punctuation `mid` joins the text that ends with `before` and the text that
+/// begins with `after`; `None` if the general path has to decide.
 fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let before = before.last().copied().unwrap_or(b' ');
     let Some(after) = after else {
@@ -285,13 +288,13 @@ fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     match mid {
         '‘' | '’' => Some(letters || digits),
         '·' => Some(letters),
-        // Normalisation changes the others.
+        // The others are changed by normalisation.
         _ if letters || digits => None,
         _ => Some(false),
     }
 }
 
-/// Length of the stretch at the start of `text` that has to take the general way.
+/// Length of the start of `text` that has to take the general path.
 fn general_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, first)) = chars.next() else {
@@ -302,7 +305,7 @@ fn general_len(text: &str) -> usize {
         let class = Class::of(c);
         if before.cut_before(class) {
             let leave = match class {
-                Class::Solo | Class::Separator => true,
+                Class::SingleCharWord | Class::Separator => true,
                 _ if at >= STRETCH => true,
                 Class::AsciiWord | Class::AsciiBreak | Class::Letter => text[at..]
                     .chars()
@@ -319,7 +322,7 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// The last place in normalised text that is within a word for certain: between two letters. 0 if
+/// The last position in normalised text that is between two letters, and so within a word; 0 if
 /// there is none.
 fn last_join(text: &str) -> usize {
     let is_letter =
@@ -335,7 +338,7 @@ fn last_join(text: &str) -> usize {
     0
 }
 
-/// The last place where normalised text can be cut, 0 if there is none.
+/// The last position where normalised text can be cut, 0 if there is none.
 fn last_cut(text: &str) -> usize {
     let mut after = Class::Other;
     for (at, c) in text.char_indices().rev() {

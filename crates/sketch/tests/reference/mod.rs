@@ -1,6 +1,5 @@
-//! The definition of `simhash64_text` and `simhash128_text`, written down as directly as possible: no
-//! fast way, no cut, no streaming, another table, another case folding, other sums. What the tests
-//! compare with.
+//! Reference implementation of `simhash64` and `simhash128`, as direct as possible: no fast paths,
+//! no cuts, no streaming, and another table, case folding and summation.
 
 use std::collections::HashMap;
 
@@ -9,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Whether a character has no look of its own.
+/// Returns true for invisible characters.
 fn is_ignorable(c: char) -> bool {
     let ranges = [
         (0xAD, 0xAD),
@@ -60,8 +59,8 @@ fn words(normal: &str) -> Vec<String> {
         .collect()
 }
 
-/// Accents away, digits to 0.
-fn prepared(text: &str, options: &TextOptions) -> String {
+/// Removes accents and maps digits to 0 as the options say.
+fn fold_accents_and_digits(text: &str, options: &TextOptions) -> String {
     let marks = |c: char| {
         let blocks = [
             (0x300, 0x36F),
@@ -97,7 +96,7 @@ fn prepared(text: &str, options: &TextOptions) -> String {
     text
 }
 
-/// The zeros of all scripts that have decimal digits; nine more follow each.
+/// The zeros of all scripts that have decimal digits, each followed by nine more digits.
 const ZEROS: &str = "0٠۰߀०০੦૦୦௦౦೦൦෦๐໐༠၀႐០᠐᥆᧐᪀᪐᭐᮰᱀᱐꘠꣐꤀꧐꧰꩐꯰\
     \u{104A0}\u{10D30}\u{10D40}\u{11066}\u{110F0}\u{11136}\u{111D0}\u{112F0}\
     \u{11450}\u{114D0}\u{11650}\u{116C0}\u{116D0}\u{116DA}\u{11730}\u{118E0}\
@@ -113,7 +112,7 @@ fn is_decimal(c: char) -> bool {
 
 /// The features of a text, one for each occurrence.
 pub fn features(text: &str, options: &TextOptions) -> Vec<String> {
-    let normal = normal(&prepared(text, options));
+    let normal = normal(&fold_accents_and_digits(text, options));
     let one_space = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (tokens, between): (Vec<String>, _) = match options.tokens {
         Tokens::Word => (words(&normal), " "),
@@ -139,8 +138,8 @@ pub fn features(text: &str, options: &TextOptions) -> Vec<String> {
     }
 }
 
-/// What a feature weighs. Counts of the tests are small: doubles hold roots and logarithms exactly
-/// enough for their floor.
+/// Weight of a feature. Counts of the tests are small: doubles are exact enough for the floor of
+/// roots and logarithms.
 fn weight(count: u32, weight: Weight) -> i128 {
     let count = f64::from(count);
     let value = match weight {
@@ -152,7 +151,7 @@ fn weight(count: u32, weight: Weight) -> i128 {
     (value * 65_536.0).floor() as i128
 }
 
-/// The simhash of features with integer weights, of so many bits.
+/// The simhash of features with integer weights.
 pub fn simhash(bits: usize, features: impl Iterator<Item = (u128, i128)>) -> Option<u128> {
     let mut sums = vec![0_i128; bits];
     let mut any = false;

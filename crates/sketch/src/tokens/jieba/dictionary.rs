@@ -1,4 +1,4 @@
-//! The dictionary of this process.
+//! jieba's dictionary, one for the process.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,16 +7,17 @@ use jieba_rs::{Jieba, TokenizeMode};
 use super::user_words::UserWords;
 use crate::memory::ensure_available;
 
-/// Memory that loading takes at most, in bytes, beyond what user words take: measured, and rounded
-/// up.
+/// Upper bound of the memory that loading takes, in bytes, without user words: measured, and
+/// rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
-/// Words of the dictionary with capitals, which a text in its normal form does not have, with their
-/// frequencies. They are added in lower case.
-const WITH_CAPITALS: &str = "4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
+/// Words of the dictionary with capitals. A text in its normal form has no capitals, so they are
+/// added in lower case as well.
+const WITH_CAPITALS: &str = "\
+    4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 QQ号 Q版 \
     RSS订阅 SIM卡 T台 T型台 T恤 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 大S 小S 江南Style 阿Q";
-/// How often the dictionary says that each of them occurs.
+/// Frequency of each of them in the dictionary.
 const CAPITALS_FREQUENCY: usize = 3;
 
 /// jieba's dictionary and the words that users added.
@@ -25,7 +26,7 @@ pub struct Dictionary {
     user_words: UserWords,
 }
 
-/// The dictionary in use, once it is loaded.
+/// The current dictionary, once it is loaded.
 static CURRENT: RwLock<Option<Arc<Dictionary>>> = RwLock::new(None);
 
 impl Dictionary {
@@ -34,7 +35,7 @@ impl Dictionary {
         for word in WITH_CAPITALS.split_whitespace() {
             jieba.add_word(&word.to_ascii_lowercase(), Some(CAPITALS_FREQUENCY), None);
         }
-        // All at once, so that their order does not matter.
+        // Computed before any word is added, so that the order of the words does not matter.
         let frequencies: Vec<_> = user_words
             .iter()
             .map(|(word, given)| {
@@ -50,7 +51,7 @@ impl Dictionary {
         }
     }
 
-    /// The dictionary of this process, loaded without user words if it is not yet.
+    /// The current dictionary; loads it without user words if there is none.
     #[must_use]
     pub fn current() -> Arc<Self> {
         let current = CURRENT
@@ -60,7 +61,7 @@ impl Dictionary {
         current.unwrap_or_else(|| Self::with_words(&UserWords::default()))
     }
 
-    /// Whether the dictionary of this process is loaded with just these words.
+    /// Returns true if the current dictionary has exactly these user words.
     #[must_use]
     pub fn is_current(user_words: &UserWords) -> bool {
         let current = CURRENT.read().unwrap_or_else(PoisonError::into_inner);
@@ -69,8 +70,8 @@ impl Dictionary {
             .is_some_and(|current| current.user_words == *user_words)
     }
 
-    /// Makes the dictionary with these words that of this process, and returns it. Takes some
-    /// tenths of a second and [`LOAD_BYTES`], unless it is that already.
+    /// Loads the dictionary with these user words, makes it the current one and returns it. Takes
+    /// some tenths of a second and [`LOAD_BYTES`], unless it is current already.
     pub fn with_words(user_words: &UserWords) -> Arc<Self> {
         let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &*current
@@ -78,29 +79,29 @@ impl Dictionary {
         {
             return Arc::clone(current);
         }
-        // The old one goes first, unless someone is using it.
+        // Frees the old one first, unless it is in use.
         *current = None;
         let loaded = Arc::new(Self::load(user_words));
         *current = Some(Arc::clone(&loaded));
         loaded
     }
 
-    /// Unwinds unless the memory can be had that it may take to find the words of `stretch`.
-    fn ensure_room(stretch: &str) {
-        /// Bytes of text that take no more than an allocator's reserve has.
+    /// Unwinds unless the memory can be allocated that splitting `run` may take.
+    fn ensure_room(run: &str) {
+        /// Bytes of text that take no more than the reserve of the allocator.
         const SHORT: usize = 1 << 12;
         /// Bytes for each byte of text, at most: measured, and rounded up.
         const FACTOR: usize = 128;
-        if stretch.len() > SHORT {
-            ensure_available(FACTOR * stretch.len());
+        if run.len() > SHORT {
+            ensure_available(FACTOR * run.len());
         }
     }
 
-    /// Hands over the words of `stretch`, which has only characters of [`super::is_jieba`].
-    pub(super) fn cut(&self, stretch: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
-        Self::ensure_room(stretch);
-        for token in self.jieba.tokenize(stretch, mode, true) {
-            // Han, or a letter or digit; not punctuation alone.
+    /// Calls `each` for the words of `run`, which has only characters of [`super::is_jieba`].
+    pub(super) fn cut(&self, run: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
+        Self::ensure_room(run);
+        for token in self.jieba.tokenize(run, mode, true) {
+            // Drops punctuation.
             if token
                 .word
                 .bytes()

@@ -1,12 +1,12 @@
-//! How rare a Chinese word is: the inverse document frequencies of jieba.
+//! Inverse document frequencies of Chinese words, from jieba.
 //!
-//! `data/jieba_idf.bin` holds them for 270,000 words, made from the file `idf.txt` of jieba-rs by
-//! `examples/jieba_idf.rs`. It is part of the program: nothing is loaded, and all processes share it.
+//! `data/jieba_idf.bin` holds those of 270,000 words, made from the file `idf.txt` of jieba-rs by
+//! `examples/jieba_idf.rs`. It is part of the program: it is not loaded, and processes share it.
 
 /// Fraction bits of an inverse document frequency.
 pub const IDF_BITS: u32 = 20;
 
-/// Bits of an entry that say which of the values is meant; the others are the highest of the hash.
+/// Bits of an entry for the index of the value; the other bits are the highest of the hash.
 const VALUE_BITS: u32 = 12;
 
 /// The number of values and the median, 4 bytes each; the values, 4 bytes each; then the entries, 8
@@ -20,7 +20,7 @@ fn number(at: usize) -> u32 {
 }
 
 /// ln(documents / documents with the word), in units of 2^-[`IDF_BITS`], of the word with this
-/// [`crate::hash::feature_hash`]. A word that jieba does not know has the median of those that it does.
+/// [`crate::hash::feature_hash`]. An unknown word has the median of the known ones.
 pub(crate) fn idf(hash: u64) -> u32 {
     let entries_at = VALUES_AT + 4 * number(0) as usize;
     let (entries, _) = TABLE[entries_at..].as_chunks::<8>();

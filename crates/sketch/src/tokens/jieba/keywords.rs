@@ -1,31 +1,31 @@
-//! The words that tell most about a text: those of the largest TF-IDF.
+//! Keywords of a text: the words of the highest TF-IDF.
 //!
 //! As jieba's `extract_tags`: words of at least two characters that are no stop words, weighted by
-//! their frequency in the text times their inverse document frequency ([`super::idf`]). All of it
-//! is integer arithmetic. Of words of equal weight, those of the smaller hash come first.
+//! their frequency in the text times their inverse document frequency ([`super::idf`]), in integer
+//! arithmetic. Words of equal weight are ordered by their hash.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::idf::{IDF_BITS, idf};
 use super::{Dictionary, TokenizeMode, tokenize};
-use crate::counts::{Counted, FeatureCounts};
+use crate::feature_counts::{FeatureCount, FeatureCounter};
 use crate::hash::feature_hash;
 use crate::memory::{Grow, copied};
 use crate::shingle::FeatureSink;
 
-/// Words that are no keywords: those of jieba, all English, in the order of their bytes.
+/// Stop words of jieba, all English, in the order of their bytes.
 const STOP_WORDS: [&str; 31] = [
     "all", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "has", "have", "if",
     "in", "is", "it", "not", "of", "on", "one", "or", "that", "the", "then", "this", "to", "we",
     "which", "with", "you",
 ];
 
-/// Characters of the shortest keyword.
+/// Fewest characters of a keyword.
 const MIN_CHARS: usize = 2;
 
-/// Keywords of a text of so many bytes, unless their number is given: one for 120 bytes (of
-/// Chinese, 40 characters), from 5 to 200.
+/// Default number of keywords of a text of this size: one for 120 bytes (40 Chinese characters),
+/// from 5 to 200.
 pub(crate) fn default_number(bytes: usize) -> usize {
     (bytes / 120).clamp(5, 200)
 }
@@ -33,7 +33,7 @@ pub(crate) fn default_number(bytes: usize) -> usize {
 /// A keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Keyword {
-    /// What `weigh` makes of the number of occurrences, times the inverse document frequency.
+    /// Weight of the number of occurrences, times the inverse document frequency.
     pub weight: u64,
     /// Its [`feature_hash`], reversed so that the smaller one is the greater keyword.
     hash: Reverse<u64>,
@@ -48,20 +48,33 @@ impl Keyword {
     }
 }
 
+/// Calls `each` for the words of a text that can be keywords.
+fn each_candidate(
+    dictionary: &Dictionary,
+    text: &str,
+    check: &mut dyn FnMut(),
+    mut each: impl FnMut(&str),
+) {
+    let each = &mut |word: &str| {
+        if is_keyword(word) {
+            each(word);
+        }
+    };
+    let mode = TokenizeMode::Default;
+    tokenize(dictionary, mode, text, &mut String::new(), each, check);
+}
+
 fn is_keyword(word: &str) -> bool {
     word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// What a word of this [`feature_hash`] weighs as a keyword, given what its number of occurrences
-/// does.
+/// Weight of a keyword, given its [`feature_hash`] and the weight of its number of occurrences.
 pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
     ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
 }
 
-/// The `number` keywords of a text, the heaviest first. `weigh` says what a number of occurrences
-/// weighs.
-///
-/// Memory is that of [`FeatureCounts`]; calls `check` every few 10 kB.
+/// The `number` heaviest keywords of a text, the heaviest first. `weigh` is the weight of a number
+/// of occurrences. Memory is that of [`FeatureCounter`]; calls `check` every few 10 kB.
 pub(crate) fn keywords(
     dictionary: &Dictionary,
     text: &str,
@@ -69,25 +82,14 @@ pub(crate) fn keywords(
     weigh: fn(u64) -> u64,
     check: &mut dyn FnMut(),
 ) -> Vec<Keyword> {
-    let mut counts = FeatureCounts::<1>::default();
+    let mut counts = FeatureCounter::<1>::default();
     counts.reset(text.len() / 8);
-    let mut buffer = String::new();
-    let each = &mut |word: &str| {
-        if is_keyword(word) {
-            counts.add_all(word.as_bytes(), std::iter::once(0..word.len()));
-        }
-    };
-    tokenize(
-        dictionary,
-        TokenizeMode::Default,
-        text,
-        &mut buffer,
-        each,
-        check,
-    );
+    each_candidate(dictionary, text, check, |word| {
+        counts.add_all(word.as_bytes(), std::iter::once(0..word.len()));
+    });
     let mut heaviest = BinaryHeap::new();
-    let consider = |counted: &[Counted<1>]| {
-        for &Counted {
+    let consider = |counted: &[FeatureCount<1>]| {
+        for &FeatureCount {
             hash: [hash],
             count,
         } in counted
@@ -109,7 +111,7 @@ pub(crate) fn keywords(
         }
     };
     counts.drain(consider, check);
-    // In place: a collection of a vector's own elements.
+    // Collects in place, without an allocation.
     heaviest
         .into_sorted_vec()
         .into_iter()
@@ -117,8 +119,8 @@ pub(crate) fn keywords(
         .collect()
 }
 
-/// The same with the words themselves, in the order in which they are first seen in the text. Reads
-/// the text a second time, up to the last word to be found.
+/// As [`keywords`], with the words themselves, in the order of their first occurrence. Reads the
+/// text a second time.
 pub(crate) fn keyword_words(
     dictionary: &Dictionary,
     text: &str,
@@ -132,23 +134,13 @@ pub(crate) fn keyword_words(
     wanted.extend(found.into_iter().map(|k| (k.hash(), k)));
     let mut words = Vec::new();
     words.ensure_room(wanted.len());
-    let mut buffer = String::new();
-    let each = &mut |word: &str| {
+    each_candidate(dictionary, text, check, |word| {
         if !wanted.is_empty()
-            && is_keyword(word)
             && let Some(keyword) = wanted.remove(&feature_hash(word.as_bytes()))
         {
             words.push((copied(word), keyword));
         }
-    };
-    tokenize(
-        dictionary,
-        TokenizeMode::Default,
-        text,
-        &mut buffer,
-        each,
-        check,
-    );
+    });
     words
 }
 

@@ -1,20 +1,18 @@
 //! Chinese words, by jieba.
 //!
-//! [jieba](https://github.com/fxsj/jieba) finds the most probable way to cut a stretch of Chinese
-//! into the words of its dictionary, and cuts what the dictionary leaves as single characters by a
-//! hidden Markov model. Here it is jieba-rs, pinned to one version, whose package brings the
-//! dictionary. Ties and floating-point sums are always resolved in the same order, and the
-//! logarithms of the dictionary's frequencies are those numbers nearest to the exact ones, so the
-//! words do not depend on the machine.
+//! [jieba](https://github.com/fxsj/jieba) splits Chinese into the most probable sequence of words
+//! of its dictionary, and splits runs of single characters by a hidden Markov model. Here it is
+//! jieba-rs, pinned to one version, whose package includes the dictionary. Ties and floating-point
+//! sums are always resolved in the same order, and the logarithms of the dictionary's frequencies
+//! are correctly rounded, so the words do not depend on the machine.
 //!
-//! The text is taken in its normal form. Its segments by UAX 29 that consist of characters which
-//! jieba knows (Han, ASCII letters and digits, `+ # & . _ % -`) form stretches; one with a Han
-//! character is cut by jieba, and what it yields without Han, letter or digit is dropped.
-//! Everything else is words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is
-//! cut as by jieba itself, while its tokens for other scripts, which are single characters, are not
-//! used.
+//! The text is in its normal form. Consecutive segments by UAX 29 that consist of characters which
+//! jieba knows (Han, ASCII letters and digits, `+ # & . _ % -`) form a run; a run with a Han
+//! character is split by jieba, and tokens without Han, letter or digit are dropped. The rest is
+//! split into words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is split as
+//! by jieba itself, while its tokens for other scripts, which are single characters, are not used.
 //!
-//! A text without places to cut it ends a word after 64 kB.
+//! A run without a place to cut it is cut after 64 kB.
 
 mod dictionary;
 mod idf;
@@ -25,7 +23,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 pub use dictionary::{Dictionary, LOAD_BYTES};
 pub use jieba_rs::TokenizeMode;
-pub(crate) use keywords::{default_number, keyword_weight, keyword_words, keywords};
+pub(crate) use keywords::{Keyword, default_number, keyword_weight, keyword_words, keywords};
 pub use user_words::{
     EntryError, MAX_FREQUENCY, MAX_LIST, MAX_WORD_CHARS, UserWordError, UserWords,
 };
@@ -34,19 +32,19 @@ use crate::memory::GrowString;
 use crate::normalize::class::Class;
 use crate::normalize::each_piece;
 
-/// ln(documents / documents with the word), as jieba knows it, for a word in its normal form. A
-/// word that it does not know has the median of those that it does.
+/// Inverse document frequency of a word in its normal form by jieba's table: ln(documents /
+/// documents with the word). An unknown word has the median of the known ones.
 #[must_use]
 pub fn inverse_document_frequency(word: &str) -> f64 {
     let idf = idf::idf(crate::hash::feature_hash(word.as_bytes()));
     f64::from(idf) / f64::from(1 << idf::IDF_BITS)
 }
 
-/// Bytes after which a part of the text ends if it could not be cut before.
+/// Bytes after which a part of the text ends if it could not be cut earlier.
 const MAX_PART: usize = 1 << 16;
 
-/// Whether jieba takes the character for Chinese: CJK Unified Ideographs in the blocks that
-/// jieba-rs looks at.
+/// Returns true for the characters that jieba-rs treats as Chinese: CJK Unified Ideographs of some
+/// blocks.
 fn is_han(c: char) -> bool {
     matches!(c,
         '\u{4E00}'..='\u{9FFF}'
@@ -60,7 +58,7 @@ fn is_han(c: char) -> bool {
         | '\u{2F800}'..='\u{2FA1F}')
 }
 
-/// Whether jieba may take the character into a word with others.
+/// Returns true for the characters that jieba can join with others to a word.
 fn is_jieba(c: char) -> bool {
     match c {
         '\0'..='\x7F' => {
@@ -70,10 +68,8 @@ fn is_jieba(c: char) -> bool {
     }
 }
 
-/// Hands over the words of `text`, one after the other; `buffer` is room for a piece of it. Calls
-/// `check` every few 10 kB.
-///
-/// Time is linear in the length of the text.
+/// Calls `each` for the words of `text` in their order, and `check` every few 10 kB. `buffer` is
+/// working memory. Time is linear in the length of the text.
 pub(crate) fn tokenize(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -82,59 +78,61 @@ pub(crate) fn tokenize(
     each: &mut impl FnMut(&str),
     check: &mut dyn FnMut(),
 ) {
-    let mut parts = Parts::default();
+    let mut parts = PartSplitter::default();
     each_piece(text, buffer, check, |piece| {
-        parts.push(piece, |part, kind| take(dictionary, mode, part, kind, each));
+        parts.push(piece, |part, scripts| {
+            split(dictionary, mode, part, scripts, each)
+        });
     });
-    parts.end(|part, kind| take(dictionary, mode, part, kind, each));
+    parts.end(|part, scripts| split(dictionary, mode, part, scripts, each));
 }
 
-/// What a part of a text consists of.
+/// Kinds of characters in a part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
-    /// Only characters that jieba knows.
+struct Scripts {
+    /// True if jieba knows all characters.
     pure: bool,
-    /// Han among them.
+    /// True if there is a Han character.
     han: bool,
 }
 
-impl Kind {
+impl Scripts {
     const EMPTY: Self = Self {
         pure: true,
         han: false,
     };
 }
 
-/// Cuts a text into parts that can be cut into words one by one, none of them within a stretch of
-/// characters that jieba knows.
-struct Parts {
-    /// The part that is still open.
+/// Cuts a text into parts that can be split into words one by one; never within a run of characters
+/// that jieba knows.
+struct PartSplitter {
+    /// The current part.
     open: String,
-    kind: Kind,
-    /// Whether jieba knows its last character, and the class of that; none before the first.
+    scripts: Scripts,
+    /// For the last character: true if jieba knows it, and its class. `None` at the start.
     last: Option<(bool, Class)>,
 }
 
-impl Default for Parts {
+impl Default for PartSplitter {
     fn default() -> Self {
         Self {
             open: String::new(),
-            kind: Kind::EMPTY,
+            scripts: Scripts::EMPTY,
             last: None,
         }
     }
 }
 
-impl Parts {
-    fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Kind)) {
+impl PartSplitter {
+    fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Scripts)) {
         let (mut from, mut at) = (0, 0);
         while let Some(c) = piece[at..].chars().next() {
             let room = MAX_PART.saturating_sub(self.open.len() + at - from);
-            // Chinese is a run of the same kind; a cut inside depends on nothing but its length.
+            // Han characters are uniform: a cut among them depends only on the length.
             let run = han_run(piece.as_bytes(), at, room);
             let (len, jieba, han, class) = match run {
                 0 => (c.len_utf8(), is_jieba(c), is_han(c), Class::of(c)),
-                run => (run, true, true, Class::Solo),
+                run => (run, true, true, Class::SingleCharWord),
             };
             let cut = self.last.is_some_and(|(last_jieba, last)| {
                 room == 0 || !(last_jieba && jieba) && last.cut_before(class)
@@ -144,25 +142,26 @@ impl Parts {
                 from = at;
                 self.end(&mut each);
             }
-            self.kind.pure &= jieba;
-            self.kind.han |= han;
+            self.scripts.pure &= jieba;
+            self.scripts.han |= han;
             self.last = Some((jieba, class));
             at += len;
         }
         self.open.grow_str(&piece[from..]);
     }
 
-    /// Ends the open part.
-    fn end(&mut self, mut each: impl FnMut(&str, Kind)) {
-        // All that the pieces leave to be normalised.
+    /// Ends the current part.
+    fn end(&mut self, mut each: impl FnMut(&str, Scripts)) {
+        // The pieces are normalised but for the case of ASCII.
         self.open.make_ascii_lowercase();
-        each(&self.open, self.kind);
+        each(&self.open, self.scripts);
         self.open.clear();
-        self.kind = Kind::EMPTY;
+        self.scripts = Scripts::EMPTY;
     }
 }
 
-/// Bytes of the characters U+4E00 to U+9FFF at a place, none of which begins beyond `room` bytes.
+/// Number of bytes of the characters U+4E00 to U+9FFF at a position, as far as they begin within
+/// `room` bytes.
 fn han_run(bytes: &[u8], from: usize, room: usize) -> usize {
     let (characters, _) = bytes[from..].as_chunks::<3>();
     let count = characters[..characters.len().min(room.div_ceil(3))]
@@ -174,47 +173,47 @@ fn han_run(bytes: &[u8], from: usize, room: usize) -> usize {
     3 * count
 }
 
-/// Hands over the words of a part.
-fn take(
+/// Splits a part into words.
+fn split(
     dictionary: &Dictionary,
     mode: TokenizeMode,
     part: &str,
-    kind: Kind,
+    scripts: Scripts,
     each: &mut impl FnMut(&str),
 ) {
-    if !kind.han {
+    if !scripts.han {
         each_word(part, each);
-    } else if kind.pure {
+    } else if scripts.pure {
         dictionary.cut(part, mode, each);
     } else {
-        // Stretches of segments that jieba knows, and what stands between them.
+        // Runs of segments that jieba knows, and the text between them.
         let mut from = 0;
-        let mut known = Kind::EMPTY;
+        let mut known = Scripts::EMPTY;
         for (at, segment) in part.split_word_bound_indices() {
             let pure = segment.chars().all(is_jieba);
             if pure != known.pure && at > from {
-                take_stretch(dictionary, mode, &part[from..at], known, each);
+                split_run(dictionary, mode, &part[from..at], known, each);
                 from = at;
                 known.han = false;
             }
             known.pure = pure;
             known.han |= segment.chars().any(is_han);
         }
-        take_stretch(dictionary, mode, &part[from..], known, each);
+        split_run(dictionary, mode, &part[from..], known, each);
     }
 }
 
-fn take_stretch(
+fn split_run(
     dictionary: &Dictionary,
     mode: TokenizeMode,
-    stretch: &str,
-    kind: Kind,
+    run: &str,
+    scripts: Scripts,
     each: &mut impl FnMut(&str),
 ) {
-    if kind.pure && kind.han {
-        dictionary.cut(stretch, mode, each);
+    if scripts.pure && scripts.han {
+        dictionary.cut(run, mode, each);
     } else {
-        each_word(stretch, each);
+        each_word(run, each);
     }
 }
 

@@ -76,10 +76,10 @@ fn words_never_change() {
     assert_eq!(search("型号WES-5.4.5的机器"), "型号 wes wes-5.4.5 的 机器");
 }
 
-/// jieba-rs itself, on a stretch that it is given whole.
-fn by_jieba(stretch: &str, mode: TokenizeMode) -> Vec<String> {
+/// The words of jieba-rs itself for a whole run.
+fn by_jieba(run: &str, mode: TokenizeMode) -> Vec<String> {
     let mut words = Vec::new();
-    Dictionary::current().cut(stretch, mode, |word| words.push(word.to_owned()));
+    Dictionary::current().cut(run, mode, |word| words.push(word.to_owned()));
     words
 }
 
@@ -87,21 +87,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn chinese_is_cut_by_jieba(stretches in prop::collection::vec("[一-龥a-c1-3+#&._%-]{0,4}[的一是在不了有和人这中大为上个国我以要他][一-龥a-c1-3+#&._%-]{0,9}", 0..8)) {
-        let text = stretches.join("。 ");
+    fn chinese_is_cut_by_jieba(
+        runs in prop::collection::vec(
+            "[一-龥a-c1-3+#&._%-]{0,4}[的一是在不了有和人这中大为上个国我以要他][一-龥a-c1-3+#&._%-]{0,9}",
+            0..8,
+        ),
+    ) {
+        let text = runs.join("。 ");
         for mode in [TokenizeMode::Default, TokenizeMode::Search] {
-            let expected: Vec<String> = stretches.iter().flat_map(|s| by_jieba(s, mode)).collect();
+            let expected: Vec<String> = runs.iter().flat_map(|s| by_jieba(s, mode)).collect();
             prop_assert_eq!(words(&text, mode), expected);
         }
     }
 
-    /// Parts are cut where that changes nothing, so one part is as good as many.
+    /// Cutting a text into parts does not change the words.
     #[test]
-    fn parts_do_not_matter(text in crate::text::tests::any_text()) {
+    fn parts_do_not_matter(text in crate::test_texts::any_text()) {
         let normal = normalized(&text);
         let mut expected = Vec::new();
         let each = &mut |word: &str| expected.push(word.to_owned());
-        take(&Dictionary::current(), TokenizeMode::Default, &normal, Kind { pure: false, han: true }, each);
+        let scripts = Scripts { pure: false, han: true };
+        split(&Dictionary::current(), TokenizeMode::Default, &normal, scripts, each);
         prop_assert_eq!(words(&text, TokenizeMode::Default), expected);
     }
 

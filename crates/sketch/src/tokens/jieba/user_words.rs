@@ -8,27 +8,34 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{is_han, is_jieba};
 use crate::normalize::normalized;
 
-/// Most characters of a word. Each character of a text is tried as the start of every word, so this
-/// bounds the work for it.
+/// Most characters of a word. This bounds the work for each character of a text, which is tried as
+/// the start of every word.
 pub const MAX_WORD_CHARS: usize = 32;
 /// Largest frequency. The most frequent word of the dictionary has some 300,000.
 pub const MAX_FREQUENCY: u32 = 100_000_000;
 /// Longest list, in bytes.
 pub const MAX_LIST: usize = 4 << 20;
 
-/// Words with the frequencies given for them, in their normal form ([`crate::normalize`]).
+/// Words in their normal form ([`crate::normalize`]), with their frequencies if given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserWords {
     words: BTreeMap<String, Option<u32>>,
 }
 
 impl UserWords {
-    /// Reads a list: words parted by commas, each with its frequency behind it if that is given. Of
-    /// two mentions of a word the last counts.
+    /// Parses a list: words separated by commas, each optionally followed by its frequency. The
+    /// last entry of a word counts.
+    ///
+    /// ```
+    /// use neardup_sketch::tokens::jieba::UserWords;
+    ///
+    /// let words = UserWords::parse("云计算 7, 创新办").unwrap();
+    /// assert_eq!(words.hash(), UserWords::parse("创新办,云计算 7").unwrap().hash());
+    /// ```
     ///
     /// # Errors
     ///
-    /// If an entry is no word that jieba could find, or its frequency is out of range.
+    /// If an entry is no word that jieba can find, or its frequency is out of range.
     pub fn parse(list: &str) -> Result<Self, UserWordError> {
         if list.len() > MAX_LIST {
             return Err(UserWordError::TooLong);
@@ -39,9 +46,9 @@ impl UserWords {
             .map(str::trim)
             .filter(|entry| !entry.is_empty())
         {
-            let wrong = |what| UserWordError::Entry {
+            let wrong = |error| UserWordError::Entry {
                 entry: entry.to_owned(),
-                what,
+                error,
             };
             let mut parts = entry.split_whitespace();
             let word = normalized(parts.next().unwrap_or_default());
@@ -66,9 +73,9 @@ impl UserWords {
         Ok(Self { words })
     }
 
-    /// Hash of the words and the frequencies given for them: XXH3 (64 bits) of a line for each
-    /// word, in the order of their bytes, with the frequency behind it after a space. Users store
-    /// it, so it never changes for the same list.
+    /// Hash of the words and their frequencies: XXH3 (64 bits) of a line for each word, in the
+    /// order of their bytes, with the frequency after a space if given. Users store it, so it never
+    /// changes for the same list.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut hash = Xxh3::new();
@@ -83,7 +90,7 @@ impl UserWords {
         hash.digest()
     }
 
-    /// The words, in the order of their bytes, with the frequencies that were given.
+    /// The words in the order of their bytes, with their frequencies if given.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
         self.words
             .iter()
@@ -91,7 +98,7 @@ impl UserWords {
     }
 }
 
-/// What is wrong with a list of words.
+/// Error in a list of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserWordError {
     /// It is longer than [`MAX_LIST`].
@@ -100,19 +107,19 @@ pub enum UserWordError {
     Entry {
         /// The entry.
         entry: String,
-        /// What is wrong with it.
-        what: EntryError,
+        /// The error in it.
+        error: EntryError,
     },
 }
 
-/// What is wrong with an entry of a list of words.
+/// Error in an entry of a list of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryError {
     /// The frequency is no number from 1 to [`MAX_FREQUENCY`].
     Frequency,
     /// There is more than a word and a frequency.
     Parts,
-    /// The word has no Chinese character, or characters that jieba never takes into a word.
+    /// The word has no Chinese character, or characters that jieba never joins to a word.
     Characters,
     /// The word has more than [`MAX_WORD_CHARS`] characters.
     Length,
@@ -126,7 +133,8 @@ impl fmt::Display for EntryError {
             Self::Parts => write!(f, "An entry is a word, or a word and its frequency."),
             Self::Characters => write!(
                 f,
-                "A word has a Chinese character, and besides those only ASCII letters, digits and + # & . _ % -."
+                "A word has a Chinese character, and besides those only ASCII letters, digits and \
+                 + # & . _ % -."
             ),
             Self::Length => write!(f, "A word has at most {MAX_WORD_CHARS} characters."),
         }
@@ -138,7 +146,7 @@ impl fmt::Display for UserWordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => write!(f, "The list has more than {MAX_LIST} bytes."),
-            Self::Entry { entry, what } => write!(f, "\"{entry}\": {what}"),
+            Self::Entry { entry, error } => write!(f, "\"{entry}\": {error}"),
         }
     }
 }
@@ -177,12 +185,12 @@ mod tests {
 
     #[test]
     fn bad_entries_are_named() {
-        let what = |list: &str| match UserWords::parse(list) {
-            Err(UserWordError::Entry { entry, what }) => (entry, what),
+        let error_of = |list: &str| match UserWords::parse(list) {
+            Err(UserWordError::Entry { entry, error }) => (entry, error),
             other => panic!("{other:?}"),
         };
         let expect = |list: &str, entry: &str, expected| {
-            assert_eq!(what(list), (entry.to_owned(), expected))
+            assert_eq!(error_of(list), (entry.to_owned(), expected))
         };
         expect("中国, 北京 0", "北京 0", EntryError::Frequency);
         expect("北京 x", "北京 x", EntryError::Frequency);

@@ -1,0 +1,160 @@
+//! Hash table that counts features by their hashes.
+//!
+//! Features are stored in a vector in the order of their arrival; a hash table of four-byte slots
+//! holds their positions. At most a quarter of the slots is used, so probe chains are short, and
+//! finding a feature takes few instructions and hardly any branch misprediction; slots of four
+//! bytes keep the table in the first caches nevertheless.
+
+use std::hint::select_unpredictable;
+
+use crate::memory::GrowVec;
+
+/// Hash and number of occurrences of a feature.
+#[derive(Clone, Copy)]
+pub(crate) struct FeatureCount<const W: usize> {
+    pub hash: [u64; W],
+    pub count: u64,
+}
+
+impl<const W: usize> FeatureCount<W> {
+    /// Placeholder for an unused element.
+    pub const NONE: Self = Self {
+        hash: [0; W],
+        count: 0,
+    };
+}
+
+/// Slots for each feature.
+pub(super) const SLOTS: usize = 4;
+
+/// Counts by linear probing over a power of two of slots.
+pub(super) struct CountTable<const W: usize> {
+    /// Position of a feature in `counted`, from 1; 0 if the slot is empty. The table uses the first
+    /// of them; the others are empty and kept for a larger text.
+    slots: Vec<u32>,
+    /// 64 minus the binary logarithm of the number of used slots.
+    shift: u32,
+    /// The features are the first `len`; there is room for one more than the capacity.
+    counted: Vec<FeatureCount<W>>,
+    len: usize,
+    key: [u64; W],
+}
+
+impl<const W: usize> CountTable<W> {
+    /// Creates an empty table of a capacity that is a power of two.
+    pub fn new(features: usize, key: [u64; W]) -> Self {
+        let mut table = Self {
+            slots: Vec::new(),
+            shift: 0,
+            counted: Vec::new(),
+            len: 0,
+            key,
+        };
+        table.make_slots(features);
+        table
+    }
+
+    fn make_slots(&mut self, features: usize) {
+        // Freed before the new ones are allocated.
+        self.slots = Vec::new();
+        self.slots.grow_exact(SLOTS * features, 0);
+        self.counted.grow_exact(features + 1, FeatureCount::NONE);
+        self.shift = shift(self.slots.len());
+    }
+
+    /// Empties the table and sets its capacity. Memory for more than `kept` features is freed.
+    pub fn reset(&mut self, features: usize, kept: usize) {
+        let slots = SLOTS * features;
+        if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
+            *self = Self::new(features, self.key);
+        } else {
+            let used = self.used_slots();
+            self.slots[..used].fill(0);
+            self.shift = shift(slots);
+            self.len = 0;
+        }
+    }
+
+    fn used_slots(&self) -> usize {
+        1 << (64 - self.shift)
+    }
+
+    /// Number of features that fit.
+    pub fn capacity(&self) -> usize {
+        self.used_slots() / SLOTS
+    }
+
+    /// Number of features that still fit.
+    pub fn room(&self) -> usize {
+        self.capacity() - self.len
+    }
+
+    /// The features counted so far, each once.
+    pub fn counted(&self) -> &[FeatureCount<W>] {
+        &self.counted[..self.len]
+    }
+
+    /// Mixes a hash; its highest bits choose the slot and the partition. Multiplies by random odd
+    /// numbers (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair
+    /// problem", Journal of Algorithms 25, 1997). They are random because an attacker can choose
+    /// features whose hashes agree in many bits, which would make one long probe chain. Counts, and
+    /// so fingerprints, do not depend on them.
+    #[inline(always)]
+    pub fn mix(&self, hash: [u64; W]) -> u64 {
+        mix(hash, self.key)
+    }
+
+    /// Adds to the counts of features, which must fit.
+    #[inline(always)]
+    pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+        // Local variables, so that the compiler knows that writing to the slices does not change
+        // them.
+        let (key, shift, mut len) = (self.key, self.shift, self.len);
+        let used = self.used_slots();
+        let slots = &mut self.slots[..used];
+        let counted = &mut self.counted[..];
+        for (hash, count) in features {
+            let mut at = (mix(hash, key) >> shift) as usize;
+            // Written in any case, so that new and known features take the same branches: which of
+            // them comes next is hard to predict.
+            counted[len] = FeatureCount { hash, count: 0 };
+            loop {
+                let slot = &mut slots[at];
+                let new = *slot == 0;
+                let position = select_unpredictable(new, len as u32 + 1, *slot);
+                let feature = &mut counted[position as usize - 1];
+                if feature.hash == hash {
+                    feature.count += count;
+                    *slot = position;
+                    len += usize::from(new);
+                    break;
+                }
+                at = (at + 1) & (used - 1);
+            }
+        }
+        self.len = len;
+    }
+
+    /// Makes the capacity four times as large.
+    #[cold]
+    pub fn grow(&mut self) {
+        let features = 4 * self.capacity();
+        let len = std::mem::take(&mut self.len);
+        let counted = std::mem::take(&mut self.counted);
+        self.make_slots(features);
+        let features = counted[..len].iter();
+        self.add(features.map(|feature| (feature.hash, feature.count)));
+    }
+}
+
+/// Number of bits to shift a mixed hash by, for a number of slots that is a power of two.
+fn shift(slots: usize) -> u32 {
+    64 - slots.ilog2()
+}
+
+#[inline(always)]
+fn mix<const W: usize>(hash: [u64; W], key: [u64; W]) -> u64 {
+    (hash.iter().zip(key)).fold(0, |sum, (word, key)| {
+        word.wrapping_mul(key | 1).wrapping_add(sum)
+    })
+}

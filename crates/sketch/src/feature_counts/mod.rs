@@ -1,0 +1,283 @@
+//! Number of occurrences of each feature, keyed by its hash of `W` words of 64 bits.
+//!
+//! Up to a million distinct features are counted in one table. Beyond that the hashes are appended
+//! to partitions, which are counted one after the other at the end: sequential memory of `8 * W`
+//! bytes an occurrence instead of a table that grows with every distinct feature.
+
+mod count_table;
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+use crate::hash::FeatureHash;
+use crate::memory::{Grow, GrowVec};
+use crate::options::{TextOptions, Tokens};
+use crate::shingle::FeatureSink;
+use crate::tokens::FeatureExtractor;
+use count_table::CountTable;
+pub(crate) use count_table::FeatureCount;
+
+/// Capacity of the smallest table.
+const MIN_FEATURES: usize = 1 << 7;
+/// Capacity of the largest table that is kept from one text to the next (32 or 40 bytes a feature).
+const KEPT_FEATURES: usize = 1 << 15;
+/// Capacity of the largest table; beyond it hashes are partitioned.
+const MAX_FEATURES: usize = 1 << 20;
+/// log2 of the number of partitions.
+const PARTITION_BITS: u32 = 10;
+/// Hashes in a chunk of a partition.
+const CHUNK: usize = 1024;
+
+#[derive(Default)]
+struct Partition<const W: usize> {
+    /// Counts from the table, when it was full.
+    counted: Vec<FeatureCount<W>>,
+    /// Hashes of one occurrence each; in chunks, so that growing copies nothing.
+    single: Vec<Vec<[u64; W]>>,
+}
+
+/// Counts the features of one text; reusable.
+pub(crate) struct FeatureCounter<const W: usize> {
+    table: CountTable<W>,
+    /// Empty until the table is full.
+    partitions: Vec<Partition<W>>,
+    max_features: usize,
+    /// Hashes of one batch of features.
+    hashes: Vec<[u64; W]>,
+}
+
+impl<const W: usize> FeatureSink for FeatureCounter<W>
+where
+    [u64; W]: FeatureHash,
+{
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+        // Two tight loops, hashing and counting, are faster than one.
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        hashes.grow_all(features.map(|feature| FeatureHash::new(&bytes[feature])));
+        self.add_hashes(&hashes);
+        self.hashes = hashes;
+    }
+
+    fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
+        let mut hashes = std::mem::take(&mut self.hashes);
+        let last = starts.len() - width;
+        for first in (0..last).step_by(WINDOWS) {
+            let starts = &starts[first..last.min(first + WINDOWS) + width];
+            hashes.clear();
+            hashes.ensure_room(WINDOWS);
+            FeatureHash::push_windows(bytes, starts, width, &mut hashes);
+            self.add_hashes(&hashes);
+        }
+        self.hashes = hashes;
+    }
+}
+
+/// Windows that are hashed before they are counted.
+const WINDOWS: usize = 512;
+
+impl<const W: usize> Default for FeatureCounter<W> {
+    fn default() -> Self {
+        Self::with_max_features(MAX_FEATURES)
+    }
+}
+
+impl<const W: usize> FeatureCounter<W> {
+    fn with_max_features(max_features: usize) -> Self {
+        let random = RandomState::new();
+        let key = std::array::from_fn(|word| random.hash_one(word));
+        Self {
+            table: CountTable::new(MIN_FEATURES, key),
+            partitions: Vec::new(),
+            max_features,
+            hashes: Vec::new(),
+        }
+    }
+
+    /// Passes every distinct feature of `text` with its count to `each`, many at a time and in no
+    /// particular order. Calls `check` every few 100 kB.
+    pub fn count_text(
+        &mut self,
+        extractor: &mut FeatureExtractor,
+        text: &str,
+        options: &TextOptions,
+        each: impl FnMut(&[FeatureCount<W>]),
+        check: &mut dyn FnMut(),
+    ) where
+        [u64; W]: FeatureHash,
+    {
+        self.reset(expected_features(text, options));
+        extractor.extract(text, options, self, check);
+        self.drain(each, check);
+    }
+
+    /// Forgets everything; `expected` is an estimate of the number of distinct features.
+    pub fn reset(&mut self, expected: usize) {
+        self.partitions.clear();
+        let features = expected
+            .next_power_of_two()
+            .clamp(MIN_FEATURES, KEPT_FEATURES);
+        self.table
+            .reset(features.min(self.max_features), KEPT_FEATURES);
+    }
+
+    /// Counts one occurrence of each of the features.
+    fn add_hashes(&mut self, mut hashes: &[[u64; W]]) {
+        while self.partitions.is_empty() && !hashes.is_empty() {
+            let (now, later) = hashes.split_at(hashes.len().min(self.table.room()));
+            self.table.add(now.iter().map(|&hash| (hash, 1)));
+            hashes = later;
+            if self.table.room() == 0 {
+                if self.table.capacity() < self.max_features {
+                    self.table.grow();
+                } else {
+                    self.partition();
+                }
+            }
+        }
+        for &hash in hashes {
+            let at = self.table.mix(hash) >> (64 - PARTITION_BITS);
+            let chunks = &mut self.partitions[at as usize].single;
+            match chunks.last_mut() {
+                Some(chunk) if chunk.len() < CHUNK => chunk.push(hash),
+                _ => {
+                    let mut chunk = Vec::new();
+                    chunk.ensure_room(CHUNK);
+                    chunk.push(hash);
+                    chunks.grow_push(chunk);
+                }
+            }
+        }
+    }
+
+    fn partition(&mut self) {
+        self.partitions.ensure_room(1 << PARTITION_BITS);
+        self.partitions
+            .resize_with(1 << PARTITION_BITS, Partition::default);
+        for &feature in self.table.counted() {
+            let at = self.table.mix(feature.hash) >> (64 - PARTITION_BITS);
+            self.partitions[at as usize].counted.grow_push(feature);
+        }
+        self.table
+            .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
+    }
+
+    /// Passes every distinct feature with its count to `each`, many at a time and in no particular
+    /// order, and forgets them. Calls `check` between pieces of the work.
+    pub fn drain(&mut self, mut each: impl FnMut(&[FeatureCount<W>]), check: &mut dyn FnMut()) {
+        each(self.table.counted());
+        self.table.reset(MIN_FEATURES, KEPT_FEATURES);
+        for partition in std::mem::take(&mut self.partitions) {
+            // Most features of such a text are distinct, so that room for all avoids growing; the
+            // limit is for a feature that occurs many millions of times.
+            let most = partition.counted.len() + CHUNK * partition.single.len();
+            self.table.reset(
+                most.next_power_of_two()
+                    .clamp(MIN_FEATURES, MAX_FEATURES / 2),
+                KEPT_FEATURES,
+            );
+            for feature in partition.counted {
+                self.add_growing(feature.hash, feature.count);
+            }
+            for chunk in partition.single {
+                check();
+                for hash in chunk {
+                    self.add_growing(hash, 1);
+                }
+            }
+            each(self.table.counted());
+        }
+        self.table.reset(MIN_FEATURES, KEPT_FEATURES);
+    }
+
+    fn add_growing(&mut self, hash: [u64; W], count: u64) {
+        self.table.add(std::iter::once((hash, count)));
+        if self.table.room() == 0 {
+            self.table.grow();
+        }
+    }
+}
+
+/// Estimates the number of distinct features from a byte in the middle of the text.
+fn expected_features(text: &str, options: &TextOptions) -> usize {
+    let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
+    let bytes_per_feature = match options.tokens {
+        // English has a word in six bytes, Chinese one in three.
+        Tokens::Word if spaced => 6,
+        Tokens::Word => 3,
+        // There are few distinct characters and pairs.
+        Tokens::Char if options.shingle < 3 => 8,
+        Tokens::Char if spaced => 1,
+        Tokens::Char => 3,
+        Tokens::Line => 40,
+        Tokens::Jieba | Tokens::JiebaSearch => 6,
+        Tokens::JiebaTfidf => 120,
+    };
+    text.len() / bytes_per_feature
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn drained<const W: usize>(counts: &mut FeatureCounter<W>) -> BTreeMap<[u64; W], u64> {
+        let mut all = BTreeMap::new();
+        counts.drain(
+            |features| {
+                for feature in features {
+                    let before = all.insert(feature.hash, feature.count);
+                    assert_eq!(before, None, "{:?} passed twice", feature.hash);
+                }
+            },
+            &mut || (),
+        );
+        all
+    }
+
+    proptest! {
+        /// A tiny table, so that growing and the partitions are reached.
+        #[test]
+        fn counts_are_right(
+            hashes in prop::collection::vec(0_u64..3000, 0..6000),
+            piece in 1_usize..500,
+            spread in prop::bool::ANY,
+        ) {
+            // The two words differ in which features they tell apart.
+            let hashes: Vec<[u64; 2]> = (hashes.iter())
+                .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
+                .collect();
+            let mut counts = FeatureCounter::with_max_features(512);
+            counts.reset(0);
+            let mut expected = BTreeMap::new();
+            for &hash in &hashes {
+                *expected.entry(hash).or_insert(0) += 1;
+            }
+            for _ in 0..2 {
+                hashes.chunks(piece).for_each(|part| counts.add_hashes(part));
+                prop_assert_eq!(&drained(&mut counts), &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn partitions_are_checked_and_counted() {
+        let mut counts = FeatureCounter::with_max_features(1 << 11);
+        counts.reset(0);
+        let hashes: Vec<[u64; 1]> = (0..400_000).map(|hash| [hash]).collect();
+        counts.add_hashes(&hashes);
+        counts.add_hashes(&hashes[..100_000]);
+        let mut checks = 0;
+        let mut sum = (0, 0);
+        counts.drain(
+            |features| {
+                sum.0 += features.len();
+                sum.1 += features.iter().map(|feature| feature.count).sum::<u64>();
+            },
+            &mut || checks += 1,
+        );
+        assert_eq!(sum, (400_000, 500_000));
+        assert!(checks >= 256, "{checks}");
+    }
+}

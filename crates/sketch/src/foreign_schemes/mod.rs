@@ -1,0 +1,121 @@
+//! Simhash schemes of other programs: equal features with equal weights give equal bits.
+//!
+//! The programs differ in the hash function of features and in the arithmetic of weights. In all of
+//! them bit i is 1 iff the weight of the hashes that have it is more than half of the total, but
+//! floating-point sums are rounded and so depend on the order.
+//!
+//! Without any features the other programs return 0, and so do their schemes here.
+
+mod jenkins;
+
+use md5::{Digest, Md5};
+
+use crate::hash::feature_hash;
+use crate::options::NamedOption;
+use crate::simhash::simhash64_hashes;
+use crate::weight::{WeightError, check_weight};
+
+/// SimhashScheme of a fingerprint: hash function of features and arithmetic of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SimhashScheme {
+    /// XXH3, and exact sums: the scheme of this crate.
+    Neardup,
+    /// Package `simhash` of PyPI, with f = 64: the last 8 bytes of MD5, big-endian, and sums of
+    /// doubles. (Sums of integers below 2^53 are exact. If some weights are Python integers up to
+    /// 50 and others fractions, the package adds the integers in another order.)
+    PythonSimhash,
+    /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`), and
+    /// exact sums. The programs have no weights; a weight counts as a number of repetitions.
+    SimhashPy,
+    /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and sums of doubles.
+    YanyiwuSimhash,
+    /// The middle 8 bytes of MD5 (bits 32 to 95), big-endian, and exact sums.
+    Md5Middle,
+}
+
+impl NamedOption for SimhashScheme {
+    const PARAMETER: &str = "scheme";
+    const NAMES: &[(&str, Self)] = &[
+        ("neardup", Self::Neardup),
+        ("python_simhash", Self::PythonSimhash),
+        ("simhash_py", Self::SimhashPy),
+        ("yanyiwu_simhash", Self::YanyiwuSimhash),
+        ("md5_middle", Self::Md5Middle),
+    ];
+}
+
+impl SimhashScheme {
+    /// Hashes a feature.
+    #[must_use]
+    pub fn hash(self, feature: &[u8]) -> u64 {
+        let md5 = |from: usize| {
+            let digest = Md5::digest(feature);
+            u64::from_be_bytes(*digest[from..].first_chunk().expect("16 bytes"))
+        };
+        match self {
+            Self::Neardup => feature_hash(feature),
+            Self::PythonSimhash => md5(8),
+            Self::SimhashPy => md5(0),
+            Self::YanyiwuSimhash => jenkins::lookup3(feature),
+            Self::Md5Middle => md5(4),
+        }
+    }
+
+    /// Fingerprint of hashes with weights. Without any weight above zero it is `None` for
+    /// [`SimhashScheme::Neardup`] and 0 for the others, as their programs return it.
+    ///
+    /// # Errors
+    ///
+    /// For a weight that is NaN, infinite or negative.
+    pub fn simhash64(
+        self,
+        hashes: impl IntoIterator<Item = (u64, f64)>,
+    ) -> Result<Option<u64>, WeightError> {
+        match self {
+            Self::Neardup => simhash64_hashes(hashes),
+            Self::SimhashPy | Self::Md5Middle => Ok(simhash64_hashes(hashes)?.or(Some(0))),
+            Self::PythonSimhash => {
+                let (mut set, mut total) = ([0.0; 64], 0.0);
+                each(hashes, |hash, weight| {
+                    total += weight;
+                    for (bit, set) in set.iter_mut().enumerate() {
+                        *set += if hash >> bit & 1 == 1 { weight } else { 0.0 };
+                    }
+                })?;
+                Ok(Some(where_above(&set, total / 2.0)))
+            }
+            Self::YanyiwuSimhash => {
+                let mut signed = [0.0; 64];
+                each(hashes, |hash, weight| {
+                    for (bit, signed) in signed.iter_mut().enumerate() {
+                        *signed += if hash >> bit & 1 == 1 {
+                            weight
+                        } else {
+                            -weight
+                        };
+                    }
+                })?;
+                Ok(Some(where_above(&signed, 0.0)))
+            }
+        }
+    }
+}
+
+/// Calls `each` for hashes with weights; fails at a weight that is not finite or negative.
+fn each(
+    hashes: impl IntoIterator<Item = (u64, f64)>,
+    mut each: impl FnMut(u64, f64),
+) -> Result<(), WeightError> {
+    for (index, (hash, weight)) in hashes.into_iter().enumerate() {
+        check_weight(index, weight)?;
+        each(hash, weight);
+    }
+    Ok(())
+}
+
+/// Bits whose sums are above a limit.
+fn where_above(sums: &[f64; 64], limit: f64) -> u64 {
+    sums.iter()
+        .enumerate()
+        .fold(0, |all, (bit, &sum)| all | u64::from(sum > limit) << bit)
+}

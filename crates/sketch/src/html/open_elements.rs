@@ -1,0 +1,271 @@
+//! The stack of open elements, as far as the text of a page depends on it.
+//!
+//! A simplified form of the standard's [tree construction]: it has to find the end of an element
+//! whose content is dropped, and the extent of SVG and MathML. Start tags close paragraphs, list
+//! items, table cells and so on; end tags are matched within the standard's scopes; misnested
+//! formatting elements are removed from the middle of the stack.
+//!
+//! [tree construction]: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction
+
+use super::elements::{
+    Element, Name, element, ends_foreign_content, foreign_element, is_integration_point,
+};
+
+/// Depth beyond which elements count as siblings. Browsers have such a limit too (Chromium: 512).
+const MAX_DEPTH: usize = 256;
+/// The same for elements whose content is dropped, for SVG and MathML, and for elements within
+/// them: hidden content must stay hidden, however deep.
+const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
+
+/// An open element.
+#[derive(Clone, Copy)]
+struct OpenElement {
+    name: Name,
+    element: Element,
+    /// True if its content is dropped.
+    skipped: bool,
+    /// True if its content is SVG or MathML.
+    foreign: bool,
+    /// Number of elements around it that were opened beyond the maximal depth.
+    too_deep: usize,
+}
+
+/// The open elements, the innermost last.
+#[derive(Default)]
+pub(super) struct OpenElements {
+    open: Vec<OpenElement>,
+    /// Number of elements in the innermost one that were opened beyond the maximal depth.
+    too_deep: usize,
+    /// Number of open elements whose content is dropped.
+    skipped: usize,
+    /// Number of open elements in which line breaks are kept.
+    lines: usize,
+    /// Number of open paragraphs.
+    paragraphs: usize,
+}
+
+const PARAGRAPH: Name = Name::new("p");
+
+impl OpenElements {
+    /// Returns true if text at this point is shown.
+    pub fn is_shown(&self) -> bool {
+        self.skipped == 0
+    }
+
+    /// Returns true if line breaks at this point are kept.
+    pub fn keeps_lines(&self) -> bool {
+        self.lines > 0
+    }
+
+    /// Returns true in SVG and MathML.
+    pub fn is_foreign(&self) -> bool {
+        self.open.last().is_some_and(|open| open.foreign)
+    }
+
+    /// The element that a tag of this name stands for at this point.
+    pub fn element(&self, name: Name) -> Element {
+        if self.is_foreign() {
+            foreign_element(name)
+        } else {
+            element(name)
+        }
+    }
+
+    /// Closes the elements whose end tag a start tag of this name implies.
+    pub fn close_implied(&mut self, name: Name) {
+        if self.is_foreign() {
+            if !ends_foreign_content(name) {
+                return;
+            }
+            self.close_foreign();
+        }
+        let is = |names: &'static [&'static str]| {
+            move |open: &OpenElement| names.iter().any(|&name| open.name == Name::new(name))
+        };
+        match name.as_bytes() {
+            b"li" => self.close_item(is(&["li"])),
+            b"dd" | b"dt" => self.close_item(is(&["dd", "dt"])),
+            b"td" | b"th" => self.close_in_table(is(&["td", "th"])),
+            b"tr" => self.close_in_table(is(&["tr"])),
+            b"tbody" | b"thead" | b"tfoot" | b"caption" | b"colgroup" => {
+                self.close_in_table(is(&[
+                    "tbody", "thead", "tfoot", "caption", "colgroup", "tr",
+                ]));
+            }
+            b"a" => self.close_formatting(name),
+            b"button" => self.close_in_scope(name, |open| open.element.scope),
+            b"rb" | b"rp" | b"rt" | b"rtc" => self.close_if(is(&["rb", "rp", "rt", "rtc"])),
+            b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => {
+                self.close_if(is(&["h1", "h2", "h3", "h4", "h5", "h6"]));
+            }
+            _ => {}
+        }
+        if self.paragraphs > 0 && element(name).ends_paragraph {
+            self.close_in_scope(PARAGRAPH, |open| {
+                open.element.scope || open.name == Name::new("button")
+            });
+        }
+    }
+
+    /// Opens an element, whose content is dropped if it is `skipped`.
+    pub fn push(&mut self, name: Name, element: Element, skipped: bool) {
+        // Outside of a table, tags of its parts open nothing.
+        if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
+            return;
+        }
+        let foreign = match name.as_bytes() {
+            b"svg" | b"math" => true,
+            _ => self.is_foreign() && !is_integration_point(name),
+        };
+        let is_plain = !(skipped || foreign || self.skipped > 0 || self.is_foreign());
+        let max_depth = if is_plain {
+            MAX_DEPTH
+        } else {
+            MAX_HIDDEN_DEPTH
+        };
+        if self.open.len() >= max_depth {
+            self.too_deep += 1;
+            return;
+        }
+        self.skipped += usize::from(skipped);
+        self.lines += usize::from(element.lines);
+        self.paragraphs += usize::from(name == PARAGRAPH);
+        self.open.push(OpenElement {
+            name,
+            element,
+            skipped,
+            foreign,
+            too_deep: std::mem::take(&mut self.too_deep),
+        });
+    }
+
+    /// Closes the elements that an end tag of this name ends.
+    pub fn close(&mut self, name: Name) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        if matches!(name.as_bytes(), b"br" | b"p") {
+            self.close_foreign();
+        }
+        let html = self.open.iter().rposition(|open| !open.foreign);
+        let foreign = html.map_or(0, |at| at + 1);
+        if let Some(at) = self.open[foreign..]
+            .iter()
+            .rposition(|open| open.name == name)
+        {
+            self.truncate(foreign + at);
+            return;
+        }
+        let ended = element(name);
+        if ended.formatting {
+            self.close_formatting(name);
+        } else if ended.special {
+            match name.as_bytes() {
+                b"table" => self.close_in_scope(name, ends_table_scope),
+                _ if is_table_part(name) => self.close_in_scope(name, ends_table_scope),
+                b"li" => self.close_in_scope(name, |open| {
+                    open.element.scope || matches!(open.name.as_bytes(), b"ol" | b"ul")
+                }),
+                _ => self.close_in_scope(name, |open| open.element.scope),
+            }
+        } else {
+            self.close_in_scope(name, |open| open.element.special);
+        }
+    }
+
+    /// Position of the innermost open element of a name, unless `ends` is true of one within it.
+    fn find(&self, name: Name, ends: impl Fn(&OpenElement) -> bool) -> Option<usize> {
+        let (at, open) = self
+            .open
+            .iter()
+            .enumerate()
+            .rfind(|(_, open)| open.name == name || ends(open))?;
+        (open.name == name).then_some(at)
+    }
+
+    fn close_in_scope(&mut self, name: Name, ends: impl Fn(&OpenElement) -> bool) {
+        if let Some(at) = self.find(name, ends) {
+            self.truncate(at);
+        }
+    }
+
+    /// Closes a formatting element; blocks within it stay open.
+    fn close_formatting(&mut self, name: Name) {
+        let Some(at) = self.find(name, |open| open.element.scope) else {
+            return;
+        };
+        if self.open[at..].iter().any(|open| open.element.special) {
+            self.remove(at);
+        } else {
+            self.truncate(at);
+        }
+    }
+
+    /// Closes the item of a list that the next item ends.
+    fn close_item(&mut self, is_item: impl Fn(&OpenElement) -> bool) {
+        let passes =
+            |open: &OpenElement| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
+        let found = self
+            .open
+            .iter()
+            .rposition(|open| is_item(open) || open.element.special && !passes(open));
+        if let Some(at) = found
+            && is_item(&self.open[at])
+        {
+            self.truncate(at);
+        }
+    }
+
+    /// Closes the outermost of the given parts of the innermost table.
+    fn close_in_table(&mut self, is_part: impl Fn(&OpenElement) -> bool) {
+        let table = self.open.iter().rposition(ends_table_scope);
+        let from = table.map_or(0, |at| at + 1);
+        if let Some(at) = self.open[from..].iter().position(is_part) {
+            self.truncate(from + at);
+        }
+    }
+
+    /// Closes the innermost element if `is` is true of it.
+    fn close_if(&mut self, is: impl Fn(&OpenElement) -> bool) {
+        if self.open.last().is_some_and(is) {
+            self.pop();
+        }
+    }
+
+    /// Closes the SVG and MathML elements around this point.
+    fn close_foreign(&mut self) {
+        while self.is_foreign() {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        self.truncate(self.open.len() - 1);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        while self.open.len() > len {
+            self.too_deep = self.remove(self.open.len() - 1).too_deep;
+        }
+    }
+
+    fn remove(&mut self, at: usize) -> OpenElement {
+        let open = self.open.remove(at);
+        self.skipped -= usize::from(open.skipped);
+        self.lines -= usize::from(open.element.lines);
+        self.paragraphs -= usize::from(open.name == PARAGRAPH);
+        open
+    }
+}
+
+fn is_table_part(name: Name) -> bool {
+    matches!(
+        name.as_bytes(),
+        b"caption" | b"colgroup" | b"tbody" | b"td" | b"tfoot" | b"th" | b"thead" | b"tr"
+    )
+}
+
+fn ends_table_scope(open: &OpenElement) -> bool {
+    matches!(open.name.as_bytes(), b"table" | b"template")
+}

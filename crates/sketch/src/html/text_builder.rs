@@ -1,0 +1,100 @@
+//! TextBuilder with white space collapsed.
+
+use super::elements::Separator;
+use crate::memory::{Grow, GrowVec};
+
+/// Builds the text of a page, with white space collapsed as in a browser.
+#[derive(Default)]
+pub(super) struct TextBuilder {
+    bytes: Vec<u8>,
+    /// Separator before the next character, if any follows.
+    pending: Separator,
+}
+
+impl TextBuilder {
+    /// An empty text with room for `bytes` bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut text = Self::default();
+        text.bytes.ensure_room(bytes);
+        text
+    }
+
+    /// Separates the text so far from the text to come; the strongest of several separators counts.
+    pub fn separate(&mut self, separator: Separator) {
+        self.pending = self.pending.max(separator);
+    }
+
+    /// Adds characters. White space becomes one space; with `lines`, line breaks are kept.
+    pub fn push(&mut self, characters: &[u8], lines: bool) {
+        let mut rest = characters;
+        while let Some(&first) = rest.first() {
+            if is_space(first) {
+                let line = lines && first == b'\n';
+                let separator = if line {
+                    Separator::Line
+                } else {
+                    Separator::Space
+                };
+                self.separate(separator);
+                rest = &rest[1..];
+                continue;
+            }
+            let len = rest
+                .iter()
+                .position(|&byte| is_space(byte))
+                .unwrap_or(rest.len());
+            self.push_separator();
+            self.bytes.grow_by(&rest[..len]);
+            rest = &rest[len..];
+        }
+    }
+
+    fn push_separator(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        if self.bytes.is_empty() {
+            return;
+        }
+        match pending {
+            Separator::None => {}
+            Separator::Space => self.bytes.grow_push(b' '),
+            Separator::Cell => self.bytes.grow_push(b'\t'),
+            Separator::Line => self.bytes.grow_push(b'\n'),
+        }
+    }
+
+    /// The text.
+    ///
+    /// The tokenizer passes on bytes of the page, possibly in parts that end within a character,
+    /// and adds only whole characters. So the result is valid UTF-8; invalid bytes would become
+    /// U+FFFD.
+    pub fn finish(self) -> String {
+        String::from_utf8(self.bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+}
+
+/// White space of HTML: space, tab, line feed, form feed, carriage return.
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\x0C' | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_separator_counts_once() {
+        let mut text = TextBuilder::default();
+        text.separate(Separator::Line);
+        text.push(b" \n a\t b", false);
+        text.separate(Separator::Cell);
+        text.push(b" ", false);
+        text.push(b"c", false);
+        text.separate(Separator::Line);
+        text.separate(Separator::Cell);
+        text.push("\u{A0}é".as_bytes(), false);
+        text.push(b"d \n\n  e f", true);
+        text.separate(Separator::Space);
+        assert_eq!(text.finish(), "a b\tc\n\u{A0}éd\ne f");
+    }
+}

@@ -1,0 +1,235 @@
+//! Hash families of all schemes, and the builder of signatures.
+
+use sha1::{Digest, Sha1};
+
+use super::datasketch::{DatasketchFamily, Version};
+use super::{LinearFamily, Scheme};
+use crate::hash::feature_hash;
+
+/// The hash functions of signatures of one scheme, length and seed.
+///
+/// ```
+/// use neardup_sketch::minhash::{HashFamily, Scheme, matches};
+///
+/// let family = HashFamily::new(Scheme::Neardup1, 128, 0)?;
+/// let a = family.signature([&b"quick"[..], b"brown", b"fox"]).unwrap();
+/// let b = family.signature([&b"fox"[..], b"brown", b"quick", b"quick"]).unwrap();
+/// assert_eq!(matches(&a, &b), 128);
+/// # Ok::<(), neardup_sketch::minhash::SeedOutOfRange>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct HashFamily {
+    scheme: Scheme,
+    seed: u64,
+    kind: FamilyKind,
+}
+
+#[derive(Clone, Debug)]
+enum FamilyKind {
+    Linear(LinearFamily),
+    Datasketch(DatasketchFamily),
+}
+
+/// Error: the scheme does not have this seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeedOutOfRange;
+
+impl HashFamily {
+    /// The functions of a scheme.
+    ///
+    /// # Errors
+    ///
+    /// If the seed is 2^32 or more and the scheme one of datasketch, whose seeds have 32 bits.
+    pub fn new(scheme: Scheme, hashes: usize, seed: u64) -> Result<Self, SeedOutOfRange> {
+        let datasketch = |version| {
+            let seed = u32::try_from(seed).map_err(|_| SeedOutOfRange)?;
+            let family = DatasketchFamily::new(version, hashes, seed);
+            Ok(FamilyKind::Datasketch(family))
+        };
+        let kind = match scheme {
+            Scheme::Neardup1 => FamilyKind::Linear(LinearFamily::new(hashes, seed)),
+            Scheme::Datasketch1 => datasketch(Version::One)?,
+            Scheme::Datasketch2 => datasketch(Version::Two)?,
+        };
+        Ok(HashFamily { scheme, seed, kind })
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The length of signatures.
+    #[must_use]
+    pub fn hashes(&self) -> usize {
+        match &self.kind {
+            FamilyKind::Linear(family) => family.hashes(),
+            FamilyKind::Datasketch(family) => family.hashes(),
+        }
+    }
+
+    /// The family, if it is linear.
+    pub(super) fn linear(&self) -> Option<&LinearFamily> {
+        match &self.kind {
+            FamilyKind::Linear(family) => Some(family),
+            FamilyKind::Datasketch(_) => None,
+        }
+    }
+
+    /// The signature of features, in any order and any number of times; `None` if there are none.
+    pub fn signature<'a>(&self, features: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u32>> {
+        let mut builder = SignatureBuilder::default();
+        builder.reset(self);
+        (features.into_iter()).for_each(|feature| builder.add(self, feature));
+        builder.finish(self).map(<[u32]>::to_vec)
+    }
+
+    /// Adds one feature to a signature. The signature of no features is all ones.
+    pub fn add(&self, signature: &mut [u32], feature: &[u8]) {
+        match &self.kind {
+            FamilyKind::Linear(family) => family.add(signature, feature_hash(feature)),
+            FamilyKind::Datasketch(family) => family.add(signature, sha1_32(feature)),
+        }
+    }
+}
+
+/// The first four bytes of a feature's SHA-1, least significant first.
+fn sha1_32(feature: &[u8]) -> u32 {
+    let digest = Sha1::digest(feature);
+    u32::from_le_bytes(*digest.first_chunk().expect("20 bytes"))
+}
+
+/// Number of features whose hashes are gathered before they are added to the minima.
+const BATCH: usize = 256;
+
+/// Builds a signature; reusable.
+#[derive(Clone, Debug, Default)]
+pub struct SignatureBuilder {
+    minima: Vec<u32>,
+    batch: Vec<u64>,
+    any: bool,
+}
+
+impl SignatureBuilder {
+    /// Forgets everything, for features under the functions of a family.
+    pub fn reset(&mut self, family: &HashFamily) {
+        let len = match &family.kind {
+            FamilyKind::Linear(family) => family.padded_len(),
+            FamilyKind::Datasketch(family) => family.hashes(),
+        };
+        self.minima.clear();
+        self.minima.resize(len, u32::MAX);
+        self.batch.clear();
+        self.batch.reserve(BATCH);
+        self.any = false;
+    }
+
+    /// Adds a feature.
+    pub fn add(&mut self, family: &HashFamily, feature: &[u8]) {
+        match &family.kind {
+            FamilyKind::Linear(family) => self.add_linear(family, feature),
+            FamilyKind::Datasketch(family) => {
+                family.add(&mut self.minima, sha1_32(feature));
+                self.any = true;
+            }
+        }
+    }
+
+    /// Adds a feature under the functions of a linear family.
+    #[inline(always)]
+    pub(super) fn add_linear(&mut self, family: &LinearFamily, feature: &[u8]) {
+        if self.batch.len() == BATCH {
+            self.add_batch(family);
+        }
+        self.batch.push(feature_hash(feature));
+    }
+
+    fn add_batch(&mut self, family: &LinearFamily) {
+        self.any |= !self.batch.is_empty();
+        family.fold(&mut self.minima, &self.batch);
+        self.batch.clear();
+    }
+
+    /// The signature of all features added; `None` if there are none.
+    pub fn finish(&mut self, family: &HashFamily) -> Option<&[u32]> {
+        if let FamilyKind::Linear(family) = &family.kind {
+            self.add_batch(family);
+        }
+        self.any.then_some(&self.minima[..family.hashes()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_by_one_is_as_all_at_once() {
+        let features = [&b"a b c"[..], b"b c d", b"c d e", b"b c d"];
+        for scheme in Scheme::ALL {
+            let family = HashFamily::new(scheme, 100, 3).unwrap();
+            let mut signature = vec![u32::MAX; 100];
+            features
+                .iter()
+                .for_each(|feature| family.add(&mut signature, feature));
+            assert_eq!(family.signature(features), Some(signature));
+            assert_eq!(family.signature([]), None);
+        }
+    }
+
+    /// Signatures that datasketch 2.0.0 gives for `MinHash(6, 1)`, of both its schemes.
+    #[test]
+    fn equals_datasketch() {
+        let features = [&b"a"[..], b"b", b"the quick"];
+        let of = |scheme| {
+            HashFamily::new(scheme, 6, 1)
+                .unwrap()
+                .signature(features)
+                .unwrap()
+        };
+        assert_eq!(
+            of(Scheme::Datasketch1),
+            [
+                297_616_339,
+                739_114_274,
+                791_274_033,
+                1_494_438_641,
+                175_067_588,
+                113_437_101
+            ]
+        );
+        assert_eq!(
+            of(Scheme::Datasketch2),
+            [
+                996_004_246,
+                1_572_361_674,
+                878_842_415,
+                58_171_345,
+                439_027_376,
+                86_326_305
+            ]
+        );
+    }
+
+    /// FIPS 180, and the examples that came with it.
+    #[test]
+    fn published_sha1() {
+        assert_eq!(sha1_32(b""), 0xeea3_39da);
+        assert_eq!(sha1_32(b"abc"), 0x363e_99a9);
+        assert_eq!(sha1_32(&[b'a'; 1_000_000]), 0x3c97_aa34);
+    }
+
+    #[test]
+    fn seeds_of_datasketch_have_32_bits() {
+        assert!(HashFamily::new(Scheme::Datasketch1, 16, 1 << 32).is_err());
+        assert!(HashFamily::new(Scheme::Datasketch2, 16, u64::MAX).is_err());
+        assert!(HashFamily::new(Scheme::Neardup1, 16, u64::MAX).is_ok());
+    }
+}

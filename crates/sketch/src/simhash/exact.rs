@@ -1,0 +1,229 @@
+//! Exact sums of floating-point weights behind the bits of a simhash.
+//!
+//! There is one set of integer sums for each binary exponent that occurs, so nothing is rounded:
+//! the order of the features does not matter, and partial sums can be merged in any order. The
+//! caller chooses the memory of the sums ([`WordStore`]): an aggregate uses the server's.
+
+use super::accumulator::{add_where_set, words};
+use crate::hash::FeatureHash;
+use crate::memory::Grow;
+use crate::weight::{ExactWeight, WeightError};
+
+/// Growable memory for 64-bit words.
+pub trait WordStore {
+    /// All words.
+    fn words(&self) -> &[u64];
+    /// All words, mutable.
+    fn words_mut(&mut self) -> &mut [u64];
+    /// Inserts `count` zeroes before the word at `at`, or after the last.
+    fn insert_zeroes(&mut self, at: usize, count: usize);
+}
+
+impl WordStore for Vec<u64> {
+    fn words(&self) -> &[u64] {
+        self
+    }
+    fn words_mut(&mut self) -> &mut [u64] {
+        self
+    }
+    fn insert_zeroes(&mut self, at: usize, count: usize) {
+        self.ensure_room(count);
+        self.splice(at..at, std::iter::repeat_n(0, count));
+    }
+}
+
+/// Sums for a simhash of `64 * W` bits.
+///
+/// The words are blocks, ascending by exponent. A block holds the exponent, the weight of all its
+/// features, and for each bit the weight of those whose hash has it set, all in units of
+/// 2^(exponent - 1074).
+#[derive(Clone, Debug, Default)]
+pub struct ExactAccumulator<const W: usize, S = Vec<u64>>(S);
+
+impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
+    /// Words in a block.
+    const BLOCK: usize = 2 + 64 * W;
+
+    /// Uses `words` as memory: empty, or the words of another accumulator
+    /// ([`ExactAccumulator::words`]).
+    ///
+    /// # Panics
+    ///
+    /// If `words` are not whole blocks.
+    pub fn new(words: S) -> Self {
+        assert!(words.words().len().is_multiple_of(Self::BLOCK));
+        Self(words)
+    }
+
+    /// The sums as words, to be stored.
+    pub fn words(&self) -> &[u64] {
+        self.0.words()
+    }
+
+    /// The block of an exponent; inserts it if it does not exist.
+    fn block(&mut self, exponent: u64) -> &mut [u64] {
+        let (mut before, mut behind) = (0, self.words().len() / Self::BLOCK);
+        while before < behind {
+            let middle = (before + behind) / 2;
+            if self.words()[middle * Self::BLOCK] < exponent {
+                before = middle + 1;
+            } else {
+                behind = middle;
+            }
+        }
+        let start = before * Self::BLOCK;
+        if self.words().get(start) != Some(&exponent) {
+            self.0.insert_zeroes(start, Self::BLOCK);
+            self.0.words_mut()[start] = exponent;
+        }
+        &mut self.0.words_mut()[start..start + Self::BLOCK]
+    }
+
+    /// Adds a feature.
+    ///
+    /// # Errors
+    ///
+    /// For a weight that is NaN, infinite or negative; the error has `index` as its position.
+    pub fn add_feature(
+        &mut self,
+        index: usize,
+        feature: &[u8],
+        weight: f64,
+    ) -> Result<(), WeightError>
+    where
+        [u64; W]: FeatureHash,
+    {
+        self.add(index, FeatureHash::new(feature), weight)
+    }
+
+    /// Adds a feature by its hash.
+    pub(crate) fn add(
+        &mut self,
+        index: usize,
+        hash: [u64; W],
+        weight: f64,
+    ) -> Result<(), WeightError> {
+        for part in ExactWeight::parts(index, weight)? {
+            let block = self.block(part.exponent.into());
+            let mantissa = u64::from(part.mantissa);
+            // Mantissas are below 2^27, so 2^36 features fit.
+            block[1] = fitting(block[1] + mantissa);
+            let (sums, _) = block[2..].as_chunks_mut::<64>();
+            if let Ok(sums) = sums.try_into() {
+                add_where_set::<W>(sums, hash, mantissa);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the sums of another accumulator, given as its words.
+    pub fn merge(&mut self, other: &[u64]) {
+        for theirs in other.chunks_exact(Self::BLOCK) {
+            let ours = self.block(theirs[0]);
+            for (ours, theirs) in ours[1..].iter_mut().zip(&theirs[1..]) {
+                *ours += theirs;
+            }
+            fitting(ours[1]);
+        }
+    }
+
+    /// The simhash, ties to 0, the most significant word first; `None` if nothing of a weight above
+    /// zero was added.
+    pub fn simhash(&self) -> Option<[u64; W]> {
+        (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
+    }
+
+    /// Returns true if the exact sum at a bit position is above zero.
+    fn is_positive(&self, bit: usize) -> bool {
+        // The sum so far, in units of 2^above.
+        let mut sum = 0_i128;
+        let mut above = 0;
+        for block in self.words().rchunks_exact(Self::BLOCK) {
+            let exponent = block[0];
+            if sum != 0 {
+                let gap = above - exponent;
+                // Each signed sum is below 2^63 in size, so all that is still to come is below
+                // 2^64 units of 2^exponent. What has grown to that size keeps its sign.
+                if u64::from(sum.unsigned_abs().ilog2()) + gap >= 64 {
+                    return sum > 0;
+                }
+                sum <<= gap;
+            }
+            above = exponent;
+            // Sum of +w and -w: the weight with the bit set, less that without.
+            sum += 2 * i128::from(block[2 + bit]) - i128::from(block[1]);
+        }
+        sum > 0
+    }
+}
+
+/// Returns the weight of all features; panics if a sum may have overflowed.
+fn fitting(total: u64) -> u64 {
+    assert!(total >> 63 == 0, "more than 2^36 features in one simhash");
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sums<const W: usize>(features: &[([u64; W], f64)]) -> ExactAccumulator<W> {
+        let mut sums = ExactAccumulator::default();
+        for &(hash, weight) in features {
+            sums.add(0, hash, weight).unwrap();
+        }
+        sums
+    }
+
+    proptest! {
+        /// The words themselves are the same, so everything computed from them is.
+        #[test]
+        fn parts_may_be_merged_in_any_way(
+            features in prop::collection::vec(
+                (any::<[u64; 2]>(), 0_u64..0x7FF0_0000_0000_0000),
+                0..60,
+            ),
+            parts in prop::collection::vec(0_usize..4, 60),
+        ) {
+            let features: Vec<_> = features.iter().map(|&(h, w)| (h, f64::from_bits(w))).collect();
+            let whole = sums(&features);
+            let mut merged = ExactAccumulator::<2>::default();
+            for part in 0..4 {
+                let of_part = features.iter().zip(&parts).filter(|(_, p)| **p == part);
+                let part: Vec<_> = of_part.map(|(feature, _)| *feature).collect();
+                merged.merge(sums(&part).words());
+            }
+            prop_assert_eq!(merged.words(), whole.words());
+            let copied = ExactAccumulator::<2>::new(whole.words().to_vec());
+            prop_assert_eq!(copied.simhash(), whole.simhash());
+        }
+    }
+
+    #[test]
+    fn blocks_stand_in_the_order_of_exponents() {
+        let sums = sums(&[([1], 1.0), ([1], 1.25e9), ([1], 2f64.powi(-99)), ([1], 1.5)]);
+        let exponents: Vec<u64> = sums.words().iter().step_by(66).copied().collect();
+        assert_eq!(exponents.len(), 3);
+        assert!(exponents.is_sorted(), "{exponents:?}");
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        assert_eq!(sums::<1>(&[]).simhash(), None);
+        assert_eq!(sums(&[([1], 0.0), ([1], -0.0)]).simhash(), None);
+        let mut some = sums(&[([5], 1.0)]);
+        some.merge(&[]);
+        assert_eq!(some.simhash(), Some([5]));
+    }
+
+    #[test]
+    #[should_panic(expected = "2^36")]
+    fn sums_do_not_overflow() {
+        let mut sums = sums(&[([1], 1.0)]);
+        for _ in 0..40 {
+            let double = sums.words().to_vec();
+            sums.merge(&double);
+        }
+    }
+}

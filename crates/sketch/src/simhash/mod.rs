@@ -1,0 +1,28 @@
+//! Simhash: fingerprints whose Hamming distance estimates the angle between weighted feature sets.
+//!
+//! Bit i of the fingerprint is 1 iff the sum over all features of +w (bit i of the feature's hash
+//! is set) or -w (it is not) is above zero; a tie gives 0. Charikar, "Similarity estimation
+//! techniques from rounding algorithms", STOC 2002; Manku, Jain, Das Sarma, "Detecting
+//! near-duplicates for web crawling", WWW 2007, section 2.
+//!
+//! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
+//! not matter, and giving a feature twice is the same as giving it once with both weights added.
+//!
+//! | module | content |
+//! |---|---|
+//! | `text` | simhash of a text: [`crate::Sketcher::simhash64`] |
+//! | `accumulator` | sums of integer weights, for texts and lexemes |
+//! | `popcount` | number of set bits per position, which makes them fast |
+//! | `features` | simhash of given features or hashes with floating-point weights |
+//! | [`exact`] | exact sums of floating-point weights |
+//! | [`lexeme`] | simhash of the lexemes of a `tsvector` |
+
+mod accumulator;
+pub mod exact;
+mod features;
+pub mod lexeme;
+mod popcount;
+mod text;
+
+pub(crate) use accumulator::GroupedAccumulator;
+pub use features::{simhash64_features, simhash64_hashes, simhash128_features};

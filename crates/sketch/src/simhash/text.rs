@@ -1,0 +1,320 @@
+//! Simhash of a text: its features are extracted, counted, weighted and summed.
+
+use super::GroupedAccumulator;
+use super::accumulator::Accumulator;
+use crate::hash::{FeatureHash, join};
+use crate::options::{TextOptions, Tokens};
+use crate::sketcher::{Scratch, Sketcher};
+use crate::tokens::{self, FeatureExtractor};
+
+impl Sketcher {
+    /// 64-bit simhash of a text; `None` if it has no feature.
+    ///
+    /// The hash of a feature is [`crate::hash::feature_hash`], its weight one of
+    /// [`crate::weight`].
+    ///
+    /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB
+    /// for the counts of up to a million distinct features; beyond that many, 8 bytes for each
+    /// token (for Chinese words that is 2.7 times the text, for English ones 1.4 times, for
+    /// characters 8 times); and twice the two longest tokens (normalised, at worst six times as
+    /// long). A run of combining marks is scanned without a call of `check`: hundreds of megabytes
+    /// of them take seconds.
+    pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
+        let [word] = if self.options.tokens == Tokens::JiebaTfidf {
+            let mut sums = Accumulator::default();
+            for keyword in tokens::keywords(text, &self.options, check) {
+                sums.add([keyword.hash()], keyword.weight);
+            }
+            sums.simhash()
+        } else {
+            (self.scratch64).simhash(&mut self.extractor, text, &self.options, check)
+        }?;
+        Some(word)
+    }
+
+    /// 128-bit simhash of a text; `None` if it has no feature.
+    ///
+    /// As [`Sketcher::simhash64`], with the same features and weights; the hash of a feature is
+    /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
+    /// bytes for each token beyond a million distinct features.
+    pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+        let words = if self.options.tokens == Tokens::JiebaTfidf {
+            let mut sums = Accumulator::default();
+            for (word, keyword) in tokens::keyword_words(text, &self.options, check) {
+                sums.add(FeatureHash::new(word.as_bytes()), keyword.weight);
+            }
+            sums.simhash()
+        } else {
+            (self.scratch128).simhash(&mut self.extractor, text, &self.options, check)
+        };
+        words.map(join)
+    }
+}
+
+impl<const W: usize> Scratch<W>
+where
+    [u64; W]: FeatureHash,
+{
+    fn simhash(
+        &mut self,
+        extractor: &mut FeatureExtractor,
+        text: &str,
+        options: &TextOptions,
+        check: &mut dyn FnMut(),
+    ) -> Option<[u64; W]> {
+        let sums: &mut GroupedAccumulator<W> = &mut self.accumulator;
+        sums.reset(options.weight.function());
+        let counter = &mut self.counter;
+        counter.count_text(extractor, text, options, |counts| sums.add(counts), check);
+        sums.simhash()
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/reference/mod.rs"]
+mod reference;
+#[cfg(test)]
+use crate::options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Accents, Digits, Normalize, Weight};
+    use crate::test_texts::any_text;
+    use proptest::prelude::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    const DEFAULT: &TextOptions = &TextOptions::SIMHASH;
+
+    fn simhash64(text: &str) -> Option<u64> {
+        Sketcher::new(*DEFAULT).simhash64(text, &mut || ())
+    }
+
+    fn simhash128(text: &str) -> Option<u128> {
+        Sketcher::new(*DEFAULT).simhash128(text, &mut || ())
+    }
+
+    /// All that can be chosen, but for jieba and HTML, which have tests of their own.
+    fn any_options() -> impl Strategy<Value = TextOptions> {
+        let tokens = [Tokens::Word, Tokens::Char, Tokens::Line];
+        let weights = [Weight::Tf, Weight::Sqrt, Weight::Log, Weight::Set];
+        let accents = [Accents::Keep, Accents::Remove];
+        let digits = [Digits::Keep, Digits::Zero];
+        (
+            prop::sample::select(tokens.to_vec()),
+            prop_oneof![8 => 1_usize..7, 1 => 1_usize..100],
+            prop::sample::select(weights.to_vec()),
+            prop::sample::select(accents.to_vec()),
+            prop::sample::select(digits.to_vec()),
+        )
+            .prop_map(|(tokens, shingle, weight, accents, digits)| TextOptions {
+                tokens,
+                shingle,
+                weight,
+                normalize: Normalize { accents, digits },
+                ..TextOptions::SIMHASH
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn every_option_equals_the_definition(
+            text in any_text(),
+            options in any_options(),
+            repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..200],
+        ) {
+            let text = text.repeat(repeat);
+            let mut sketcher = Sketcher::new(options);
+            let expected = reference::simhash64(&text, &options);
+            prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
+            let expected = reference::simhash128(&text, &options);
+            prop_assert_eq!(sketcher.simhash128(&text, &mut || ()), expected);
+            // With the memory of the text before.
+            sketcher.set_options(*DEFAULT);
+            let expected = reference::simhash64(&text, DEFAULT);
+            prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
+        }
+
+        /// Without the characters of which a capital is the capital of another, and what marks do.
+        #[test]
+        fn blind_to_case(text in "[a-zA-ZÀ-ÖØ-öø-įĴ-ňŊ-žß ẞΑ-Ωα-ωςА-яЁё'.,\n]{0,60}") {
+            let expected = simhash64(&text);
+            prop_assert_eq!(simhash64(&text.to_uppercase()), expected);
+            prop_assert_eq!(simhash64(&text.to_lowercase()), expected);
+        }
+
+        #[test]
+        fn equals_the_definition(text in any_text()) {
+            prop_assert_eq!(simhash64(&text), reference::simhash64(&text, DEFAULT));
+            prop_assert_eq!(simhash128(&text), reference::simhash128(&text, DEFAULT));
+        }
+
+        #[test]
+        fn ascii_equals_the_definition(text in "[a-dA-D0-3_'.:,; \\-\"\\n\\x00-\\x7F]{0,300}") {
+            prop_assert_eq!(simhash64(&text), reference::simhash64(&text, DEFAULT));
+        }
+
+        #[test]
+        fn blind_to_case_and_form(text in any_text()) {
+            use unicode_normalization::UnicodeNormalization;
+            let expected = simhash64(&text);
+            prop_assert_eq!(simhash64(&crate::normalize::normalized(&text)), expected);
+            prop_assert_eq!(simhash64(&text.nfkc().collect::<String>()), expected);
+            prop_assert_eq!(simhash64(&text.nfd().collect::<String>()), expected);
+        }
+    }
+
+    /// Every string of five characters over one of each kind that ASCII has for UAX 29.
+    #[test]
+    fn all_short_ascii_equals_the_definition() {
+        let kinds = ['a', 'Z', '7', '_', '\'', '.', ':', ',', ' '];
+        for code in 0..9_usize.pow(5) {
+            let text: String = (0..5).map(|i| kinds[code / 9_usize.pow(i) % 9]).collect();
+            assert_eq!(
+                simhash64(&text),
+                reference::simhash64(&text, DEFAULT),
+                "{text:?}"
+            );
+        }
+    }
+
+    /// The same, wherever a block of 64 may cut it.
+    #[test]
+    fn block_borders_do_not_matter() {
+        for pattern in [
+            "don't", "3.14", "a_b", "____", "__a__", "x.y.z", "1,000;5", "a..b", "e'", "'e",
+        ] {
+            for before in 55..70 {
+                for after in [0, 1, 70] {
+                    for filler in [" ", "a", "1", "_", ". "] {
+                        let text = filler.repeat(before) + pattern + &filler.repeat(after);
+                        assert_eq!(
+                            simhash64(&text),
+                            reference::simhash64(&text, DEFAULT),
+                            "{text:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_equal_the_definition() {
+        let word = |i: usize| format!("w{}", i * i % 7919);
+        let english: String = (0..60_000)
+            .map(|i| word(i) + if i % 9 == 0 { ", " } else { " " })
+            .collect();
+        let russian = english.replace('w', "Ж");
+        let chinese: String = (0..40_000)
+            .map(|i| char::from_u32(0x4E00 + i * i % 3001).unwrap())
+            .collect();
+        let one_word = "ab".repeat(200_000);
+        let katakana = "㌖".repeat(30_000);
+        let marks = format!("a{}b c", "\u{316}\u{301}".repeat(100_000));
+        let phrases = "ﷺ".repeat(20_000);
+        for text in [
+            english, russian, chinese, one_word, katakana, marks, phrases,
+        ] {
+            assert_eq!(
+                simhash64(&text),
+                reference::simhash64(&text, DEFAULT),
+                "{:.40}",
+                text
+            );
+            assert_eq!(
+                simhash128(&text),
+                reference::simhash128(&text, DEFAULT),
+                "{:.40}",
+                text
+            );
+        }
+    }
+
+    #[test]
+    fn no_word_no_fingerprint() {
+        for text in [
+            "",
+            " ",
+            "\n\n",
+            "...",
+            "!?",
+            "___",
+            "。，、",
+            "😀👍🏽",
+            "\u{200B}\u{AD} \u{FEFF}",
+            "\u{301}",
+        ] {
+            assert_eq!(simhash64(text), None, "{text:?}");
+            assert_eq!(simhash128(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_word_is_one_feature() {
+        assert_eq!(
+            simhash64("Hello!"),
+            Some(crate::hash::feature_hash(b"hello"))
+        );
+        assert_eq!(
+            simhash128("Hello!"),
+            Some(crate::hash::feature_hash128(b"hello"))
+        );
+        assert_eq!(
+            simhash64("Hello, World"),
+            Some(crate::hash::feature_hash(b"hello world"))
+        );
+    }
+
+    /// The features of a text can be given one by one.
+    #[test]
+    fn equals_own_features() {
+        let features = ["the quick", "quick brown", "brown fox"].map(|feature| (feature, 1.0));
+        let given = crate::simhash64_features(features);
+        assert_eq!(Ok(simhash64("The quick, brown fox.")), given);
+        let given = crate::simhash128_features(features);
+        assert_eq!(Ok(simhash128("The quick, brown fox.")), given);
+    }
+
+    #[test]
+    fn check_is_called_and_may_unwind() {
+        for unit in [
+            "Some words. ",
+            "слова и ещё ",
+            "漢字",
+            "a",
+            "é",
+            "\u{301}",
+            "ﷺ",
+            "か、",
+            "カ",
+        ] {
+            let text = unit.repeat(4_000_000 / unit.len());
+            let mut calls = 0;
+            let mut sketcher = Sketcher::new(*DEFAULT);
+            let expected = sketcher.simhash64(&text, &mut || calls += 1);
+            assert!(calls >= 3, "{unit:?}: {calls}");
+            // The same sketcher goes on as if nothing had been, wherever it was stopped.
+            for stop_at in 1..=3 {
+                let mut calls = 0;
+                let cancelled = catch_unwind(AssertUnwindSafe(|| {
+                    sketcher.simhash64(&text, &mut || {
+                        calls += 1;
+                        if calls == stop_at {
+                            std::panic::resume_unwind(Box::new(()));
+                        }
+                    })
+                }));
+                assert!(cancelled.is_err());
+                assert_eq!(simhash64(unit), sketcher.simhash64(unit, &mut || ()));
+            }
+            assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
+            assert_eq!(
+                simhash64("Hello!"),
+                Some(crate::hash::feature_hash(b"hello"))
+            );
+        }
+    }
+}

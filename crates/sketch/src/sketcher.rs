@@ -1,0 +1,78 @@
+//! The [`Sketcher`]: options, and the memory that is reused from one text to the next.
+//!
+//! Its methods are in the files of what they compute: `simhash64` and `simhash128` in
+//! `simhash/text.rs`, `minhash64` and `minhash128` in `b_bit_minhash.rs`, `signature` in
+//! `minhash/text.rs`, `containment` and `jaccard_similarity` in `similarity.rs`.
+
+use crate::b_bit_minhash::BBitMinHash;
+use crate::feature_counts::FeatureCounter;
+use crate::hash::FeatureHash;
+use crate::minhash::SignatureBuilder;
+use crate::options::TextOptions;
+use crate::simhash::GroupedAccumulator;
+use crate::tokens::FeatureExtractor;
+
+/// Computes fingerprints, signatures and similarities of texts.
+///
+/// A value keeps some hundred kilobytes of working memory, so that the next text needs no
+/// allocation: keep one for many texts. Results depend on the text and the options alone. All
+/// methods take a callback `check`, which they call every few 100 kB of work; the caller can stop
+/// the computation by unwinding from it. Methods also unwind when memory cannot be allocated
+/// ([`crate::memory`]). The sketcher can be used again after either.
+///
+/// ```
+/// use neardup_sketch::{Sketcher, TextOptions, hamming64};
+///
+/// let mut sketcher = Sketcher::new(TextOptions::SIMHASH);
+/// let mut fingerprint = |text: &str| sketcher.simhash64(text, &mut || ());
+/// let a = fingerprint("The quick brown fox jumps over the lazy dog").unwrap();
+/// let b = fingerprint("the QUICK brown fox jumps over the lazy dog!").unwrap();
+/// assert_eq!(hamming64(a, b), 0);
+/// assert_eq!(fingerprint("..."), None);
+/// ```
+pub struct Sketcher {
+    pub(crate) options: TextOptions,
+    pub(crate) extractor: FeatureExtractor,
+    pub(crate) scratch64: Scratch<1>,
+    pub(crate) scratch128: Scratch<2>,
+    pub(crate) signature: SignatureBuilder,
+}
+
+/// Working memory of what is computed in `64 * W` bits.
+pub(crate) struct Scratch<const W: usize> {
+    pub counter: FeatureCounter<W>,
+    pub accumulator: GroupedAccumulator<W>,
+    pub b_bit: BBitMinHash<W>,
+}
+
+impl<const W: usize> Default for Scratch<W>
+where
+    [u64; W]: FeatureHash,
+{
+    fn default() -> Self {
+        Self {
+            counter: FeatureCounter::default(),
+            accumulator: GroupedAccumulator::default(),
+            b_bit: BBitMinHash::default(),
+        }
+    }
+}
+
+impl Sketcher {
+    /// A sketcher that turns texts into features as `options` say.
+    #[must_use]
+    pub fn new(options: TextOptions) -> Self {
+        Self {
+            options,
+            extractor: FeatureExtractor::default(),
+            scratch64: Scratch::default(),
+            scratch128: Scratch::default(),
+            signature: SignatureBuilder::default(),
+        }
+    }
+
+    /// Changes the options for the texts to come.
+    pub fn set_options(&mut self, options: TextOptions) {
+        self.options = options;
+    }
+}

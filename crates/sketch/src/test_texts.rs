@@ -1,0 +1,27 @@
+//! Random texts for property tests.
+
+use proptest::prelude::*;
+
+/// Characters that the rules of words and normalisation treat differently from others.
+const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣςσΑאبك한글ᄀ\u{1161}\u{11A8}\
+    中文國字カタｶﾞかが゛゜。、，．：；！？「」（）１Ａａ_＿‘’“”·…\u{200C}\u{200D}\u{FEFF}\u{AD}\
+    \u{300}\u{301}\u{307}\u{308}\u{323}\u{331}\u{338}\u{345}\u{3099}\u{FE0F}\u{E0101}HhIi🇩🇪👩\
+    👍🏽\u{1F468}ﷺ㌖ﬁ①½²K℻ĳǆ\u{1100}\u{0E01}\u{0E33}\u{0E38}\u{0E48}क\u{93F}\u{94D}\u{958}𝒜𠀀豈\
+    \u{1680}\u{3000}\u{2028}\u{0F73}\u{0344}";
+
+/// Texts that mix stretches of all kinds.
+pub(crate) fn any_text() -> impl Strategy<Value = String> {
+    let tricky: Vec<char> = TRICKY.chars().collect();
+    let repeated = prop::sample::select(vec!["The Quick", "é", " ", "_", "中，", "a.", "1"]);
+    let piece = prop_oneof![
+        4 => prop::collection::vec(prop::sample::select(tricky), 0..12)
+            .prop_map(|chars| chars.into_iter().collect::<String>()),
+        2 => "[a-zA-Z0-9_'.:,; \\-\"\\n]{0,40}",
+        2 => "[一-鿿]{0,8}",
+        1 => "[а-яА-Я ]{0,20}",
+        1 => "\\PC{0,8}",
+        1 => any::<String>(),
+        1 => (repeated, 0_usize..60).prop_map(|(text, n)| text.repeat(n)),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}

@@ -1,0 +1,149 @@
+//! `neardup_index_info` and `neardup_index_statistics`: size of an index, and how evenly its keys
+//! are spread.
+use neardup_blocktree::bands::Bands;
+use neardup_blocktree::info::{Info, LargestBucket};
+use neardup_blocktree::key::Key;
+use neardup_blocktree::page::PAGE_SIZE;
+use neardup_blocktree::plan::probed_bits;
+use pgrx::pg_sys;
+
+use crate::am::index::Index;
+use crate::am::inspection::{InspectedIndex, key_words};
+use crate::am::keys::with_words;
+use crate::pg::acl;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::relation::LockedIndex;
+use crate::pg::tid::tid_datum;
+use crate::pg::varlena;
+use crate::types::signature::similarity;
+
+export! {
+    guarded "neardup_index_info" => index_info;
+    guarded "neardup_index_statistics" => index_statistics;
+}
+
+/// `neardup_index_info(index)`: guarantee, size and load of an index, for its users.
+fn index_info(call: &mut Call) -> pg_sys::Datum {
+    measured(call, |measured| measured.info.to_vec())
+}
+
+/// `neardup_index_statistics(index)`: parameters of an index, its pages by kind, and its largest
+/// bucket, for experts.
+fn index_statistics(call: &mut Call) -> pg_sys::Datum {
+    measured(call, |measured| measured.statistics.to_vec())
+}
+
+/// Measures the index that is the call's argument and returns columns of the result as a record.
+/// Reads every page; others may read and write rows meanwhile.
+fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<Column>) -> pg_sys::Datum {
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    let index = call.oid(0);
+    acl::check_owner(index);
+    let relations = LockedIndex::open(index, lock);
+    let measured = with_words!(key_words(&relations), N => {
+        measure(&InspectedIndex::<N>::open_for_one_pass(&relations))
+    });
+    call.return_record(&columns(&measured))
+}
+
+/// A column's value; `None` for NULL.
+type Column = Option<pg_sys::Datum>;
+
+/// Columns of the two functions, in the order of the SQL script.
+struct Measured {
+    info: [Column; 12],
+    statistics: [Column; 15],
+}
+
+/// Reads the index and fills in the columns.
+fn measure<const N: usize>(index: &Index<N>) -> Measured {
+    let design = &index.design;
+    let info = index.or_corrupt(index.tree().measure(design));
+    let leading = (0..design.tables().len()).map(|table| probed_bits(design, table));
+    let pages = u64::from(index.pages.blocks());
+    // One is the meta page. Pages that were added since the tree was read are in no other count.
+    let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
+    let rows = info.rows + info.null_rows;
+    let bytes = pages as f64 * PAGE_SIZE as f64;
+    let [entries, table, mask, bits, tid] = largest_bucket(index, &info);
+    // Columns about fingerprints are NULL for signatures, and the other way round.
+    let bands = index.bands.as_deref();
+    let of_bits = |column| bands.is_none().then_some(column).flatten();
+    let of_values = |value: fn(&Bands) -> usize| bands.map(value);
+    let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
+    Measured {
+        info: [
+            of_bits(integer(design.distance())),
+            similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
+            integer(design.tables().len() as u32),
+            bigint(info.rows),
+            bigint(info.null_rows),
+            bigint(pages),
+            bigint(pages.saturating_sub(known)),
+            (rows > 0).then(|| double(bytes / rows as f64)),
+            info.fill().map(|fill| double(100.0 * fill)),
+            Some(double(info.candidates)),
+            entries,
+            tid,
+        ],
+        statistics: [
+            of_bits(integer(design.bits())),
+            integer(index.layout.scope_columns as u32),
+            of_bits(integer(design.blocks().len() as u32)),
+            integer(leading.min().unwrap_or(0)),
+            of_values(Bands::hashes).and_then(|hashes| integer(hashes as u32)),
+            of_values(Bands::count).and_then(|bands| integer(bands as u32)),
+            of_values(Bands::fewest_rows).and_then(|rows| integer(rows as u32)),
+            integer(u32::from(info.height)),
+            bigint(info.inner_pages),
+            bigint(info.leaf_pages),
+            bigint(info.empty_leaves),
+            bigint(info.entries),
+            table,
+            mask,
+            bits,
+        ],
+    }
+}
+
+/// The columns about the largest bucket, all NULL if no row has a fingerprint.
+fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 5] {
+    let Some(LargestBucket {
+        table,
+        entries,
+        mask,
+        bits,
+        tid,
+    }) = info.largest_bucket
+    else {
+        return [None; 5];
+    };
+    let bit_string = |key: &Key<N>| {
+        // As the fingerprint's cast to bit: the length in bits, then the bits.
+        let length = index.design.bits() as i32;
+        let words = &key[index.layout.scope_words()..];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        varlena::build(&[&length.to_ne_bytes(), &bytes])
+    };
+    [
+        bigint(entries),
+        // Tables count from 1 for users.
+        integer(u32::from(table) + 1),
+        index.bands.is_none().then(|| bit_string(&mask)),
+        index.bands.is_none().then(|| bit_string(&bits)),
+        Some(tid_datum(tid)),
+    ]
+}
+
+fn integer(value: u32) -> Column {
+    Some(pg_sys::Datum::from(value as i32))
+}
+
+fn bigint(value: u64) -> Column {
+    Some(pg_sys::Datum::from(value as i64))
+}
+
+/// A double precision number, to the hundredth.
+fn double(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(((value * 100.0).round() / 100.0).to_bits())
+}

@@ -1,0 +1,97 @@
+//! Arguments of SQL functions as Rust values.
+//!
+//! A function reads its arguments with the types that its declaration in `sql/` gives them. The
+//! readers are safe to call because of that declaration: the server passes no other types. To read
+//! another type than the declared one is a bug, as a wrong declaration of a C function would be.
+//!
+//! None of the readers takes a NULL; functions that are not strict ask [`Call::is_null`] first.
+use core::marker::PhantomData;
+use std::borrow::Cow;
+
+use pgrx::pg_sys::{self, Datum};
+
+use super::arrays::{self, Element};
+use super::fmgr::Call;
+use super::tsvector::Lexemes;
+use super::{text, varlena};
+
+impl Call {
+    /// An `integer`.
+    pub fn int4(&self, n: usize) -> i32 {
+        self.arg(n).value() as i32
+    }
+
+    /// A `bigint`.
+    pub fn int8(&self, n: usize) -> i64 {
+        self.arg(n).value() as i64
+    }
+
+    /// A `boolean`.
+    pub fn bool(&self, n: usize) -> bool {
+        self.arg(n).value() != 0
+    }
+
+    /// A `real`.
+    pub fn float4(&self, n: usize) -> f32 {
+        f32::from_bits(self.arg(n).value() as u32)
+    }
+
+    /// A `double precision`.
+    pub fn float8(&self, n: usize) -> f64 {
+        f64::from_bits(self.arg(n).value() as u64)
+    }
+
+    /// An `oid` or `regclass`.
+    pub fn oid(&self, n: usize) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.arg(n).value() as u32)
+    }
+
+    /// The bytes of a `bytea`, or of a `text` in the encoding of the database.
+    pub fn bytes(&self, n: usize) -> &[u8] {
+        // SAFETY: declared to take a varlena, which lives as long as the call, as does memory that
+        // is allocated during it.
+        unsafe { varlena::bytes(self.arg(n)) }
+    }
+
+    /// A `text` in UTF-8, without a copy if that is the encoding of the database.
+    pub fn utf8(&self, n: usize) -> Cow<'_, str> {
+        // SAFETY: declared to take text, which lives as long as the call.
+        unsafe { text::utf8(self.arg(n)) }
+    }
+
+    /// A `tsvector`.
+    pub fn tsvector(&self, n: usize) -> Lexemes<'_> {
+        // SAFETY: declared to take tsvector, which lives as long as the call.
+        unsafe { Lexemes::new(self.arg(n)) }
+    }
+
+    /// An array of `T`, of any number of dimensions. A NULL in it is error 22004, since the meaning
+    /// of NULL is different for each function. `name` is the argument's.
+    pub fn array<'a, T: Element<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
+        // SAFETY: declared to take an array of this type, which lives as long as the call.
+        let elements = unsafe { arrays::elements(self.arg(n), name, &T::TYPE) };
+        Array {
+            elements,
+            element: PhantomData,
+        }
+    }
+}
+
+/// An array argument without NULLs.
+pub struct Array<'a, T> {
+    elements: &'a [Datum],
+    element: PhantomData<T>,
+}
+
+impl<'a, T: Element<'a>> Array<'a, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// The elements. Texts are converted to UTF-8 one by one.
+    pub fn iter(&self) -> impl Iterator<Item = T> {
+        // SAFETY: they are elements of an array of this type.
+        (self.elements.iter()).map(|element| unsafe { T::read(*element) })
+    }
+}

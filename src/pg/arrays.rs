@@ -1,0 +1,125 @@
+//! Arrays of the server: their elements, and new ones.
+use std::borrow::Cow;
+
+use pgrx::pg_sys::{self, Datum};
+
+use super::errors::UserError;
+use super::text;
+
+/// Storage of an array's elements by the server.
+pub struct ElementType {
+    oid: pg_sys::Oid,
+    length: i32,
+    by_value: bool,
+    alignment: u8,
+}
+
+/// A Rust type for the elements of an array.
+pub trait Element<'a> {
+    /// The SQL type.
+    const TYPE: ElementType;
+
+    /// Reads an element.
+    ///
+    /// # Safety
+    /// `datum` is a value of the SQL type that lives as long as the result.
+    unsafe fn read(datum: Datum) -> Self;
+}
+
+impl<'a> Element<'a> for Cow<'a, str> {
+    const TYPE: ElementType = ElementType {
+        oid: pg_sys::TEXTOID,
+        length: -1,
+        by_value: false,
+        alignment: b'i',
+    };
+
+    unsafe fn read(datum: Datum) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { text::utf8(datum) }
+    }
+}
+
+impl Element<'_> for f64 {
+    const TYPE: ElementType = ElementType {
+        oid: pg_sys::FLOAT8OID,
+        length: 8,
+        by_value: true,
+        alignment: b'd',
+    };
+
+    unsafe fn read(datum: Datum) -> Self {
+        f64::from_bits(datum.value() as u64)
+    }
+}
+
+impl Element<'_> for i64 {
+    const TYPE: ElementType = ElementType {
+        oid: pg_sys::INT8OID,
+        length: 8,
+        by_value: true,
+        alignment: b'd',
+    };
+
+    unsafe fn read(datum: Datum) -> Self {
+        datum.value() as i64
+    }
+}
+
+const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
+
+/// All elements of an array, of any number of dimensions. A NULL among them is error 22004.
+///
+/// # Safety
+/// `array` is an array of `element`; the result lives as long as it and as the current memory
+/// context.
+pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &'a [Datum] {
+    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
+    // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
+    let (values, nulls): (&[Datum], &[bool]) = unsafe {
+        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
+        let alignment = element.alignment as core::ffi::c_char;
+        pg_sys::deconstruct_array(
+            array,
+            element.oid,
+            element.length,
+            element.by_value,
+            alignment,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        if count == 0 {
+            return &[];
+        }
+        (
+            core::slice::from_raw_parts(values, count as usize),
+            core::slice::from_raw_parts(nulls, count as usize),
+        )
+    };
+    if let Some(position) = nulls.iter().position(|null| *null) {
+        UserError::null_not_allowed(format!("{name} must not contain NULL"))
+            .detail(format!("Element {} is NULL.", position + 1))
+            .hint("Remove NULLs first: array_remove(x, NULL).")
+            .raise();
+    }
+    values
+}
+
+/// Makes a `bigint[]` in the current memory context.
+pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
+    const TYPE: ElementType = i64::TYPE;
+    let mut elements: Vec<Datum> = numbers.map(Datum::from).collect();
+    // SAFETY: the pointer and the number are those of one slice of elements of that type.
+    unsafe {
+        let array = pg_sys::construct_array(
+            elements.as_mut_ptr(),
+            elements.len() as i32,
+            TYPE.oid,
+            TYPE.length,
+            TYPE.by_value,
+            TYPE.alignment as core::ffi::c_char,
+        );
+        Datum::from(array)
+    }
+}
