@@ -2,7 +2,7 @@
 use core::ffi::c_void;
 
 use neardup_blocktree::build::build as write_tree;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
@@ -12,15 +12,16 @@ use super::options::BuildOptions;
 use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
 use super::validate::require_valid_classes;
 use crate::pg::memory::maintenance_work_mem;
+use crate::pg::rel::Rel;
 use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
 
-/// What the scan of the table fills.
+/// State of the scan of the table.
 struct Collected<const N: usize> {
     layout: Layout,
     writer: Writer,
-    rows: Rows<Writer, N>,
-    nulls: Rows<Writer, N>,
+    rows: ExternalSort<Writer, N>,
+    nulls: ExternalSort<Writer, N>,
 }
 
 /// Builds an index of the rows that its table has.
@@ -34,7 +35,7 @@ pub unsafe extern "C-unwind" fn build(
     unsafe {
         let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
-            panic!("index {} already contains data", name(index));
+            panic!("index {} already contains data", name(Rel::new(index)));
         }
         let layout = usable_layout(index);
         let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {
@@ -58,9 +59,9 @@ pub unsafe extern "C-unwind" fn build(
 unsafe fn usable_layout(index: pg_sys::Relation) -> Layout {
     // SAFETY: the server passes an open index.
     unsafe {
-        let layout = Layout::of(index);
+        let layout = Layout::of(Rel::new(index));
         require_valid_classes(index);
-        require_hashes(index, &layout);
+        require_hashes(Rel::new(index), &layout);
         layout
     }
 }
@@ -84,7 +85,7 @@ unsafe fn build_of<const N: usize>(
             pg_sys::ForkNumber::MAIN_FORKNUM,
             report_table as fn(usize, usize),
         );
-        let (rows, nulls) = (Rows::new(memory), Rows::new(NULL_MEMORY));
+        let (rows, nulls) = (ExternalSort::new(memory), ExternalSort::new(NULL_MEMORY));
         let mut collected = Collected::<N> {
             layout,
             writer,
@@ -136,7 +137,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
             rows,
             nulls,
         } = &mut *state.cast::<Collected<N>>();
-        let (key, has_fingerprint) = layout.key(index, values, isnull);
+        let (key, has_fingerprint) = layout.key(Rel::new(index), values, isnull);
         let rows = if has_fingerprint { rows } else { nulls };
         rows.push(writer, key, tid_of(*tid));
     }
@@ -155,7 +156,7 @@ pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
             bands::build::write_empty::<N>(&mut writer, &options);
         } else {
             let design = options.design::<N>(&layout, 0.0);
-            let (mut rows, mut nulls) = (Rows::new(0), Rows::new(0));
+            let (mut rows, mut nulls) = (ExternalSort::new(0), ExternalSort::new(0));
             write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
         });
         writer.finish();

@@ -1,9 +1,9 @@
 //! Searching an index on fingerprints for what scan keys ask: the ways in which rows are found.
-use neardup_blocktree::key::{Key, Position, Tid};
+use neardup_blocktree::key::{EntryKey, Key, Tid};
+use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf;
-use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::level_cursor::{FullScan, Row};
 use neardup_blocktree::scan::{Match, Scan};
-use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::index::{Index, plan_of};
@@ -12,23 +12,23 @@ use super::search::Search;
 use crate::pg::memory::work_mem;
 use crate::storage::pages::IndexPages;
 
-/// How rows are found.
+/// Source of rows.
 enum Source<const N: usize> {
     /// None, or no more.
     Nothing,
     /// All of them.
-    All(AllRows<N>),
+    All(FullScan<N>),
     /// Those near a query, in no order.
     Near(Scan<N>),
     /// By distance from a query, up to a radius if there is one, and then those without any.
     Ordered {
-        nearest: Box<Nearest<N>>,
+        nearest: Box<KnnScan<N>>,
         then_nulls: bool,
     },
 }
 
-struct IndexSearch<const N: usize> {
-    index: Index<N>,
+struct IndexSearch<'a, const N: usize> {
+    index: Index<'a, N>,
     /// Rows in the index when the scan began, for choosing plans.
     rows: f64,
     /// A scope and, about, the rows that it had when it was looked at first.
@@ -39,13 +39,13 @@ struct IndexSearch<const N: usize> {
     scope: Option<u64>,
     presence: Presence,
     matches: Vec<Match<N>>,
-    /// What the last step gave.
+    /// The rows of the last step.
     rows_given: Vec<Row<N>>,
     /// Whether rows will be used without a look at the table.
     index_only: bool,
 }
 
-impl<const N: usize> Search for IndexSearch<N> {
+impl<const N: usize> Search for IndexSearch<'_, N> {
     unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
@@ -107,12 +107,12 @@ impl<const N: usize> Search for IndexSearch<N> {
         (!layout.balls).then(|| layout.fingerprint_datum(fingerprint))
     }
 
-    fn pages(&self) -> &IndexPages {
+    fn pages(&self) -> &IndexPages<'_> {
         &self.index.pages
     }
 }
 
-impl<const N: usize> IndexSearch<N> {
+impl<const N: usize> IndexSearch<'_, N> {
     /// Appends rows that fulfil all conditions to `rows`, and puts those in `matches` on which some
     /// are still to be tried.
     fn find(&mut self, rows: &mut Vec<Row<N>>) -> bool {
@@ -127,7 +127,7 @@ impl<const N: usize> IndexSearch<N> {
         let still_there = |row: &Row<N>| match row.fingerprint {
             Some(fingerprint) if self.index_only => {
                 let key = index.design.tables()[0].permute(&fingerprint);
-                index.or_corrupt(tree.holds(&Position {
+                index.or_corrupt(tree.holds(&EntryKey {
                     table: 0,
                     key,
                     tid: row.tid,
@@ -149,7 +149,7 @@ impl<const N: usize> IndexSearch<N> {
                     Some(found) if still_there(&found.row()) => rows.push(found.row()),
                     Some(_) => (),
                     None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(
+                        next = Some(Source::All(FullScan::nulls(
                             index.design.clone(),
                             self.scope,
                         )));
@@ -177,10 +177,10 @@ impl<const N: usize> IndexSearch<N> {
         match (narrowest, order) {
             // To them all distances are NULL, so that any order is right.
             (None, _) if self.presence == Presence::Null => {
-                self.source = Source::All(AllRows::nulls(design(), self.scope));
+                self.source = Source::All(FullScan::nulls(design(), self.scope));
             }
             (None, []) => {
-                let all = AllRows::new(design(), self.scope);
+                let all = FullScan::new(design(), self.scope);
                 self.source = Source::All(match self.presence {
                     Presence::NotNull => all.without_nulls(),
                     _ => all,
@@ -195,7 +195,7 @@ impl<const N: usize> IndexSearch<N> {
                 // Rows near one thing in the order of their distance to another.
                 let scan = self.scan_from(near.center, near.radius);
                 let (then_by, memory) = (then_by.to_vec(), work_mem());
-                let nearest = Nearest::around(*center, scan, then_by, near.radius, memory);
+                let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
                 self.source = Source::Ordered {
                     nearest: Box::new(nearest),
                     then_nulls: false,
@@ -226,7 +226,7 @@ impl<const N: usize> IndexSearch<N> {
         }
         let (mut first, mut last) = ([0; N], [u64::MAX; N]);
         (first[0], last[0]) = (scope, scope);
-        let (from, to) = (Position::before_key(0, first), Position::after_key(0, last));
+        let (from, to) = (EntryKey::before_key(0, first), EntryKey::after_key(0, last));
         let leaves = self
             .index
             .or_corrupt(self.index.tree().leaves_between(&from, &to));
@@ -288,7 +288,7 @@ impl<const N: usize> IndexSearch<N> {
             false => self.index.design.distance().min(limit),
         };
         let scan = self.scan_from(query, first);
-        let nearest = Nearest::new(scan, then_by.to_vec(), limit, work_mem());
+        let nearest = KnnScan::new(scan, then_by.to_vec(), limit, work_mem());
         self.source = Source::Ordered {
             nearest: Box::new(nearest),
             then_nulls: up_to.is_none() && self.presence == Presence::Any,
@@ -297,7 +297,7 @@ impl<const N: usize> IndexSearch<N> {
 }
 
 /// Starts a search in an index on fingerprints, which [`Search::rescan`] begins.
-pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
+pub fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     let rows = index.rows();
     Box::new(IndexSearch {
         index,

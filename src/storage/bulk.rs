@@ -62,7 +62,7 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
             fork,
             logged,
             skip_sync,
-            temp: TempSpace::new(),
+            temp: TempSpace,
             pages,
             waiting: 1,
             first: 0,
@@ -168,8 +168,8 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
         self.temp.read(file, bytes);
     }
 
-    fn pause(&mut self) {
-        self.temp.pause();
+    fn check_interrupts(&mut self) {
+        self.temp.check_interrupts();
     }
 
     fn out_of_memory(&mut self) -> ! {

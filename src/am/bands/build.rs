@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::build::build_bands;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use super::{expect_length, scheme_hash, with_signature};
@@ -14,17 +14,18 @@ use crate::am::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, 
 use crate::am::strategies;
 use crate::pg::errors::UserError;
 use crate::pg::memory::maintenance_work_mem;
+use crate::pg::rel::Rel;
 use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
 use crate::types::signature::near_duplicate;
 
-/// What the scan of the table fills.
+/// State of the scan of the table.
 struct Collected<const N: usize> {
     layout: Layout,
     bands: Bands,
     writer: Writer,
-    rows: Vec<Rows<Writer, N>>,
-    nulls: Rows<Writer, N>,
+    rows: Vec<ExternalSort<Writer, N>>,
+    nulls: ExternalSort<Writer, N>,
 }
 
 /// Builds an index with keys of `N` words and returns the rows seen and the rows indexed.
@@ -49,14 +50,14 @@ pub unsafe fn build<const N: usize>(
             report_table as fn(usize, usize),
         );
         let rows = (0..bands.count())
-            .map(|_| Rows::new(memory / bands.count()))
+            .map(|_| ExternalSort::new(memory / bands.count()))
             .collect();
         let mut collected = Collected::<N> {
             layout,
             bands,
             writer,
             rows,
-            nulls: Rows::new(NULL_MEMORY),
+            nulls: ExternalSort::new(NULL_MEMORY),
         };
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
         let heap_tuples = pg_sys::table_index_build_scan(
@@ -91,8 +92,15 @@ pub unsafe fn build<const N: usize>(
 /// The options are those of an index on signatures with keys of `N` words.
 pub unsafe fn write_empty<const N: usize>(writer: &mut Writer, options: &BuildOptions) {
     let bands = options.bands();
-    let mut rows: Vec<Rows<Writer, N>> = (0..bands.count()).map(|_| Rows::new(0)).collect();
-    build_bands(writer, &bands, &mut rows, &mut Rows::new(0), options.fill);
+    let mut rows: Vec<ExternalSort<Writer, N>> =
+        (0..bands.count()).map(|_| ExternalSort::new(0)).collect();
+    build_bands(
+        writer,
+        &bands,
+        &mut rows,
+        &mut ExternalSort::new(0),
+        options.fill,
+    );
 }
 
 /// A constraint looks its rows up at each insert, and must find them all: an index whose bands do
@@ -144,13 +152,13 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
             nulls,
         } = &mut *state.cast::<Collected<N>>();
         let tid = tid_of(*tid);
-        let scope = layout.row_scope(index, values, isnull);
+        let scope = layout.row_scope(Rel::new(index), values, isnull);
         if *isnull.add(layout.scope_columns) {
             nulls.push(writer, Bands::row(scope, &[0; 2]), tid);
             return;
         }
         with_signature(*values.add(layout.scope_columns), |signature| {
-            expect_length(index, bands, signature);
+            expect_length(Rel::new(index), bands, signature);
             let (kind, sketch) = (scheme_hash(signature), bands.sketch(signature.values));
             for (band, rows) in rows.iter_mut().enumerate() {
                 let key = bands.key(band, signature.values, kind, scope, &sketch);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::walk::{AllRows, Row};
+use neardup_blocktree::level_cursor::{FullScan, Row};
 use pgrx::pg_sys;
 
 use super::scheme_hash;
@@ -20,32 +20,32 @@ use crate::settings;
 use crate::storage::pages::IndexPages;
 use crate::types::signature::{Signature, SignatureBall, near_duplicate};
 
-/// What a scan key on the signature asks: at most so many mismatches with a centre.
+/// Condition of a scan key on the signature: at most some number of mismatches with a centre.
 struct SignatureQual<'a> {
     center: Signature<'a>,
     mismatches: usize,
     approximate: bool,
 }
 
-/// How rows are found.
+/// Source of rows.
 enum Source<const N: usize> {
     /// None, or no more.
     Nothing,
     /// All of them, or those whose sketches are near.
-    All(AllRows<N>, Option<BandQuery<N>>),
+    All(FullScan<N>, Option<BandQuery<N>>),
     /// By bands.
     Bands(BandScan<N>),
 }
 
-struct BandSearch<const N: usize> {
-    index: Index<N>,
+struct BandSearch<'a, const N: usize> {
+    index: Index<'a, N>,
     bands: Rc<Bands>,
     source: Source<N>,
     rows: Vec<Row<N>>,
 }
 
 /// A search in an index on signatures, which is to be begun by [`Search::rescan`].
-pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
+pub fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     let bands = index
         .bands
         .clone()
@@ -86,7 +86,7 @@ unsafe fn signature_qual<'a>(key: &pg_sys::ScanKeyData) -> Option<SignatureQual<
     }
 }
 
-impl<const N: usize> BandSearch<N> {
+impl<const N: usize> BandSearch<'_, N> {
     /// Sets out for what the keys ask; false if nothing fulfils them.
     unsafe fn begin(&mut self, keys: &[pg_sys::ScanKeyData]) -> Option<()> {
         let (layout, relation) = (self.index.layout, self.index.relation());
@@ -122,11 +122,11 @@ impl<const N: usize> BandSearch<N> {
         let has_scope = layout.scope_columns > 0;
         let scope = scope.word();
         let design = || self.index.design.clone();
-        let all = || AllRows::new(design(), scope);
+        let all = || FullScan::new(design(), scope);
         let Some(near) = narrowest else {
             let rows = match presence {
                 Presence::Any => all(),
-                Presence::Null => AllRows::nulls(design(), scope),
+                Presence::Null => FullScan::nulls(design(), scope),
                 Presence::NotNull => all().without_nulls(),
             };
             self.source = Source::All(rows, None);
@@ -157,7 +157,7 @@ impl<const N: usize> BandSearch<N> {
     }
 }
 
-impl<const N: usize> Search for BandSearch<N> {
+impl<const N: usize> Search for BandSearch<'_, N> {
     unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
@@ -205,7 +205,7 @@ impl<const N: usize> Search for BandSearch<N> {
         None
     }
 
-    fn pages(&self) -> &IndexPages {
+    fn pages(&self) -> &IndexPages<'_> {
         &self.index.pages
     }
 }

@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::pairs::InOrder;
-use neardup_blocktree::sort::{Entry, Rows, Sorted};
+use neardup_blocktree::pairs::KeyOrderScan;
+use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
 
 use super::rows::SignatureRows;
 use crate::am::index::Index;
-use crate::dedup::clusters::{share, too_many};
+use crate::dedup::limits::{share, too_many};
 use crate::dedup::tid_set::{self, TidSet};
 use crate::storage::temp::TempSpace;
 
@@ -27,7 +27,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(self) -> u32 {
         match self {
             Side::Row(_) => 1,
@@ -56,7 +56,7 @@ impl Side {
 pub struct Groups {
     files: TempSpace,
     /// The entry of each group's first row, then the packed [`Side`].
-    groups: Rows<TempSpace, 2>,
+    groups: ExternalSort<TempSpace, 2>,
     /// The rows, group by group, as the snapshot sees them: the block, then the line.
     rows: Paged<TempSpace>,
     /// Entries for which another stands, or whose row the snapshot does not see.
@@ -65,17 +65,14 @@ pub struct Groups {
 
 impl Groups {
     /// Finds all of an index's. The files live as the space says.
-    ///
-    /// # Safety
-    /// The relations that the rows are of are open, and the index is theirs.
-    pub unsafe fn find<const N: usize>(
+    pub fn find<const N: usize>(
         index: &Index<N>,
         rows: &mut SignatureRows,
         mut files: TempSpace,
     ) -> Self {
         let mut alike = Alike::new();
         let tree = index.tree();
-        let mut walk = InOrder::new(index.design.clone());
+        let mut walk = KeyOrderScan::new(index.design.clone());
         // Equal signatures have equal keys. The first entry with a key, as long as it is the only.
         let mut run: Option<(Key<N>, Option<Tid>)> = None;
         let mut entries = Vec::new();
@@ -86,8 +83,7 @@ impl Groups {
                 match &mut run {
                     Some((known, alone)) if *known == key => {
                         for entry in alone.take().into_iter().chain([tid]) {
-                            // SAFETY: the caller's promise.
-                            unsafe { alike.add(&mut files, rows, entry) };
+                            alike.add(&mut files, rows, entry);
                         }
                     }
                     _ => run = Some((key, Some(tid))),
@@ -168,7 +164,7 @@ struct Alike {
     /// A hash of 128 bits of what makes rows equal, and the entry; behind them the row, or
     /// [`Tid::MIN`] for none. The hash is made with keys that nobody knows, so that two signatures
     /// with the same need not be expected.
-    found: Rows<TempSpace, 3>,
+    found: ExternalSort<TempSpace, 3>,
     hashes: [RandomState; 2],
     /// The highest block and line of all entries.
     highest: Tid,
@@ -177,19 +173,16 @@ struct Alike {
 impl Alike {
     fn new() -> Self {
         Alike {
-            found: Rows::new(share()),
+            found: ExternalSort::new(share()),
             hashes: [RandomState::new(), RandomState::new()],
             highest: Tid::MIN,
         }
     }
 
-    /// # Safety
-    /// As for [`Groups::find`].
-    unsafe fn add(&mut self, files: &mut TempSpace, rows: &mut SignatureRows, entry: Tid) {
+    fn add(&mut self, files: &mut TempSpace, rows: &mut SignatureRows, entry: Tid) {
         pgrx::check_for_interrupts!();
         self.highest = tid_set::highest(self.highest, entry);
-        // SAFETY: the caller's promise.
-        let (hash, row) = match unsafe { rows.find(entry) } {
+        let (hash, row) = match rows.find(entry) {
             Some((row, found)) => ([0, 1].map(|i| self.hashes[i].hash_one(&found)), row),
             None => ([0; 2], Tid::MIN),
         };
@@ -200,7 +193,7 @@ impl Alike {
     fn grouped(mut self, mut files: TempSpace) -> Groups {
         let places = u32::try_from(2 * self.found.len()).unwrap_or_else(|_| too_many());
         let mut rows = Paged::new(&mut files, places as usize, share(), |_| 0);
-        let mut groups = Rows::new(share());
+        let mut groups = ExternalSort::new(share());
         let mut followers = TidSet::new(&mut files, self.highest).unwrap_or_else(|| too_many());
         let mut finish = |files: &mut TempSpace, first: u64, start: u32, end: u32| {
             if end - start > 1 {
