@@ -90,8 +90,8 @@ struct Report<'a> {
     /// Hamming distance of the fingerprints.
     distance: Option<u32>,
     jaccard: Option<Number>,
-    a: Side,
-    b: Side,
+    a: TextSummary,
+    b: TextSummary,
     shared: List<SharedFeature<'a>>,
     only_a: List<OneFeature<'a>>,
     only_b: List<OneFeature<'a>>,
@@ -110,7 +110,7 @@ struct OptionNames {
 
 /// One of the two texts.
 #[derive(Serialize)]
-struct Side {
+struct TextSummary {
     /// Hexadecimal digits.
     fingerprint: Option<String>,
     /// Number of distinct features.
@@ -165,7 +165,7 @@ impl<'a> Report<'a> {
             _ => None,
         };
         let [a, b] = fingerprints.map(|fingerprint| fingerprint.map(|bits| format!("{bits:016x}")));
-        let side = |fingerprint, only: &TopFeatures<_>| Side {
+        let side = |fingerprint, only: &TopFeatures<_>| TextSummary {
             fingerprint,
             features: only.features + diff.shared.features,
         };

@@ -8,7 +8,7 @@ use pgrx::pg_sys::Datum;
 
 use super::text_options;
 use crate::pg::arguments::Array;
-use crate::pg::arrays::Element;
+use crate::pg::arrays::ArrayElement;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -23,7 +23,7 @@ struct Weighted<'a, T> {
     weights: Option<Array<'a, f64>>,
 }
 
-impl<'a, T: Element<'a>> Weighted<'a, T> {
+impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
     /// Reads the arguments; `None` if the values are NULL. `name` is that of the first argument.
     fn new(call: &'a Call, name: &str) -> Option<Self> {
         if call.is_null(0) {
@@ -98,16 +98,16 @@ fn of_hashes(call: &mut Call) -> Datum {
 /// `simhash128(features, weights)`; NULL if there is no feature of a weight above zero.
 fn of_features_128(call: &mut Call) -> Datum {
     let found = Weighted::<Cow<str>>::new(call, "features").and_then(|given| {
-        let weighted = (given.iter()).map(|(value, weight)| (Bytes(value), weight));
+        let weighted = (given.iter()).map(|(value, weight)| (FeatureBytes(value), weight));
         fingerprint(simhash128_features(weighted).map(|found| found.map(Fingerprint128::from)))
     });
     call.return_value(found)
 }
 
 /// A text as the bytes that are hashed.
-struct Bytes<'a>(Cow<'a, str>);
+struct FeatureBytes<'a>(Cow<'a, str>);
 
-impl AsRef<[u8]> for Bytes<'_> {
+impl AsRef<[u8]> for FeatureBytes<'_> {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }

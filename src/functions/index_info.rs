@@ -35,7 +35,7 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
 
 /// Measures the index that is the call's argument and returns columns of the result as a record.
 /// Reads every page; others may read and write rows meanwhile.
-fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<Column>) -> pg_sys::Datum {
+fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
     acl::check_owner(index);
@@ -47,12 +47,12 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<Column>) -> pg_sys::D
 }
 
 /// A column's value; `None` for NULL.
-type Column = Option<pg_sys::Datum>;
+type ColumnValue = Option<pg_sys::Datum>;
 
 /// Columns of the two functions, in the order of the SQL script.
 struct Measured {
-    info: [Column; 12],
-    statistics: [Column; 15],
+    info: [ColumnValue; 12],
+    statistics: [ColumnValue; 15],
 }
 
 /// Reads the index and fills in the columns.
@@ -107,7 +107,7 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
 }
 
 /// The columns about the largest bucket, all NULL if no row has a fingerprint.
-fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 5] {
+fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnValue; 5] {
     let Some(LargestBucket {
         table,
         entries,
@@ -135,11 +135,11 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 
     ]
 }
 
-fn integer(value: u32) -> Column {
+fn integer(value: u32) -> ColumnValue {
     Some(pg_sys::Datum::from(value as i32))
 }
 
-fn bigint(value: u64) -> Column {
+fn bigint(value: u64) -> ColumnValue {
     Some(pg_sys::Datum::from(value as i64))
 }
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use pgrx::pg_sys::{self, Datum};
 
-use super::arrays::{self, Element};
+use super::arrays::{self, ArrayElement};
 use super::fmgr::Call;
 use super::tsvector::Lexemes;
 use super::{text, varlena};
@@ -67,7 +67,7 @@ impl Call {
 
     /// An array of `T`, of any number of dimensions. A NULL in it is error 22004, since the meaning
     /// of NULL is different for each function. `name` is the argument's.
-    pub fn array<'a, T: Element<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
+    pub fn array<'a, T: ArrayElement<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
         // SAFETY: declared to take an array of this type, which lives as long as the call.
         let elements = unsafe { arrays::elements(self.arg(n), name, &T::TYPE) };
         Array {
@@ -83,7 +83,7 @@ pub struct Array<'a, T> {
     element: PhantomData<T>,
 }
 
-impl<'a, T: Element<'a>> Array<'a, T> {
+impl<'a, T: ArrayElement<'a>> Array<'a, T> {
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.elements.len()

@@ -15,7 +15,7 @@ pub struct ElementType {
 }
 
 /// A Rust type for the elements of an array.
-pub trait Element<'a> {
+pub trait ArrayElement<'a> {
     /// The SQL type.
     const TYPE: ElementType;
 
@@ -26,7 +26,7 @@ pub trait Element<'a> {
     unsafe fn read(datum: Datum) -> Self;
 }
 
-impl<'a> Element<'a> for Cow<'a, str> {
+impl<'a> ArrayElement<'a> for Cow<'a, str> {
     const TYPE: ElementType = ElementType {
         oid: pg_sys::TEXTOID,
         length: -1,
@@ -40,7 +40,7 @@ impl<'a> Element<'a> for Cow<'a, str> {
     }
 }
 
-impl Element<'_> for f64 {
+impl ArrayElement<'_> for f64 {
     const TYPE: ElementType = ElementType {
         oid: pg_sys::FLOAT8OID,
         length: 8,
@@ -53,7 +53,7 @@ impl Element<'_> for f64 {
     }
 }
 
-impl Element<'_> for i64 {
+impl ArrayElement<'_> for i64 {
     const TYPE: ElementType = ElementType {
         oid: pg_sys::INT8OID,
         length: 8,
@@ -99,7 +99,7 @@ pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &
     };
     if let Some(position) = nulls.iter().position(|null| *null) {
         UserError::null_not_allowed(format!("{name} must not contain NULL"))
-            .detail(format!("Element {} is NULL.", position + 1))
+            .detail(format!("ArrayElement {} is NULL.", position + 1))
             .hint("Remove NULLs first: array_remove(x, NULL).")
             .raise();
     }

@@ -30,31 +30,38 @@ impl From<[u64; 1]> for Fingerprint64 {
 #[repr(transparent)]
 pub struct Bigint(pub u64);
 
+/// The items of [`Fingerprint`] of a type that is a number of 64 bits, passed by value.
+macro_rules! passed_by_value {
+    () => {
+        type Bytes = [u8; 8];
+
+        #[inline(always)]
+        unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+            Self(datum.value() as u64)
+        }
+        #[inline(always)]
+        fn into_datum(self) -> pg_sys::Datum {
+            pg_sys::Datum::from(self.0)
+        }
+        fn from_bytes(bytes: [u8; 8]) -> Self {
+            Self(u64::from_be_bytes(bytes))
+        }
+        fn to_bytes(self) -> [u8; 8] {
+            self.0.to_be_bytes()
+        }
+        #[inline(always)]
+        fn distance(self, other: Self) -> u32 {
+            (self.0 ^ other.0).count_ones()
+        }
+    };
+}
+
 impl Fingerprint for Fingerprint64 {
     const TYPE_NAME: &'static str = "fingerprint";
     const BITS: u32 = 64;
     const TEXT_FORM: &'static str =
         "A fingerprint is written as exactly 16 hexadecimal digits, like 0123456789abcdef.";
-    type Bytes = [u8; 8];
-
-    #[inline(always)]
-    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-        Fingerprint64(datum.value() as u64)
-    }
-    #[inline(always)]
-    fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.0)
-    }
-    fn from_bytes(bytes: [u8; 8]) -> Self {
-        Fingerprint64(u64::from_be_bytes(bytes))
-    }
-    fn to_bytes(self) -> [u8; 8] {
-        self.0.to_be_bytes()
-    }
-    #[inline(always)]
-    fn distance(self, other: Self) -> u32 {
-        (self.0 ^ other.0).count_ones()
-    }
+    passed_by_value!();
     fn parse(text: &[u8]) -> Option<Self> {
         // from_str_radix alone would take a sign and fewer digits.
         if text.len() != 16 || !text.iter().all(u8::is_ascii_hexdigit) {
@@ -73,26 +80,7 @@ impl Fingerprint for Bigint {
     const TYPE_NAME: &'static str = "bigint";
     const BITS: u32 = 64;
     const TEXT_FORM: &'static str = "A bigint is written as a decimal number.";
-    type Bytes = [u8; 8];
-
-    #[inline(always)]
-    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-        Bigint(datum.value() as u64)
-    }
-    #[inline(always)]
-    fn into_datum(self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.0)
-    }
-    fn from_bytes(bytes: [u8; 8]) -> Self {
-        Bigint(u64::from_be_bytes(bytes))
-    }
-    fn to_bytes(self) -> [u8; 8] {
-        self.0.to_be_bytes()
-    }
-    #[inline(always)]
-    fn distance(self, other: Self) -> u32 {
-        (self.0 ^ other.0).count_ones()
-    }
+    passed_by_value!();
     fn parse(text: &[u8]) -> Option<Self> {
         str::from_utf8(text)
             .ok()?

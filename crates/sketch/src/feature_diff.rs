@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::feature_list::{Entry, Feature, FeatureList, sort};
+use crate::feature_list::{Feature, FeatureEntry, FeatureList, sort};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
 use crate::similarity::share;
@@ -92,7 +92,7 @@ impl FeatureDiff {
         let a = FeatureList::by_hash(a, options, check);
         let b = FeatureList::by_hash(b, options, check);
         let (mut shared, mut only_a, mut only_b) = (Vec::new(), Vec::new(), Vec::new());
-        let order = |x: &Entry, y: &Entry| a.order(x, &b, y);
+        let order = |x: &FeatureEntry, y: &FeatureEntry| a.order(x, &b, y);
         let each = |x, y| match (x, y) {
             (Some(x), Some(y)) => shared.grow_push((x, y)),
             (Some(x), None) => only_a.grow_push(x),
@@ -100,16 +100,16 @@ impl FeatureDiff {
             (None, None) => {}
         };
         merge(a.entries(), b.entries(), order, each, check);
-        type Pair<'a> = (&'a Entry, &'a Entry);
-        let weight = |(x, y): &Pair| a.weight(x) + b.weight(y);
-        let by_weight = |x: &Pair, y: &Pair| {
+        type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
+        let weight = |(x, y): &SharedEntry| a.weight(x) + b.weight(y);
+        let by_weight = |x: &SharedEntry, y: &SharedEntry| {
             (weight(y).cmp(&weight(x))).then_with(|| a.bytes(x.0).cmp(a.bytes(y.0)))
         };
-        let one = |list: &FeatureList, all: Vec<&Entry>, check: &mut dyn FnMut()| {
-            let order = |x: &&Entry, y: &&Entry| list.by_weight(x, y);
+        let one = |list: &FeatureList, all: Vec<&FeatureEntry>, check: &mut dyn FnMut()| {
+            let order = |x: &&FeatureEntry, y: &&FeatureEntry| list.by_weight(x, y);
             TopFeatures::select(all, top, order, |entry| list.feature(entry), check)
         };
-        let both = |(x, y): Pair| (a.feature(x), b.feature(y));
+        let both = |(x, y): SharedEntry| (a.feature(x), b.feature(y));
         Self {
             shared: TopFeatures::select(shared, top, by_weight, both, check),
             only_a: one(&a, only_a, check),

@@ -28,7 +28,7 @@ pub struct Feature {
 
 /// Distinct feature: a range of the tokens.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct FeatureEntry {
     hash: u64,
     start: u64,
     len: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 pub struct FeatureList {
     /// Tokens with separators between them.
     tokens: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<FeatureEntry>,
     weight: fn(u64) -> u64,
     /// True if weights are multiplied by the inverse document frequency.
     keywords: bool,
@@ -100,11 +100,11 @@ impl FeatureList {
         self.entries.get(at).map(|entry| self.feature(entry))
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[FeatureEntry] {
         &self.entries
     }
 
-    pub(crate) fn feature(&self, entry: &Entry) -> Feature {
+    pub(crate) fn feature(&self, entry: &FeatureEntry) -> Feature {
         let text = str::from_utf8(self.bytes(entry)).expect("features are cut between characters");
         Feature {
             text: copied(text),
@@ -114,11 +114,11 @@ impl FeatureList {
         }
     }
 
-    pub(crate) fn bytes(&self, entry: &Entry) -> &[u8] {
+    pub(crate) fn bytes(&self, entry: &FeatureEntry) -> &[u8] {
         bytes(&self.tokens, entry)
     }
 
-    pub(crate) fn weight(&self, entry: &Entry) -> u64 {
+    pub(crate) fn weight(&self, entry: &FeatureEntry) -> u64 {
         let weight = (self.weight)(entry.count.into());
         if self.keywords {
             jieba::keyword_weight(entry.hash, weight)
@@ -128,7 +128,7 @@ impl FeatureList {
     }
 
     /// Order by weight, the heaviest first, then by bytes.
-    pub(crate) fn by_weight(&self, a: &Entry, b: &Entry) -> Ordering {
+    pub(crate) fn by_weight(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         // Most features occur once, and computing weights takes time.
         let weights = if a.count == b.count && !self.keywords {
             Ordering::Equal
@@ -139,7 +139,7 @@ impl FeatureList {
     }
 
     /// Order of [`FeatureList::by_hash`] between features of two lists.
-    pub(crate) fn order(&self, a: &Entry, other: &Self, b: &Entry) -> Ordering {
+    pub(crate) fn order(&self, a: &FeatureEntry, other: &Self, b: &FeatureEntry) -> Ordering {
         (a.hash.cmp(&b.hash)).then_with(|| self.bytes(a).cmp(other.bytes(b)))
     }
 }
@@ -159,7 +159,7 @@ pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> V
     features
 }
 
-fn bytes<'a>(tokens: &'a [u8], entry: &Entry) -> &'a [u8] {
+fn bytes<'a>(tokens: &'a [u8], entry: &FeatureEntry) -> &'a [u8] {
     &tokens[entry.start as usize..][..entry.len as usize]
 }
 
@@ -192,7 +192,7 @@ struct FeatureGatherer<'a> {
     /// Position in `tokens` of the sink's current bytes, of which features are ranges.
     base: usize,
     /// Sorted and without repetitions as far as they are merged.
-    entries: Vec<Entry>,
+    entries: Vec<FeatureEntry>,
     /// Number of entries at which repetitions are merged.
     merge_at: usize,
     check: &'a SharedCheck<'a>,
@@ -202,8 +202,10 @@ impl FeatureGatherer<'_> {
     /// Merges the occurrences of each feature.
     fn merge(&mut self) {
         let tokens = &self.tokens;
-        let text = |entry: &Entry| bytes(tokens, entry);
-        let order = |a: &Entry, b: &Entry| (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
+        let text = |entry: &FeatureEntry| bytes(tokens, entry);
+        let order = |a: &FeatureEntry, b: &FeatureEntry| {
+            (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)))
+        };
         sort(&mut self.entries, order, &mut || self.check.call());
         self.entries.dedup_by(|same, first| {
             let repeated = same.hash == first.hash && text(same) == text(first);
@@ -223,7 +225,7 @@ impl FeatureSink for FeatureGatherer<'_> {
             let Ok(len) = u32::try_from(feature.len()) else {
                 memory::raise();
             };
-            self.entries.grow_push(Entry {
+            self.entries.grow_push(FeatureEntry {
                 hash: feature_hash(&bytes[feature.clone()]),
                 start: (self.base + feature.start) as u64,
                 len,

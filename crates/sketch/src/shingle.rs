@@ -315,21 +315,13 @@ impl Shingles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_texts::FeatureTexts;
     use proptest::prelude::*;
 
-    struct All(Vec<String>);
-
-    impl FeatureSink for All {
-        fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-            let text = |feature: Range<usize>| str::from_utf8(&bytes[feature]).unwrap().to_owned();
-            self.0.extend(features.map(text));
-        }
-    }
-
     fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
-        let (mut all, mut shingles) = (All(Vec::new()), Shingles::default());
+        let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
         // An earlier text, which reset() has to forget.
-        shingles.push(b"before", &mut All(Vec::new()));
+        shingles.push(b"before", &mut FeatureTexts(Vec::new()));
         shingles.reset(width, SEPARATOR);
         for token in tokens {
             let half = token.len() / 2;

@@ -1,7 +1,7 @@
 //! The [`Sketcher`]: options, and the memory that is reused from one text to the next.
 //!
 //! Its methods are in the files of what they compute: `simhash64` and `simhash128` in
-//! `simhash/text.rs`, `minhash64` and `minhash128` in `b_bit_minhash.rs`, `signature` in
+//! `simhash/text.rs`, `minhash64` and `minhash128` in `b_bit_minhash/text.rs`, `signature` in
 //! `minhash/text.rs`, `containment` and `jaccard_similarity` in `similarity.rs`.
 
 use crate::b_bit_minhash::BBitMinHash;

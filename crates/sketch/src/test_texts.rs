@@ -1,6 +1,10 @@
-//! Random texts for property tests.
+//! Random texts for property tests, and a sink that lists features.
+
+use std::ops::Range;
 
 use proptest::prelude::*;
+
+use crate::shingle::FeatureSink;
 
 /// Characters that the rules of words and normalisation treat differently from others.
 const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣςσΑאبك한글ᄀ\u{1161}\u{11A8}\
@@ -24,4 +28,14 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
         1 => (repeated, 0_usize..60).prop_map(|(text, n)| text.repeat(n)),
     ];
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+/// The text of each occurrence of a feature.
+pub(crate) struct FeatureTexts(pub Vec<String>);
+
+impl FeatureSink for FeatureTexts {
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+        let text = |feature: Range<usize>| str::from_utf8(&bytes[feature]).unwrap().to_owned();
+        self.0.extend(features.map(text));
+    }
 }

@@ -195,7 +195,8 @@ proptest! {
         let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\0', " ");
         let again = html_text(&format!("<pre>{escaped}</pre>"), &mut unchecked);
         let words = |text: &str| -> Vec<String> {
-            text.split(['\0', '\t', '\n', ' ']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+            let words = text.split(['\0', '\t', '\n', ' ']);
+            words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
         };
         prop_assert_eq!(words(&again), words(&text));
     }

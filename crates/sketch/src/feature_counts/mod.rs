@@ -5,15 +5,14 @@
 //! bytes an occurrence instead of a table that grows with every distinct feature.
 
 mod count_table;
+mod text;
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use crate::hash::FeatureHash;
 use crate::memory::{Grow, GrowVec};
-use crate::options::{TextOptions, Tokens};
 use crate::shingle::FeatureSink;
-use crate::tokens::FeatureExtractor;
 use count_table::CountTable;
 pub(crate) use count_table::FeatureCount;
 
@@ -92,23 +91,6 @@ impl<const W: usize> FeatureCounter<W> {
             max_features,
             hashes: Vec::new(),
         }
-    }
-
-    /// Passes every distinct feature of `text` with its count to `each`, many at a time and in no
-    /// particular order. Calls `check` every few 100 kB.
-    pub fn count_text(
-        &mut self,
-        extractor: &mut FeatureExtractor,
-        text: &str,
-        options: &TextOptions,
-        each: impl FnMut(&[FeatureCount<W>]),
-        check: &mut dyn FnMut(),
-    ) where
-        [u64; W]: FeatureHash,
-    {
-        self.reset(expected_features(text, options));
-        extractor.extract(text, options, self, check);
-        self.drain(each, check);
     }
 
     /// Forgets everything; `expected` is an estimate of the number of distinct features.
@@ -196,24 +178,6 @@ impl<const W: usize> FeatureCounter<W> {
             self.table.grow();
         }
     }
-}
-
-/// Estimates the number of distinct features from a byte in the middle of the text.
-fn expected_features(text: &str, options: &TextOptions) -> usize {
-    let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
-    let bytes_per_feature = match options.tokens {
-        // English has a word in six bytes, Chinese one in three.
-        Tokens::Word if spaced => 6,
-        Tokens::Word => 3,
-        // There are few distinct characters and pairs.
-        Tokens::Char if options.shingle < 3 => 8,
-        Tokens::Char if spaced => 1,
-        Tokens::Char => 3,
-        Tokens::Line => 40,
-        Tokens::Jieba | Tokens::JiebaSearch => 6,
-        Tokens::JiebaTfidf => 120,
-    };
-    text.len() / bytes_per_feature
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(super) enum Separator {
 
 /// Properties of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct ElementKind {
     /// Separator that its tags make.
     pub separator: Separator,
     /// It has no content and no end tag.
@@ -81,7 +81,7 @@ pub(super) struct Element {
     pub ends_paragraph: bool,
 }
 
-const INLINE: Element = Element {
+const INLINE: ElementKind = ElementKind {
     separator: Separator::None,
     void: false,
     skipped: false,
@@ -91,87 +91,87 @@ const INLINE: Element = Element {
     formatting: false,
     ends_paragraph: false,
 };
-const BLOCK: Element = Element {
+const BLOCK: ElementKind = ElementKind {
     separator: Separator::Line,
     special: true,
     ends_paragraph: true,
     ..INLINE
 };
 /// A block that does not end a paragraph: parts of tables and lists.
-const TABLE_PART: Element = Element {
+const TABLE_PART: ElementKind = ElementKind {
     ends_paragraph: false,
     ..BLOCK
 };
-const BOX: Element = Element {
+const BOX: ElementKind = ElementKind {
     separator: Separator::Space,
     ..INLINE
 };
-const SKIPPED: Element = Element {
+const SKIPPED: ElementKind = ElementKind {
     skipped: true,
     ..INLINE
 };
-const FORMATTING: Element = Element {
+const FORMATTING: ElementKind = ElementKind {
     formatting: true,
     ..INLINE
 };
 
 /// The element of this name, outside of SVG and MathML.
-pub(super) fn element(name: Name) -> Element {
+pub(super) fn element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"center" | b"dd"
         | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset"
         | b"figcaption" | b"figure" | b"footer" | b"form" | b"h1" | b"h2" | b"h3" | b"h4"
         | b"h5" | b"h6" | b"header" | b"hgroup" | b"li" | b"main" | b"menu" | b"nav" | b"ol"
         | b"p" | b"search" | b"section" | b"summary" | b"ul" => BLOCK,
-        b"table" => Element {
+        b"table" => ElementKind {
             scope: true,
             ..BLOCK
         },
-        b"pre" | b"listing" | b"xmp" | b"plaintext" => Element {
+        b"pre" | b"listing" | b"xmp" | b"plaintext" => ElementKind {
             lines: true,
             ..BLOCK
         },
-        b"caption" => Element {
+        b"caption" => ElementKind {
             scope: true,
             ..TABLE_PART
         },
         b"tr" | b"tbody" | b"thead" | b"tfoot" | b"colgroup" | b"legend" | b"optgroup"
         | b"option" | b"html" | b"frameset" => TABLE_PART,
-        b"td" | b"th" => Element {
+        b"td" | b"th" => ElementKind {
             separator: Separator::Cell,
             scope: true,
             ..TABLE_PART
         },
-        b"br" => Element {
+        b"br" => ElementKind {
             void: true,
             ..TABLE_PART
         },
-        b"hr" => Element {
+        b"hr" => ElementKind {
             void: true,
             ..BLOCK
         },
         b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"frame" | b"keygen" | b"link"
-        | b"meta" | b"param" | b"source" | b"track" | b"wbr" => Element {
+        | b"meta" | b"param" | b"source" | b"track" | b"wbr" => ElementKind {
             void: true,
             ..INLINE
         },
-        b"embed" | b"img" | b"input" => Element { void: true, ..BOX },
+        b"embed" | b"img" | b"input" => ElementKind { void: true, ..BOX },
         b"button" | b"meter" | b"progress" | b"svg" => BOX,
-        b"marquee" | b"object" | b"applet" => Element {
+        b"marquee" | b"object" | b"applet" => ElementKind {
             scope: true,
             special: true,
             ..BOX
         },
         // Special, though only `select` is in the standard: an unclosed paragraph within must not
         // hide the text that follows.
-        b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => Element {
+        b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => ElementKind {
             skipped: true,
             special: true,
             ..BOX
         },
         b"datalist" | b"noembed" | b"noframes" | b"noscript" | b"rp" | b"rt" | b"rtc"
         | b"script" | b"style" | b"title" => SKIPPED,
-        b"template" => Element {
+        b"template" => ElementKind {
             scope: true,
             special: true,
             ..SKIPPED
@@ -264,10 +264,10 @@ pub(super) fn is_integration_point(name: Name) -> bool {
 }
 
 /// The element of this name in SVG or MathML.
-pub(super) fn foreign_element(name: Name) -> Element {
+pub(super) fn foreign_element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"text" => BOX,
-        b"foreignobject" => Element {
+        b"foreignobject" => ElementKind {
             scope: true,
             special: true,
             ..BOX

@@ -8,7 +8,7 @@
 //! [tree construction]: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction
 
 use super::elements::{
-    Element, Name, element, ends_foreign_content, foreign_element, is_integration_point,
+    ElementKind, Name, element, ends_foreign_content, foreign_element, is_integration_point,
 };
 
 /// Depth beyond which elements count as siblings. Browsers have such a limit too (Chromium: 512).
@@ -21,7 +21,7 @@ const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 #[derive(Clone, Copy)]
 struct OpenElement {
     name: Name,
-    element: Element,
+    element: ElementKind,
     /// True if its content is dropped.
     skipped: bool,
     /// True if its content is SVG or MathML.
@@ -63,7 +63,7 @@ impl OpenElements {
     }
 
     /// The element that a tag of this name stands for at this point.
-    pub fn element(&self, name: Name) -> Element {
+    pub fn element(&self, name: Name) -> ElementKind {
         if self.is_foreign() {
             foreign_element(name)
         } else {
@@ -108,7 +108,7 @@ impl OpenElements {
     }
 
     /// Opens an element, whose content is dropped if it is `skipped`.
-    pub fn push(&mut self, name: Name, element: Element, skipped: bool) {
+    pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
         // Outside of a table, tags of its parts open nothing.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
             return;

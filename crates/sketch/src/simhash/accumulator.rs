@@ -102,16 +102,16 @@ impl<const W: usize> Accumulator<W> {
 /// single occurrence by a [`PositionalPopcount`]. For those that occur more often, the difference
 /// to their own weight is added: per group of equal count by a popcount again, the rest one by one.
 pub(crate) struct GroupedAccumulator<const W: usize> {
-    all: Group<W>,
+    all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
-    groups: [Group<W>; GROUPS],
+    groups: [CountGroup<W>; GROUPS],
     rest: Accumulator<W>,
     rest_batch: Batch<FeatureCount<W>>,
     weight: fn(u64) -> u64,
 }
 
 /// Features of one weight.
-struct Group<const W: usize> {
+struct CountGroup<const W: usize> {
     /// One for each word of the hashes.
     counted: [PositionalPopcount; W],
     batch: Batch<[u64; W]>,
@@ -151,7 +151,7 @@ impl<T: Copy> Batch<T> {
     }
 }
 
-impl<const W: usize> Group<W> {
+impl<const W: usize> CountGroup<W> {
     const EMPTY: Self = Self {
         counted: [PositionalPopcount::EMPTY; W],
         batch: Batch::new([0; W]),
@@ -202,8 +202,8 @@ impl<const W: usize> Group<W> {
 impl<const W: usize> Default for GroupedAccumulator<W> {
     fn default() -> Self {
         Self {
-            all: Group::EMPTY,
-            groups: [const { Group::EMPTY }; GROUPS],
+            all: CountGroup::EMPTY,
+            groups: [const { CountGroup::EMPTY }; GROUPS],
             rest: Accumulator::default(),
             rest_batch: Batch::new(FeatureCount::NONE),
             weight: |count| count,
@@ -218,7 +218,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         self.rest = Accumulator::default();
         self.rest_batch.len = 0;
         self.all.reset();
-        self.groups.iter_mut().for_each(Group::reset);
+        self.groups.iter_mut().for_each(CountGroup::reset);
     }
 
     /// Adds distinct features.

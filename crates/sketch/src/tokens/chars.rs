@@ -234,20 +234,11 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_texts::FeatureTexts;
     use proptest::prelude::*;
-    use std::ops::Range;
-
-    struct All(Vec<String>);
-
-    impl FeatureSink for All {
-        fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-            let text = |feature: Range<usize>| str::from_utf8(&bytes[feature]).unwrap().to_owned();
-            self.0.extend(features.map(text));
-        }
-    }
 
     fn found(chars: &mut CharWindows, text: &str, width: usize) -> Vec<String> {
-        let mut all = All(Vec::new());
+        let mut all = FeatureTexts(Vec::new());
         chars.extract(text, width, &mut all, &mut || ());
         all.0
     }
