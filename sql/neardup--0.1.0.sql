@@ -45,7 +45,8 @@ CREATE FUNCTION fingerprint(numeric) RETURNS fingerprint
 CREATE FUNCTION _neardup_numeric(fingerprint) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_to_numeric';
 CREATE CAST (numeric AS fingerprint) WITH FUNCTION fingerprint(numeric) AS ASSIGNMENT;
-CREATE CAST (fingerprint AS numeric) WITH FUNCTION _neardup_numeric(fingerprint) AS ASSIGNMENT;
+CREATE CAST (fingerprint AS numeric)
+    WITH FUNCTION _neardup_numeric(fingerprint) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^64 - 1';
 COMMENT ON FUNCTION _neardup_numeric(fingerprint) IS
@@ -93,7 +94,8 @@ CREATE FUNCTION fingerprint128(numeric) RETURNS fingerprint128
 CREATE FUNCTION _neardup_numeric(fingerprint128) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_to_numeric';
 CREATE CAST (numeric AS fingerprint128) WITH FUNCTION fingerprint128(numeric) AS ASSIGNMENT;
-CREATE CAST (fingerprint128 AS numeric) WITH FUNCTION _neardup_numeric(fingerprint128) AS ASSIGNMENT;
+CREATE CAST (fingerprint128 AS numeric)
+    WITH FUNCTION _neardup_numeric(fingerprint128) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint128(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^128 - 1';
 COMMENT ON FUNCTION _neardup_numeric(fingerprint128) IS
@@ -141,7 +143,8 @@ CREATE FUNCTION fingerprint256(numeric) RETURNS fingerprint256
 CREATE FUNCTION _neardup_numeric(fingerprint256) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_to_numeric';
 CREATE CAST (numeric AS fingerprint256) WITH FUNCTION fingerprint256(numeric) AS ASSIGNMENT;
-CREATE CAST (fingerprint256 AS numeric) WITH FUNCTION _neardup_numeric(fingerprint256) AS ASSIGNMENT;
+CREATE CAST (fingerprint256 AS numeric)
+    WITH FUNCTION _neardup_numeric(fingerprint256) AS ASSIGNMENT;
 COMMENT ON FUNCTION fingerprint256(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^256 - 1';
 COMMENT ON FUNCTION _neardup_numeric(fingerprint256) IS
@@ -1289,7 +1292,8 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
 CREATE FUNCTION _neardup_simhash_agg_add(internal, text, real) RETURNS internal
-    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
 CREATE FUNCTION _neardup_simhash_agg_merge(internal, internal) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash_agg_merge';
@@ -1306,8 +1310,10 @@ CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS intern
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_merge';
 CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
-COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
+COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS
+    'part of simhash_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
@@ -1319,15 +1325,18 @@ COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
     'part of simhash128_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
-COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
+COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS
+    'part of simhash128_agg: the fingerprint';
 
 CREATE AGGREGATE simhash_agg(feature text, weight real) (
-    SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = _neardup_simhash_agg_finish,
+    SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640,
+    FINALFUNC = _neardup_simhash_agg_finish,
     COMBINEFUNC = _neardup_simhash_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 CREATE AGGREGATE simhash128_agg(feature text, weight real) (
-    SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = _neardup_simhash128_agg_finish,
+    SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152,
+    FINALFUNC = _neardup_simhash128_agg_finish,
     COMBINEFUNC = _neardup_simhash128_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
@@ -1390,7 +1399,8 @@ COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
 
 CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
-CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature,
+    feature text) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
 CREATE FUNCTION _neardup_minhash_accumulate(
@@ -1430,7 +1440,8 @@ CREATE AGGREGATE minhash_union_agg(minhash_signature) (
 );
 COMMENT ON FUNCTION minhash_union(minhash_signature, minhash_signature) IS
     'the signature of the union of two sets, from their signatures';
-COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text) IS
+    'implementation of minhash_agg';
 COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer) IS
     'implementation of minhash_agg';
 COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer, bigint) IS

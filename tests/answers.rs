@@ -172,7 +172,8 @@ fn a_mask_over_all_data_and_queries_changes_nothing() -> Outcome {
             answer.push(value(
                 &mut client,
                 &format!(
-                    "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM docs WHERE fp <@ {ball}"
+                    "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM docs WHERE fp <@ \
+                        {ball}"
                 ),
             )?);
         }

@@ -20,7 +20,8 @@ fn concurrent_builds_miss_nothing_that_is_written_meanwhile() -> Outcome {
             for round in (1..).take_while(|_| !done.load(Ordering::Relaxed)) {
                 writer.batch_execute(&format!(
                     "INSERT INTO docs SELECT id + {round} * 1000000, fp FROM docs WHERE id < 100; \
-                     UPDATE docs SET fp = (fp::bigint # {round})::fingerprint WHERE id % 500 = {round}; \
+                     UPDATE docs SET fp = (fp::bigint # {round})::fingerprint WHERE id % 500 = \
+                     {round}; \
                      DELETE FROM docs WHERE id % 501 = {round} AND id > 100"
                 ))?;
             }
@@ -155,7 +156,8 @@ fn rewritten_tables_get_a_right_index() -> Outcome {
         "VACUUM FULL docs",
         "ALTER TABLE docs SET UNLOGGED",
         "ALTER TABLE docs SET LOGGED",
-        "TRUNCATE docs; INSERT INTO docs SELECT n, n::bigint::fingerprint FROM generate_series(1, 3000) AS n",
+        "TRUNCATE docs; INSERT INTO docs SELECT n, n::bigint::fingerprint FROM generate_series(1, \
+            3000) AS n",
     ]) {
         client.batch_execute(rewrite)?;
         table.holds(&mut client, seed)?;

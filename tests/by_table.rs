@@ -5,10 +5,12 @@ use neardup_tests::{Database, client_program};
 use postgres::Client;
 use std::process::Stdio;
 
-const VIEWS: &str = "CREATE TABLE docs (id int PRIMARY KEY, fp fingerprint, sig minhash_signature); \
+const VIEWS: &str = "CREATE TABLE docs (id int PRIMARY KEY, fp fingerprint, sig \
+    minhash_signature); \
     CREATE INDEX docs_fp ON docs USING neardup (fp); \
     CREATE INDEX docs_sig ON docs USING neardup (sig); \
-    INSERT INTO docs SELECT i, (i / 2 * 4096)::bigint::fingerprint, minhash(ARRAY[(i / 2)::text, 'x']) \
+    INSERT INTO docs SELECT i, (i / 2 * 4096)::bigint::fingerprint, minhash(ARRAY[(i / 2)::text, \
+    'x']) \
         FROM generate_series(1, 9) i; \
     CREATE VIEW pairs AS SELECT * FROM neardup_pairs('docs', 0); \
     CREATE VIEW near AS SELECT * FROM neardup_pairs('docs', 0.0); \

@@ -32,7 +32,8 @@ fn database() -> anyhow::Result<(Database, Client)> {
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(
-        "CREATE TABLE words AS SELECT string_agg(n::text, ' ') AS t FROM generate_series(1, 1000000) n;
+        "CREATE TABLE words AS SELECT string_agg(n::text, ' ') AS t FROM generate_series(1, \
+            1000000) n;
          CREATE TABLE word AS SELECT repeat('éж', 5000000) AS t",
     )?;
     Ok((database, client))

@@ -10,7 +10,7 @@ use postgres::Client;
 /// Without it a vacuum that finds few dead rows leaves the indexes alone.
 const VACUUM: &str = "VACUUM (INDEX_CLEANUP ON) docs";
 
-/// What happens to the table, one after the other.
+/// Statements that change the table, one after the other.
 const STEPS: [&str; 15] = [
     "INSERT INTO docs SELECT id + 100000, fp FROM docs WHERE id % 3 = 0",
     "DELETE FROM docs WHERE id % 4 = 1",
@@ -196,7 +196,8 @@ fn an_open_cursor_returns_what_was_there_when_it_was_opened() -> Outcome {
         table.create_indexed(&mut writer, &values, "")?;
         // Dead rows, so that the vacuum has something to do while the cursor is open.
         writer.batch_execute("DELETE FROM docs WHERE id % 10 = 0")?;
-        // Of so many rows in balls, the first radius probes several tables, the second reads one whole.
+        // Of so many rows in balls, the first radius probes several tables, the second reads one
+        // whole.
         for radius in [3, 20] {
             let ball = table.fp.ball(Probe {
                 center: shape.center(4),

@@ -58,7 +58,8 @@ fn what_minimal_wal_does_not_log_survives_a_crash_after_commit() -> Outcome {
             client.batch_execute("CREATE TABLE docs (id bigint, fp fingerprint)")?;
             table.append(&mut client, 0, &Shape::Balls.values(10_000, seed))?;
             client.batch_execute(&table.index_command(""))?;
-            // Inserts, splits and a savepoint that is rolled back, into an index that is not logged.
+            // Inserts, splits and a savepoint that is rolled back, into an index that is not
+            // logged.
             table.append(&mut client, 10_000, &Shape::Uniform.values(10_000, seed))?;
             client.batch_execute("SAVEPOINT s; REINDEX INDEX docs_fp; ROLLBACK TO s; COMMIT")?;
             // From here on changes are logged.

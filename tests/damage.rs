@@ -41,7 +41,7 @@ const BROKEN_FILE: &str = "XX001";
 const BROKEN_INDEX: &str = "XX002";
 const OTHER_LAYOUT: &str = "0A000";
 
-/// What is wrong, where (block, offset in it), the bytes that are written there, and the SQLSTATE
+/// Name, place (block, offset in it), the bytes that are written there, and the SQLSTATE
 /// that a search then ends with.
 type Damage = (&'static str, usize, usize, &'static [u8], &'static str);
 
@@ -76,7 +76,7 @@ const DAMAGES: [Damage; 22] = [
     ("leaf's header", LEAF, SPECIAL, &[0, 200], BROKEN_FILE),
 ];
 
-/// What a search cannot notice but a check must.
+/// Corruption that a search cannot notice but a check must.
 const SILENT: [Damage; 3] = [
     ("right link missing", LEAF, RIGHT, &[0; 4], BROKEN_INDEX),
     (

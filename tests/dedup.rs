@@ -37,7 +37,7 @@ const TABLES: [(&str, &str, &str); 4] = [
     ("signed_apart", "a.sig ~= b.sig", "signed_apart_sig_excl"),
 ];
 
-/// How a client writes its rows.
+/// Way in which a client writes its rows.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// A statement and a transaction for each.
@@ -67,7 +67,7 @@ const WAYS: [(&str, Way); 11] = [
 /// Centres around which all clients write.
 const CENTERS: u64 = 40;
 
-/// What a row holds: a value near one of the centres, or a text near one of them.
+/// Content of a row: a value near one of the centres, or a text near one of them.
 fn content(random: &mut Random, table: &str) -> String {
     let number = random.below(CENTERS);
     if table.starts_with("signed") {

@@ -13,7 +13,8 @@ const WITH_USER_WORDS: &str = "专家 主任 也 云计算 创新办 方面 是 
 
 /// The words that a session finds in the text, in the order of their bytes.
 fn words(client: &mut Client) -> anyhow::Result<String> {
-    let query = "SELECT string_agg(repeat(feature || ' ', weight::int), '' ORDER BY feature COLLATE \"C\") \
+    let query = "SELECT string_agg(repeat(feature || ' ', weight::int), '' ORDER BY feature \
+        COLLATE \"C\") \
         FROM neardup_features($1, tokens => 'jieba', shingle => 1, weight => 'tf')";
     let words: String = client.query_one(query, &[&TEXT])?.get(0);
     Ok(sorted(&words))
@@ -67,12 +68,15 @@ fn user_words_reach_all_sessions_at_a_reload() -> Outcome {
     }
     // In parallel workers too.
     new.batch_execute(
-        "CREATE TABLE docs AS SELECT $$李小福是创新办主任也是云计算方面的专家$$::text AS body, n FROM generate_series(1, 5000) n;
+        "CREATE TABLE docs AS SELECT $$李小福是创新办主任也是云计算方面的专家$$::text AS body, n FROM \
+            generate_series(1, 5000) n;
          ANALYZE docs;
-         SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+         SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET \
+         min_parallel_table_scan_size = 0;
          SET max_parallel_workers_per_gather = 2",
     )?;
-    let query = "SELECT min(simhash(body, tokens => 'jieba')::text), max(simhash(body, tokens => 'jieba')::text) FROM docs";
+    let query = "SELECT min(simhash(body, tokens => 'jieba')::text), max(simhash(body, tokens => \
+        'jieba')::text) FROM docs";
     let plan: Vec<String> = new
         .query(&format!("EXPLAIN {query}"), &[])?
         .iter()
@@ -146,7 +150,7 @@ fn private_memory(pid: i32) -> anyhow::Result<u64> {
         .sum())
 }
 
-/// What the first use of jieba costs a backend: its dictionary, unless that was preloaded.
+/// The first use of jieba costs a backend its dictionary, unless that was preloaded.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_preloaded_dictionary_is_shared() -> Outcome {

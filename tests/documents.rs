@@ -1,4 +1,4 @@
-//! What the documents show is what comes out: their SQL is run, and compared with the output that
+//! Examples of the documents: their SQL is run, and its output compared with the one that
 //! stands below it.
 use crate::support::Outcome;
 use anyhow::{Context, Result, ensure};
@@ -32,13 +32,13 @@ struct Example {
     /// The line on which it begins.
     line: usize,
     sql: String,
-    /// What psql prints; `None` where the document does not say.
+    /// Output of psql; `None` where the document shows none.
     output: Option<String>,
 }
 
-/// The fenced blocks marked `sql`, each with the block marked `text`, or not marked, that follows at
-/// once. What is marked `sql not-run`, since it changes the whole server, is left out. The session
-/// ends with the next heading of the first level that begins it, if it is one of a section.
+/// The fenced blocks marked `sql`, each with the block marked `text`, or not marked, that follows
+/// at once. What is marked `sql not-run`, since it changes the whole server, is left out. The
+/// session ends with the next heading of the first level that begins it, if it is one of a section.
 fn examples(document: &str, heading: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut lines = (1..).zip(document.lines());
@@ -73,7 +73,7 @@ fn examples(document: &str, heading: &str) -> Vec<Example> {
     examples
 }
 
-/// What psql prints for all of the statements, in one session. An error is printed as well where the
+/// Returns the output of psql for all statements, in one session. An error is printed where the
 /// document shows it, and elsewhere ends the session.
 fn run(database: &Database, examples: &[Example]) -> Result<Vec<String>> {
     const END: &str = "== end of example ==";
@@ -147,7 +147,9 @@ fn examples_print_what_the_documents_show() -> Outcome {
 #[test]
 fn blocks_are_found_under_their_heading() {
     let document = "# A\n```sql\nno\n```\n## B\n```sql\none\ntwo\n```\n\n```text\nout\n```\n\
-                    ```sh\nls\n```\n```text\nnot its\n```\n```sql\nthree\n```\nwords\n```text\nno\n```\n```sql not-run\nno\n```\n```sql\nfour\n```\n```\nout\n```\n## C\n```sql\nno\n```\n";
+                    ```sh\nls\n```\n```text\nnot \
+                    its\n```\n```sql\nthree\n```\nwords\n```text\nno\n```\n```sql \
+                    not-run\nno\n```\n```sql\nfour\n```\n```\nout\n```\n## C\n```sql\nno\n```\n";
     let found = examples(document, "## B");
     let expected = [
         (6, "one\ntwo\n", Some("out\n".to_owned())),

@@ -56,11 +56,13 @@ fn a_near_duplicate_is_refused_and_what_is_far_gets_in() -> Outcome {
             ),
             (
                 true,
-                "DELETE FROM docs WHERE fp = (0::bigint)::TYPE; INSERT INTO docs VALUES (9, (16::bigint)::TYPE)",
+                "DELETE FROM docs WHERE fp = (0::bigint)::TYPE; INSERT INTO docs VALUES (9, \
+                    (16::bigint)::TYPE)",
             ),
             (
                 true,
-                "BEGIN; DELETE FROM docs WHERE fp = (16::bigint)::TYPE; INSERT INTO docs VALUES (10, (48::bigint)::TYPE); COMMIT",
+                "BEGIN; DELETE FROM docs WHERE fp = (16::bigint)::TYPE; INSERT INTO docs VALUES \
+                    (10, (48::bigint)::TYPE); COMMIT",
             ),
         ] {
             let result = client.batch_execute(&update.replace("TYPE", fp.name));

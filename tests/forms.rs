@@ -324,7 +324,8 @@ fn bigints_equal_to_shorter_integers_are_found() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(
-        "CREATE TABLE docs AS SELECT i::bigint AS id, CASE WHEN i % 9 > 0 THEN i - 2000 END::bigint \
+        "CREATE TABLE docs AS SELECT i::bigint AS id, CASE WHEN i % 9 > 0 THEN i - 2000 \
+            END::bigint \
          AS h FROM generate_series(1, 4000) i; INSERT INTO docs VALUES (5000, 4294967295), \
          (5001, 65535), (5002, -4294967297); \
          CREATE INDEX docs_h ON docs USING neardup (h bigint_hamming_ops); ANALYZE docs",
@@ -356,7 +357,8 @@ fn nulls_are_left_out_of_an_order_if_asked() -> Outcome {
         let center = fp.literal(Shape::Balls.center(1));
         let query = |distance: &str| {
             format!(
-                "SELECT coalesce(array_agg(({distance})::bigint), '{{}}') FROM (SELECT fp FROM docs \
+                "SELECT coalesce(array_agg(({distance})::bigint), '{{}}') FROM (SELECT fp FROM \
+                    docs \
                  WHERE fp IS NOT NULL ORDER BY fp <~> {center}) near"
             )
         };

@@ -46,7 +46,7 @@ impl Database {
         Ok(database)
     }
 
-    /// What a client needs to connect to it.
+    /// Connection string of the database.
     pub fn conninfo(&self) -> &str {
         &self.conninfo
     }

@@ -1,4 +1,4 @@
-//! What the server does to an index over time: autovacuum, tablespaces, progress reports.
+//! Maintenance of an index by the server: autovacuum, tablespaces, progress reports.
 use crate::support::clients::{cancel_when, code, wait_until};
 use crate::support::data::Shape;
 use crate::support::oracle::{Way, explain, number};
@@ -83,7 +83,7 @@ fn tablespace_of_index(client: &mut Client) -> Result<String> {
     value(client, query)
 }
 
-/// What the planner expects a search through the index to cost.
+/// Returns the planner's cost of a search through the index.
 fn cost(client: &mut Client, query: &str) -> Result<f64> {
     Way::Index.set(client)?;
     let shown = explain(client, "COSTS", query)?;
@@ -101,7 +101,8 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
     let build = table.index_command("distance = 3, blocks = 8");
     for seen in [
         "phase = 'building index: scanning table' \
-         AND blocks_total = pg_relation_size('docs') / 8192 AND blocks_done BETWEEN 1 AND blocks_total",
+         AND blocks_total = pg_relation_size('docs') / 8192 AND blocks_done BETWEEN 1 AND \
+         blocks_total",
         "phase = 'building index: sorting and writing tables of the index' \
          AND tuples_total = 56 AND tuples_done BETWEEN 1 AND 55",
         "phase LIKE 'building index: sorting%' AND tuples_done > 28 \

@@ -135,7 +135,8 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     (
         "Chinese",
-        "(SELECT string_agg(chr(19968 + n % 20000 * 7919 % 20000), '') FROM generate_series(1, 300000) n)",
+        "(SELECT string_agg(chr(19968 + n % 20000 * 7919 % 20000), '') FROM generate_series(1, \
+            300000) n)",
     ),
     (
         "lines",
@@ -144,10 +145,13 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 fn signatures(client: &mut Client) -> anyhow::Result<Vec<String>> {
-    let query = "SELECT array_agg(objid::regprocedure::text) FROM pg_depend JOIN pg_proc p ON objid = p.oid \
-        WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass \
+    let query = "SELECT array_agg(objid::regprocedure::text) FROM pg_depend JOIN pg_proc p ON \
+        objid = p.oid \
+        WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = \
+        'pg_extension'::regclass \
         AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup') \
-        AND p.proargtypes::oid[] && ARRAY['text', 'bytea', 'text[]', 'bigint[]', 'float8[]', 'tsvector', \
+        AND p.proargtypes::oid[] && ARRAY['text', 'bytea', 'text[]', 'bigint[]', 'float8[]', \
+        'tsvector', \
             'jsonb']::regtype[]::oid[]";
     value(client, query)
 }
@@ -216,7 +220,8 @@ fn out_of_memory_is_an_error() -> Outcome {
         other.batch_execute(&format!(
             "INSERT INTO big SELECT '{kind}', t, f[:5000], array_to_tsvector(ARRAY( \
                  SELECT DISTINCT left(w, 40) FROM unnest(f[:5000]) w WHERE w <> '')) \
-             FROM (SELECT t, regexp_split_to_array(t, ' ') AS f FROM (SELECT {text} AS t) AS text) AS words"
+             FROM (SELECT t, regexp_split_to_array(t, ' ') AS f FROM (SELECT {text} AS t) AS \
+             text) AS words"
         ))?;
     }
     let mut own = 0;

@@ -91,7 +91,8 @@ fn the_nearest_rows_after_changes_and_with_a_large_table() -> Outcome {
             let near: i64 = value(
                 &mut client,
                 &format!(
-                    "SELECT fp::bigint FROM docs WHERE id > 20000 + {seed} AND fp IS NOT NULL LIMIT 1"
+                    "SELECT fp::bigint FROM docs WHERE id > 20000 + {seed} AND fp IS NOT NULL \
+                        LIMIT 1"
                 ),
             )?;
             let center = Random::new(seed).near(near as u64, 6);
@@ -110,8 +111,10 @@ fn the_nearest_of_each_row_of_another_table() -> Outcome {
         "CREATE TABLE asked AS SELECT row_number() OVER () AS n, fp FROM docs WHERE id % 400 = 0",
     )?;
     // Distances alone: ties may be broken otherwise.
-    let query = "SELECT array_agg(coalesce(d, -1)::bigint ORDER BY n, d) FROM asked CROSS JOIN LATERAL \
-        (SELECT (docs.fp <~> asked.fp)::int AS d FROM docs ORDER BY docs.fp <~> asked.fp LIMIT 5) AS near";
+    let query = "SELECT array_agg(coalesce(d, -1)::bigint ORDER BY n, d) FROM asked CROSS JOIN \
+        LATERAL \
+        (SELECT (docs.fp <~> asked.fp)::int AS d FROM docs ORDER BY docs.fp <~> asked.fp LIMIT 5) \
+        AS near";
     Way::Sequential.set(&mut client)?;
     let expected: Vec<i64> = value(&mut client, query)?;
     Way::Index.set(&mut client)?;

@@ -1,4 +1,4 @@
-//! What CREATE INDEX and ALTER INDEX refuse, and in which words.
+//! Options that CREATE INDEX and ALTER INDEX refuse, and their messages.
 use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table, value};
@@ -243,13 +243,15 @@ fn the_default_distance_goes_by_the_width() -> Outcome {
     let mut client = database.connect()?;
     client.batch_execute(
         "CREATE TABLE docs (narrow fingerprint, middle fingerprint128, wide fingerprint256); \
-         INSERT INTO docs SELECT hash::fingerprint, left(bits, 32)::fingerprint128, bits::fingerprint256 \
+         INSERT INTO docs SELECT hash::fingerprint, left(bits, 32)::fingerprint128, \
+         bits::fingerprint256 \
          FROM (SELECT hashint8extended(n, 1) AS hash, md5(n::text) || md5(n || 'x') AS bits \
                FROM generate_series(1::bigint, 4000) AS n) AS hashes",
     )?;
     let mut blocks = |column: &str, options: &str| -> anyhow::Result<i64> {
         client.batch_execute(&format!(
-            "DROP INDEX IF EXISTS docs_fp; CREATE INDEX docs_fp ON docs USING neardup ({column}) {options}"
+            "DROP INDEX IF EXISTS docs_fp; CREATE INDEX docs_fp ON docs USING neardup ({column}) \
+                {options}"
         ))?;
         client.batch_execute("SELECT neardup_index_check('docs_fp', true)")?;
         value(&mut client, "SELECT pg_relation_size('docs_fp') / 8192")

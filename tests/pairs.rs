@@ -92,7 +92,8 @@ fn after_updates_deletes_and_vacuum() -> Result<()> {
     for round in 0..4 {
         // Versions within a page, which the index knows by the first of their chain only.
         client.batch_execute(&format!(
-            "UPDATE docs SET note = {round} WHERE id % 3 = {}; DELETE FROM docs WHERE id % 7 = {round}; \
+            "UPDATE docs SET note = {round} WHERE id % 3 = {}; DELETE FROM docs WHERE id % 7 = \
+                {round}; \
              UPDATE docs SET fp = (fp::bigint # 1)::fingerprint WHERE id % 11 = {round}",
             round % 3
         ))?;
@@ -175,7 +176,7 @@ impl<'a> postgres::types::FromSql<'a> for Raw {
     }
 }
 
-/// What clusters must be, of rows in the order in which they are kept.
+/// Returns the expected clusters of rows, given in the order in which they are kept.
 fn clustered(order: &[i64], pairs: &[Pair], connected: bool) -> BTreeMap<i64, BTreeSet<i64>> {
     let mut near: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for &(a, b, _) in pairs {

@@ -18,7 +18,8 @@ fn wide_rows() -> Result<(Database, Client)> {
     client.batch_execute(
         "ALTER TABLE docs ADD kind int, ADD words text[], ADD pad text; \
          ALTER TABLE docs ALTER pad SET STORAGE PLAIN; \
-         UPDATE docs SET kind = hashint8(id) % 50, words = ARRAY['w' || id % 60], pad = repeat('x', 1200)",
+         UPDATE docs SET kind = hashint8(id) % 50, words = ARRAY['w' || id % 60], pad = \
+         repeat('x', 1200)",
     )?;
     client.batch_execute("VACUUM FULL docs")?;
     client.batch_execute(
@@ -89,13 +90,13 @@ fn a_bitmap_that_keeps_pages_only_is_rechecked_row_by_row() -> Outcome {
     Ok(())
 }
 
-/// What EXPLAIN says of a query that it runs.
+/// Returns the output of EXPLAIN ANALYZE for a query.
 fn analyzed(client: &mut Client, query: &str) -> Result<String> {
     explain(client, "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", query)
 }
 
-/// Queries that parallel workers are to take part in: what the plan must show, what the planner must
-/// leave alone, and the query.
+/// Queries that parallel workers are to take part in: what the plan must show, what the planner
+/// must leave alone, and the query.
 const PARALLEL: [(&[&str], &str, &str); 6] = [
     (
         &["Parallel Seq Scan on docs"],
@@ -314,7 +315,8 @@ fn a_search_that_is_cancelled_in_its_midst_leaves_nothing_behind() -> Outcome {
         way.set(&mut client)?;
         client.batch_execute("SET enable_indexonlyscan = on; SET enable_sort = off")?;
         let query = format!(
-            "SELECT sum(n) FROM docs a CROSS JOIN LATERAL (SELECT nextval('seen') AS n FROM {searched}) AS b"
+            "SELECT sum(n) FROM docs a CROSS JOIN LATERAL (SELECT nextval('seen') AS n FROM \
+                {searched}) AS b"
         );
         let shown = plan(&mut client, &query)?;
         ensure!(shown.contains(mark), "{shown}");

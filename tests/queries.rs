@@ -20,7 +20,8 @@ const QUERIES: &[Query] = &[
     (
         "a nested loop that scans anew for each outer row",
         ALL,
-        "SELECT p.id * 1000000 + d.id AS n FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, p.radius)",
+        "SELECT p.id * 1000000 + d.id AS n FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, \
+            p.radius)",
     ),
     (
         "a join through ~=",
@@ -107,7 +108,8 @@ const QUERIES: &[Query] = &[
     (
         "one of a list of balls",
         BITMAP,
-        "SELECT d.id AS n FROM docs d WHERE d.fp <@ ANY ((SELECT array_agg(ball) FROM asked)::fingerprint_ball[])",
+        "SELECT d.id AS n FROM docs d WHERE d.fp <@ ANY ((SELECT array_agg(ball) FROM \
+            asked)::fingerprint_ball[])",
     ),
     (
         "no condition but the index's own: rows without a fingerprint too",
@@ -117,7 +119,8 @@ const QUERIES: &[Query] = &[
     (
         "locked rows",
         PLAIN,
-        "SELECT id AS n FROM docs d WHERE d.fp <@ ball('0123456789abcdef'::fingerprint, 24) FOR UPDATE",
+        "SELECT id AS n FROM docs d WHERE d.fp <@ ball('0123456789abcdef'::fingerprint, 24) FOR \
+            UPDATE",
     ),
 ];
 
@@ -154,7 +157,8 @@ fn database() -> Result<(Database, Client)> {
         "CREATE TABLE asked AS SELECT id, fp, (id % 13 - 1)::int AS radius, \
              ball(fp, (id % 13 - 1)::int) AS ball \
          FROM (SELECT row_number() OVER (ORDER BY hashint8(id)) AS id, \
-                   CASE id % 3 WHEN 0 THEN fp ELSE (fp::bigint # (1::bigint << (id % 50)::int))::fingerprint END AS fp \
+                   CASE id % 3 WHEN 0 THEN fp ELSE (fp::bigint # (1::bigint << (id % \
+                   50)::int))::fingerprint END AS fp \
                FROM docs WHERE id % 97 = 0) AS sample; \
          CREATE INDEX docs_even ON docs USING neardup (fp) WHERE id % 2 = 0; \
          ANALYZE",
@@ -162,7 +166,7 @@ fn database() -> Result<(Database, Client)> {
     Ok((database, client))
 }
 
-/// What a query returns, sorted; asserts that it runs in this way.
+/// Returns a query's result, sorted; asserts that it runs in this way.
 fn answer(client: &mut Client, way: Way, query: &str) -> Result<Vec<i64>> {
     // All of them are on indexes whose names begin so.
     assert_way(client, way, "docs_", query)?;

@@ -200,7 +200,8 @@ fn a_dump_restores_columns_values_and_indexes() -> Outcome {
          CREATE TABLE balls AS SELECT ball(fp, 3) FROM docs; \
          CREATE TABLE guarded (fp fingerprint, EXCLUDE USING neardup (fp WITH ~=))",
     )?;
-    let definitions = "SELECT string_agg(pg_get_indexdef(indexrelid), '; ' ORDER BY indexrelid::regclass::text) \
+    let definitions = "SELECT string_agg(pg_get_indexdef(indexrelid), '; ' ORDER BY \
+        indexrelid::regclass::text) \
         FROM pg_index WHERE indrelid::regclass::text IN ('docs', 'images', 'guarded')";
     let expected: String = value(&mut client, definitions)?;
     assert!(expected.contains(options), "{expected}");

@@ -51,8 +51,10 @@ fn answers_as_the_sequential_scan(scopes: &[(&str, &str)]) -> Outcome {
     client.batch_execute("CREATE TYPE colour AS ENUM ('red', 'green', 'blue')")?;
     for (scope, of_k) in scopes {
         client.batch_execute(&format!(
-            "DROP TABLE IF EXISTS docs; CREATE TABLE docs (id bigint, site {scope}, fp fingerprint); \
-             INSERT INTO docs SELECT n, (SELECT {of_k} FROM (SELECT nullif(n % 9, 0) AS k) AS one), \
+            "DROP TABLE IF EXISTS docs; CREATE TABLE docs (id bigint, site {scope}, fp \
+                fingerprint); \
+             INSERT INTO docs SELECT n, (SELECT {of_k} FROM (SELECT nullif(n % 9, 0) AS k) AS \
+             one), \
                  ({FP})::fingerprint FROM generate_series(1::bigint, 6000) AS n; \
              CREATE INDEX docs_fp ON docs USING neardup (site, fp); \
              INSERT INTO docs SELECT id + 10000, site, fp FROM docs WHERE id % 3 = 0"
@@ -100,7 +102,8 @@ fn scopes_of_all_sizes_answer_as_the_sequential_scan() -> Outcome {
          INSERT INTO docs SELECT n, \
              CASE WHEN n % 2 = 0 THEN 0 WHEN n % 16 < 15 THEN n % 8 + 1 ELSE 10 + n / 32 END, \
              (hashint8extended(n % 40, 1) # (1::bigint << (n % 37)::int) \
-                 # (1::bigint << (n / 40 % 41)::int) # (1::bigint << (n / 160 % 43)::int))::fingerprint \
+                 # (1::bigint << (n / 40 % 41)::int) # (1::bigint << (n / 160 % \
+                 43)::int))::fingerprint \
              FROM generate_series(1::bigint, 60000) AS n; \
          CREATE INDEX docs_fp ON docs USING neardup (site, fp) WITH (fillfactor = 50); \
          INSERT INTO docs SELECT id + 100000, site, fp FROM docs WHERE id % 7 = 0",

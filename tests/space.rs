@@ -18,11 +18,13 @@ const SHAPES: [(&str, &str); 6] = [
     ("the same in each round", "hashint8extended(n, 0)"),
     (
         "near few centres",
-        "hashint8extended(n % 37, 0) # (1::bigint << (n * r % 63)::int) # (1::bigint << (n % 61)::int)",
+        "hashint8extended(n % 37, 0) # (1::bigint << (n * r % 63)::int) # (1::bigint << (n % \
+            61)::int)",
     ),
     (
         "near other centres in each round",
-        "hashint8extended(n % 37, r) # (1::bigint << (n * r % 63)::int) # (1::bigint << (n % 61)::int)",
+        "hashint8extended(n % 37, r) # (1::bigint << (n * r % 63)::int) # (1::bigint << (n % \
+            61)::int)",
     ),
     ("all equal", "42::bigint"),
     ("ever greater", "n + r * 1000000::bigint"),
@@ -43,7 +45,8 @@ fn create(client: &mut Client, of: &str) -> Result<()> {
 
 fn insert(round: i64) -> String {
     format!(
-        "INSERT INTO docs SELECT n, value_of(n, {round}) FROM generate_series(1::bigint, {ROWS}) AS n"
+        "INSERT INTO docs SELECT n, value_of(n, {round}) FROM generate_series(1::bigint, {ROWS}) \
+            AS n"
     )
 }
 
@@ -110,7 +113,7 @@ fn what_is_left_after_each_round_answers_as_the_table_does() -> Outcome {
     Ok(())
 }
 
-/// What a session finds all over the index.
+/// Returns the number of rows that a session finds in the whole index.
 fn everything(client: &mut Client) -> Result<i64> {
     Way::Index.set(client)?;
     let ball = FINGERPRINT.ball(Probe {
@@ -196,8 +199,8 @@ fn a_standby_follows_when_space_is_given_back() -> Outcome {
     })
 }
 
-/// A transaction that has inserted a row remembers the leaves that it went to, and the executor lets go
-/// of the index when the statement ends.
+/// A transaction that has inserted a row remembers the leaves that it went to, and the executor
+/// lets go of the index when the statement ends.
 #[test]
 fn leaves_that_a_transaction_remembers_stay_where_they_are_until_it_ends() -> Outcome {
     const SAME: &str = "INSERT INTO docs VALUES (0, 'ffffffffffffffff')";

@@ -250,7 +250,7 @@ pub fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()>
     Ok(())
 }
 
-/// What the indexes answer, for each radius around a row.
+/// Returns the indexes' results, for each radius around a row.
 fn answers(client: &mut Client) -> Result<Vec<Vec<i64>>> {
     Way::Index.set(client)?;
     let mut answers = Vec::new();

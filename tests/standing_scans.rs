@@ -159,7 +159,7 @@ impl Class {
     }
 }
 
-/// How the executor is to look the rows up; with what of its plan shows that.
+/// Ways in which the executor fetches the rows, each with the text of its plan that shows it.
 const WAYS: [(&str, &str, &str); 3] = [
     ("index only", "", "Index Only Scan using docs_fp"),
     (
@@ -182,7 +182,7 @@ struct Servers<'a> {
     /// Connects to the server of the reader, and to that of the writer.
     watch: &'a dyn Fn() -> Result<Client>,
     vacuum: &'a dyn Fn() -> Result<Client>,
-    /// Whether the reader's is a standby.
+    /// True if the reader's is a standby.
     standby: bool,
 }
 
@@ -267,7 +267,7 @@ fn fetch(reader: &mut Transaction, rows: &str) -> Result<i64> {
     Ok(rows.len() as i64)
 }
 
-/// Whether a process waits for a page that somebody stands on.
+/// Returns whether a process waits for a page that somebody stands on.
 fn is_held_up(watcher: &mut Client, process: &str) -> Result<bool> {
     let query = format!(
         "SELECT count(*) > 0 FROM pg_stat_activity \

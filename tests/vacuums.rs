@@ -77,7 +77,8 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     assert_eq!(value::<i64>(&mut client, check)?, rows);
     let entries = "SELECT count(DISTINCT n) FROM \
         (SELECT (entries - null_rows) / rows AS n, (entries - null_rows) % rows AS rest \
-         FROM neardup_index_info('docs_fp'), neardup_index_statistics('docs_fp')) AS each WHERE rest = 0";
+         FROM neardup_index_info('docs_fp'), neardup_index_statistics('docs_fp')) AS each WHERE \
+         rest = 0";
     assert_eq!(
         value::<i64>(&mut client, entries)?,
         1,

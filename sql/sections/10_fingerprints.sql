@@ -42,7 +42,8 @@ CREATE FUNCTION {type}(numeric) RETURNS {type}
 CREATE FUNCTION _neardup_numeric({type}) RETURNS numeric
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_to_numeric';
 CREATE CAST (numeric AS {type}) WITH FUNCTION {type}(numeric) AS ASSIGNMENT;
-CREATE CAST ({type} AS numeric) WITH FUNCTION _neardup_numeric({type}) AS ASSIGNMENT;
+CREATE CAST ({type} AS numeric)
+    WITH FUNCTION _neardup_numeric({type}) AS ASSIGNMENT;
 COMMENT ON FUNCTION {type}(numeric) IS
     'the fingerprint whose bits are this number, from 0 to 2^{bits} - 1';
 COMMENT ON FUNCTION _neardup_numeric({type}) IS

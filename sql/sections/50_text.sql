@@ -164,7 +164,8 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
 CREATE FUNCTION _neardup_simhash_agg_add(internal, text, real) RETURNS internal
-    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
 CREATE FUNCTION _neardup_simhash_agg_merge(internal, internal) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash_agg_merge';
@@ -181,8 +182,10 @@ CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS intern
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_merge';
 CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
-COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS 'part of simhash_agg: takes in a row';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
+COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS
+    'part of simhash_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
@@ -194,15 +197,18 @@ COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
     'part of simhash128_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
-COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS 'part of simhash128_agg: the fingerprint';
+COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS
+    'part of simhash128_agg: the fingerprint';
 
 CREATE AGGREGATE simhash_agg(feature text, weight real) (
-    SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640, FINALFUNC = _neardup_simhash_agg_finish,
+    SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640,
+    FINALFUNC = _neardup_simhash_agg_finish,
     COMBINEFUNC = _neardup_simhash_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 CREATE AGGREGATE simhash128_agg(feature text, weight real) (
-    SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152, FINALFUNC = _neardup_simhash128_agg_finish,
+    SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152,
+    FINALFUNC = _neardup_simhash128_agg_finish,
     COMBINEFUNC = _neardup_simhash128_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );

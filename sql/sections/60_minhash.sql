@@ -51,7 +51,8 @@ COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
 
 CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
-CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature, feature text) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature,
+    feature text) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_minhash_accumulate';
 CREATE FUNCTION _neardup_minhash_accumulate(
@@ -91,7 +92,8 @@ CREATE AGGREGATE minhash_union_agg(minhash_signature) (
 );
 COMMENT ON FUNCTION minhash_union(minhash_signature, minhash_signature) IS
     'the signature of the union of two sets, from their signatures';
-COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text) IS 'implementation of minhash_agg';
+COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text) IS
+    'implementation of minhash_agg';
 COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer) IS
     'implementation of minhash_agg';
 COMMENT ON FUNCTION _neardup_minhash_accumulate(minhash_signature, text, integer, bigint) IS

@@ -2,7 +2,7 @@
 use core::ffi::c_void;
 
 use neardup_blocktree::build::build as write_tree;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
@@ -20,8 +20,8 @@ use crate::storage::bulk::BulkWriter;
 struct Collected<const N: usize> {
     layout: Layout,
     writer: Writer,
-    rows: Rows<Writer, N>,
-    nulls: Rows<Writer, N>,
+    rows: ExternalSort<Writer, N>,
+    nulls: ExternalSort<Writer, N>,
 }
 
 /// Builds an index of the rows that its table has.
@@ -85,7 +85,7 @@ unsafe fn build_of<const N: usize>(
             pg_sys::ForkNumber::MAIN_FORKNUM,
             report_table as fn(usize, usize),
         );
-        let (rows, nulls) = (Rows::new(memory), Rows::new(NULL_MEMORY));
+        let (rows, nulls) = (ExternalSort::new(memory), ExternalSort::new(NULL_MEMORY));
         let mut collected = Collected::<N> {
             layout,
             writer,
@@ -156,7 +156,7 @@ pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
             bands::build::write_empty::<N>(&mut writer, &options);
         } else {
             let design = options.design::<N>(&layout, 0.0);
-            let (mut rows, mut nulls) = (Rows::new(0), Rows::new(0));
+            let (mut rows, mut nulls) = (ExternalSort::new(0), ExternalSort::new(0));
             write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
         });
         writer.finish();

@@ -1,7 +1,7 @@
 //! `amcostestimate`: what a scan costs, by the plan that it would follow.
 use neardup_blocktree::bands::Bands;
+use neardup_blocktree::knn::whole_reads;
 use neardup_blocktree::leaf;
-use neardup_blocktree::nearest::whole_reads;
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::{pg_guard, pg_sys};
 

@@ -1,9 +1,9 @@
 //! Searching an index on fingerprints for what scan keys ask: the ways in which rows are found.
-use neardup_blocktree::key::{Key, Position, Tid};
+use neardup_blocktree::key::{EntryKey, Key, Tid};
+use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf;
-use neardup_blocktree::nearest::Nearest;
+use neardup_blocktree::level_cursor::{FullScan, Row};
 use neardup_blocktree::scan::{Match, Scan};
-use neardup_blocktree::walk::{AllRows, Row};
 use pgrx::pg_sys;
 
 use super::index::{Index, plan_of};
@@ -17,12 +17,12 @@ enum Source<const N: usize> {
     /// None, or no more.
     Nothing,
     /// All of them.
-    All(AllRows<N>),
+    All(FullScan<N>),
     /// Those near a query, in no order.
     Near(Scan<N>),
     /// By distance from a query, up to a radius if there is one, and then those without any.
     Ordered {
-        nearest: Box<Nearest<N>>,
+        nearest: Box<KnnScan<N>>,
         then_nulls: bool,
     },
 }
@@ -127,7 +127,7 @@ impl<const N: usize> IndexSearch<'_, N> {
         let still_there = |row: &Row<N>| match row.fingerprint {
             Some(fingerprint) if self.index_only => {
                 let key = index.design.tables()[0].permute(&fingerprint);
-                index.or_corrupt(tree.holds(&Position {
+                index.or_corrupt(tree.holds(&EntryKey {
                     table: 0,
                     key,
                     tid: row.tid,
@@ -149,7 +149,7 @@ impl<const N: usize> IndexSearch<'_, N> {
                     Some(found) if still_there(&found.row()) => rows.push(found.row()),
                     Some(_) => (),
                     None if *then_nulls => {
-                        next = Some(Source::All(AllRows::nulls(
+                        next = Some(Source::All(FullScan::nulls(
                             index.design.clone(),
                             self.scope,
                         )));
@@ -177,10 +177,10 @@ impl<const N: usize> IndexSearch<'_, N> {
         match (narrowest, order) {
             // To them all distances are NULL, so that any order is right.
             (None, _) if self.presence == Presence::Null => {
-                self.source = Source::All(AllRows::nulls(design(), self.scope));
+                self.source = Source::All(FullScan::nulls(design(), self.scope));
             }
             (None, []) => {
-                let all = AllRows::new(design(), self.scope);
+                let all = FullScan::new(design(), self.scope);
                 self.source = Source::All(match self.presence {
                     Presence::NotNull => all.without_nulls(),
                     _ => all,
@@ -195,7 +195,7 @@ impl<const N: usize> IndexSearch<'_, N> {
                 // Rows near one thing in the order of their distance to another.
                 let scan = self.scan_from(near.center, near.radius);
                 let (then_by, memory) = (then_by.to_vec(), work_mem());
-                let nearest = Nearest::around(*center, scan, then_by, near.radius, memory);
+                let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
                 self.source = Source::Ordered {
                     nearest: Box::new(nearest),
                     then_nulls: false,
@@ -226,7 +226,7 @@ impl<const N: usize> IndexSearch<'_, N> {
         }
         let (mut first, mut last) = ([0; N], [u64::MAX; N]);
         (first[0], last[0]) = (scope, scope);
-        let (from, to) = (Position::before_key(0, first), Position::after_key(0, last));
+        let (from, to) = (EntryKey::before_key(0, first), EntryKey::after_key(0, last));
         let leaves = self
             .index
             .or_corrupt(self.index.tree().leaves_between(&from, &to));
@@ -288,7 +288,7 @@ impl<const N: usize> IndexSearch<'_, N> {
             false => self.index.design.distance().min(limit),
         };
         let scan = self.scan_from(query, first);
-        let nearest = Nearest::new(scan, then_by.to_vec(), limit, work_mem());
+        let nearest = KnnScan::new(scan, then_by.to_vec(), limit, work_mem());
         self.source = Source::Ordered {
             nearest: Box::new(nearest),
             then_nulls: up_to.is_none() && self.presence == Presence::Any,

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
-use neardup_blocktree::design::Design;
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
-use neardup_blocktree::meta::{self, Meta, MetaError, Over, Root};
+use neardup_blocktree::meta::{self, Meta, MetaError, Metric, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::PageStore;
@@ -38,7 +38,7 @@ pub struct Index<'a, const N: usize> {
     /// The meta page.
     pub meta: Meta,
     /// The design that it names.
-    pub design: Rc<Design<N>>,
+    pub design: Rc<BlockLayout<N>>,
     /// The bands that it names, of an index on signatures.
     pub bands: Option<Rc<Bands>>,
     /// Its pages.
@@ -107,7 +107,7 @@ impl<'a, const N: usize> Index<'a, N> {
     pub fn tree(&self) -> Tree<'_, IndexPages<'a>, N> {
         let tree = Tree::new(&self.pages, self.meta.root);
         match &self.cache {
-            Some(cache) => tree.with_leaves(&cache.leaves),
+            Some(cache) => tree.with_leaf_cache(&cache.leaves),
             None => tree,
         }
     }
@@ -176,7 +176,7 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()
-                && (meta.over == Over::Symbols) == layout.signatures
+                && (meta.metric == Metric::MinHash) == layout.signatures
                 && usize::from(meta.scope_words) == layout.scope_words() =>
         {
             meta
@@ -219,11 +219,11 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
 }
 
 /// Identity of a design, or of bands: a meta page without the root.
-type Known = (Over, u16, u8, u8, u8, u8, u16);
+type Known = (Metric, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
     let Meta {
-        over,
+        metric,
         bits,
         words,
         scope_words,
@@ -232,7 +232,7 @@ fn known(meta: &Meta) -> Known {
         tables,
         root: _,
     } = *meta;
-    (over, bits, words, scope_words, distance, blocks, tables)
+    (metric, bits, words, scope_words, distance, blocks, tables)
 }
 
 /// Cache of values that a backend makes once, of any width.
@@ -268,7 +268,7 @@ fn remembered<K: Eq, T: 'static>(
 }
 
 fn bands_of(relation: Rel, meta: &Meta) -> Option<Rc<Bands>> {
-    if meta.over != Over::Symbols {
+    if meta.metric != Metric::MinHash {
         return None;
     }
     let bands = remembered(&BANDS, known(meta), || {
@@ -284,13 +284,17 @@ fn bands_of(relation: Rel, meta: &Meta) -> Option<Rc<Bands>> {
     )
 }
 
-fn design_of<const N: usize>(relation: Rel, meta: &Meta, bands: Option<&Bands>) -> Rc<Design<N>> {
+fn design_of<const N: usize>(
+    relation: Rel,
+    meta: &Meta,
+    bands: Option<&Bands>,
+) -> Rc<BlockLayout<N>> {
     let design = remembered(&DESIGNS, known(meta), || {
         if let Some(bands) = bands {
-            return Some(Rc::new(bands.design(meta.scope_words > 0)));
+            return Some(Rc::new(bands.layout(meta.scope_words > 0)));
         }
         let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
-        Design::in_scope(meta.scope_words > 0, distance, blocks)
+        BlockLayout::in_scope(meta.scope_words > 0, distance, blocks)
             .ok()
             .map(Rc::new)
     });
@@ -308,7 +312,7 @@ fn impossible_design(relation: Rel) -> ! {
 /// The plan for searches of a radius among so many rows.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
-    design: &Design<N>,
+    design: &BlockLayout<N>,
     radius: u32,
     rows: f64,
 ) -> Rc<Plan<N>> {

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use neardup_blocktree::key::Block;
-use neardup_blocktree::leaves::Leaves;
+use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
 use crate::pg::compat;
@@ -43,7 +43,7 @@ pub struct IndexCache {
     blocks: Cell<Block>,
     opened: Cell<u32>,
     /// Leaves of the last keys.
-    pub leaves: Leaves,
+    pub leaves: LeafCache,
 }
 
 thread_local! {
@@ -85,7 +85,7 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
         key,
         blocks: Cell::new(0),
         opened: Cell::new(ASK_AGAIN),
-        leaves: Leaves::default(),
+        leaves: LeafCache::default(),
     });
     CACHES.with_borrow_mut(|caches| {
         caches.truncate(MOST - 1);

@@ -1,5 +1,5 @@
 //! `aminsert`: one row into all tables.
-use neardup_blocktree::key::{Key, Position, Tid};
+use neardup_blocktree::key::{EntryKey, Key, Tid};
 use pgrx::{pg_guard, pg_sys};
 
 use super::bands;
@@ -81,7 +81,7 @@ fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint
     if has_fingerprint {
         let positions = (index.design.tables().iter().enumerate()).map(|(table, permutation)| {
             let key = permutation.permute(key);
-            Position {
+            EntryKey {
                 table: table as u16,
                 key,
                 tid,
@@ -93,7 +93,7 @@ fn insert_key<const N: usize>(mut index: Index<N>, key: &Key<N>, has_fingerprint
         }
     } else {
         let table = index.design.null_table();
-        index.or_corrupt(tree.insert(&Position {
+        index.or_corrupt(tree.insert(&EntryKey {
             table,
             key: *key,
             tid,

@@ -3,8 +3,10 @@ use core::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use neardup_blocktree::bands::{Bands, MAX_BANDS};
+use neardup_blocktree::block_layout::{
+    BlockLayout, BlockLayoutError, MAX_DISTANCE, MAX_TABLES, default_distance,
+};
 use neardup_blocktree::build::Fill;
-use neardup_blocktree::design::{Design, DesignError, MAX_DISTANCE, MAX_TABLES, default_distance};
 use neardup_sketch::minhash::MAX_HASHES;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
@@ -204,7 +206,7 @@ impl BuildOptions {
     }
 
     /// The design for so many rows, in an index of that layout.
-    pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> Design<N> {
+    pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> BlockLayout<N> {
         if self.signatures != BandOptions::default() {
             UserError::invalid_parameter(
                 "an index on fingerprints has no options \"similarity\", \"hashes\", \"bands\" and \"rows\"",
@@ -216,10 +218,10 @@ impl BuildOptions {
         let distance = (self.distance)
             .unwrap_or_else(|| default_distance(64 * layout.fingerprint_words as u32));
         let blocks = match self.blocks {
-            0 => Design::<N>::default_blocks(scope, distance, rows),
+            0 => BlockLayout::<N>::default_blocks(scope, distance, rows),
             blocks => blocks,
         };
-        Design::in_scope(scope, distance, blocks)
+        BlockLayout::in_scope(scope, distance, blocks)
             .unwrap_or_else(|error| refuse(distance, blocks, error))
     }
 }
@@ -233,22 +235,22 @@ fn check(distance: Option<u32>, blocks: u32) {
         Some(distance) => [distance; 2],
         None => [64, 64 * WIDEST as u32].map(default_distance),
     };
-    let errors = distances.map(|distance| Design::<WIDEST>::new(distance, blocks).err());
+    let errors = distances.map(|distance| BlockLayout::<WIDEST>::new(distance, blocks).err());
     if let [Some(error), Some(_)] = errors {
         refuse(distances[0], blocks, error);
     }
 }
 
-fn refuse(distance: u32, blocks: u32, error: DesignError) -> ! {
+fn refuse(distance: u32, blocks: u32, error: BlockLayoutError) -> ! {
     let detail = match error {
-        DesignError::DistanceTooLarge(most) => {
+        BlockLayoutError::DistanceTooLarge(most) => {
             format!("The largest distance of fingerprints of this width is {most}.")
         }
-        DesignError::BlocksOutOfRange => format!(
+        BlockLayoutError::BlocksOutOfRange => format!(
             "With distance {distance} a fingerprint needs at least {} blocks.",
             distance + 1
         ),
-        DesignError::TooManyTables(tables) => {
+        BlockLayoutError::TooManyTables(tables) => {
             let tables = match u32::try_from(tables) {
                 Ok(tables) => tables.to_string(),
                 Err(_) => "billions of".to_owned(),

@@ -9,10 +9,10 @@ use crate::storage::pages::IndexPages;
 /// either, unless the rows themselves will not be looked at ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
     /// Begins anew and says whether rows are to be rechecked. With `index_only` each step must
-    /// leave the leaf of the rows that it gives last ([`PageStore::leave`]), after it has found
-    /// them there.
+    /// keep the pin of the leaf of the rows that it gives last ([`PageStore::unlock_keep_pin`]),
+    /// after it has found them there.
     ///
-    /// [`PageStore::leave`]: neardup_blocktree::store::PageStore::leave
+    /// [`PageStore::unlock_keep_pin`]: neardup_blocktree::store::PageStore::unlock_keep_pin
     ///
     /// # Safety
     /// The keys are for operators of the operator classes of the index.

@@ -4,7 +4,7 @@ use neardup_blocktree::clusters::{Centers, Connected, Nearness, Star, UNRANKED, 
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::Thinning;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
 use super::distance::{distance_argument, refuse_bits};
@@ -203,7 +203,7 @@ pub fn cluster<const N: usize, const M: usize, const D: usize>(
     }
 
     // By cluster, and in it by rank.
-    let mut listed = Rows::<TempSpace, M>::new(share());
+    let mut listed = ExternalSort::<TempSpace, M>::new(share());
     ranked.as_added(files, |files, member| {
         let (node, rank) = split(member.key[0]);
         let mut key = member.key;
@@ -235,15 +235,15 @@ impl Edges {
 /// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of
 /// the row, and its address.
 fn rank<const M: usize>(
-    members: &mut Rows<TempSpace, M>,
+    members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,
     keep: Option<&OrderBy>,
     files: &mut TempSpace,
-) -> Rows<TempSpace, M> {
+) -> ExternalSort<TempSpace, M> {
     if members.len() >= u64::from(UNRANKED) {
         too_many();
     }
-    let mut ranked = Rows::new(share());
+    let mut ranked = ExternalSort::new(share());
     let mut push = |files: &mut TempSpace, member: Key<M>, node: u64, rank: u32| {
         let mut key = member;
         key[0] = join(node as u32, rank);
@@ -257,7 +257,7 @@ fn rank<const M: usize>(
         });
         return ranked;
     };
-    let (mut order, mut next) = (Rows::<TempSpace, 1>::new(share()), 0);
+    let (mut order, mut next) = (ExternalSort::<TempSpace, 1>::new(share()), 0);
     let mut rows = members.sorted(files, None);
     let mut temp = TempSpace;
     let mut give = || {
@@ -291,13 +291,13 @@ fn not_one_for_each() -> ! {
 
 /// Gives the rows of clusters with more than one.
 fn list<const N: usize, const M: usize>(
-    listed: &mut Rows<TempSpace, M>,
+    listed: &mut ExternalSort<TempSpace, M>,
     files: &mut TempSpace,
     mut shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
     give: Give,
 ) {
     // How many rows there are in each cluster, in their order.
-    let mut sizes = Rows::<TempSpace, 1>::new(share());
+    let mut sizes = ExternalSort::<TempSpace, 1>::new(share());
     let mut last: Option<(u32, u64)> = None;
     let mut end = |files: &mut TempSpace, last: Option<(u32, u64)>| {
         if let Some((cluster, size)) = last

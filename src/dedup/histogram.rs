@@ -1,7 +1,7 @@
 //! `neardup_distance_histogram`: how many pairs there are at each distance, with some to read.
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
-use neardup_blocktree::pairs::InOrder;
+use neardup_blocktree::pairs::KeyOrderScan;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::column::Column;
@@ -133,7 +133,7 @@ fn sample_of<const N: usize>(
     let tree = index.tree();
     let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
-    let mut walk = InOrder::new(index.design.clone());
+    let mut walk = KeyOrderScan::new(index.design.clone());
     while index.or_corrupt(walk.step(&tree, &mut |key, tid| {
         all += 1;
         chosen_rows.offer(mix(tid.packed()), (key, tid));
@@ -151,7 +151,7 @@ fn sample_of<const N: usize>(
     let visible = all as f64 * sample.len() as f64 / asked as f64;
     counts.weight = visible / sample.len() as f64 / 2.0;
     let skipped = index.layout.scope_words();
-    let mut walk = InOrder::new(index.design.clone());
+    let mut walk = KeyOrderScan::new(index.design.clone());
     let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         keys.clear();

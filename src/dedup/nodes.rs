@@ -4,8 +4,8 @@
 //! long, and merged with a walk through the index in the order of its first table.
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::pairs::{InOrder, PairPlan, Pairs, Thinning};
-use neardup_blocktree::sort::{Rows, Sorted};
+use neardup_blocktree::pairs::{KeyOrderScan, PairPlan, Pairs, Thinning};
+use neardup_blocktree::sort::{ExternalSort, Sorted};
 
 use super::limits::{share, too_many};
 use super::scope::{ScopeColumns, ScopeNumbers};
@@ -24,14 +24,14 @@ pub struct Graph<const M: usize, const D: usize> {
     pub nodes: u32,
     /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
     /// the node.
-    pub members: Rows<TempSpace, M>,
+    pub members: ExternalSort<TempSpace, M>,
     /// Pairs, two entries each: the pair's number, then the scope's number and the node. Of a pair
     /// that is in several scopes the two of each scope follow each other.
-    pub ends: Rows<TempSpace, 2>,
+    pub ends: ExternalSort<TempSpace, 2>,
     /// Nodes near so many others that not all of those pairs are known. Of fingerprints: the node,
     /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
     /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
-    pub dense: Rows<TempSpace, D>,
+    pub dense: ExternalSort<TempSpace, D>,
     /// True if pairs may have been left out that no others connect.
     pub gap: Gap,
 }
@@ -52,9 +52,9 @@ impl<const M: usize, const D: usize> Graph<M, D> {
     pub fn new(memory: usize) -> Self {
         Graph {
             nodes: 0,
-            members: Rows::new(memory),
-            ends: Rows::new(memory),
-            dense: Rows::new(memory),
+            members: ExternalSort::new(memory),
+            ends: ExternalSort::new(memory),
+            dense: ExternalSort::new(memory),
             gap: Gap::None,
         }
     }
@@ -114,7 +114,7 @@ pub fn find<const N: usize, const M: usize>(
     let plan = PairPlan::new(&index.design, radius, index.rows());
     let mut pairs = Pairs::thinned(index.design.clone(), plan, work_mem(), thinning);
     let tree = index.tree();
-    let mut ends = Rows::<TempSpace, N>::new(memory);
+    let mut ends = ExternalSort::<TempSpace, N>::new(memory);
     let mut count = 0u64;
     // A fingerprint of which the snapshot sees no row drops out below. Each closure has a handle of
     // its own for files.
@@ -130,7 +130,7 @@ pub fn find<const N: usize, const M: usize>(
 
     let mut ends = Ends::new(ends.sorted(files, Some(&index.design.tables()[0])), files);
     let mut rows = Lookup::new(relations, index);
-    let mut walk = InOrder::new(index.design.clone());
+    let mut walk = KeyOrderScan::new(index.design.clone());
     let mut group = Group {
         graph: Graph::new(memory),
         thinning,

@@ -1,7 +1,7 @@
 //! Sets of addresses that keep to a limit of memory.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 
 use super::limits::share;
 use crate::storage::temp::TempSpace;
@@ -62,7 +62,7 @@ impl TidSet {
 /// removed yet, and those of other transactions. Such an entry stays one as long as the snapshot
 /// lives, whatever row takes its address.
 pub struct UnseenEntries {
-    entries: Rows<TempSpace, 1>,
+    entries: ExternalSort<TempSpace, 1>,
     highest: Tid,
 }
 
@@ -70,7 +70,7 @@ impl UnseenEntries {
     /// Creates an empty list.
     pub fn new() -> Self {
         UnseenEntries {
-            entries: Rows::new(share()),
+            entries: ExternalSort::new(share()),
             highest: Tid::MIN,
         }
     }

@@ -1,7 +1,7 @@
 //! `neardup_index_info` and `neardup_index_statistics`: size of an index, and how evenly its keys
 //! are spread.
 use neardup_blocktree::bands::Bands;
-use neardup_blocktree::info::{Crowd, Info};
+use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::Key;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
@@ -108,13 +108,13 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
 
 /// The columns about the largest bucket, all NULL if no row has a fingerprint.
 fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [Column; 5] {
-    let Some(Crowd {
+    let Some(LargestBucket {
         table,
         entries,
         mask,
         bits,
         tid,
-    }) = info.crowd
+    }) = info.largest_bucket
     else {
         return [None; 5];
     };

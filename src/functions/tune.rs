@@ -1,6 +1,6 @@
 //! `neardup_tune(...)`: recommended options of an index, and their expected costs.
 use neardup_blocktree::bands::tune;
-use neardup_blocktree::design::{Design, max_distance};
+use neardup_blocktree::block_layout::{BlockLayout, max_distance};
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::Datum;
 
@@ -139,8 +139,8 @@ fn hamming(call: &mut Call) -> Datum {
 /// Blocks, tables, leading bits, candidates of a search, and bytes a row, of the block layout that
 /// an index of this number of rows would choose.
 fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
-    let blocks = Design::<N>::default_blocks(false, distance, rows);
-    let design = Design::<N>::new(distance, blocks).ok()?;
+    let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
+    let design = BlockLayout::<N>::new(distance, blocks).ok()?;
     let tables = design.tables().len() as f64;
     let leading = f64::from(
         (0..design.tables().len())

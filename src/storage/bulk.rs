@@ -168,8 +168,8 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
         self.temp.read(file, bytes);
     }
 
-    fn pause(&mut self) {
-        self.temp.pause();
+    fn check_interrupts(&mut self) {
+        self.temp.check_interrupts();
     }
 
     fn out_of_memory(&mut self) -> ! {

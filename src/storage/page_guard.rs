@@ -4,7 +4,7 @@ use core::ops::Deref;
 
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::Page;
-use neardup_blocktree::store::Held;
+use neardup_blocktree::store::PageGuard;
 use pgrx::pg_sys;
 
 unsafe extern "C-unwind" {
@@ -160,13 +160,13 @@ impl Deref for WritePage<'_> {
     }
 }
 
-impl Held for ReadPage<'_> {
+impl PageGuard for ReadPage<'_> {
     fn block(&self) -> Block {
         self.0.block
     }
 }
 
-impl Held for WritePage<'_> {
+impl PageGuard for WritePage<'_> {
     fn block(&self) -> Block {
         self.locked.block
     }

@@ -251,7 +251,7 @@ impl PageStore for IndexPages<'_> {
     }
 
     #[inline]
-    fn soon(&self, block: Block) {
+    fn prefetch(&self, block: Block) {
         if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, MOST_OF_A_LEAF);
@@ -259,14 +259,14 @@ impl PageStore for IndexPages<'_> {
     }
 
     #[inline]
-    fn soon_written(&self, block: Block) {
+    fn prefetch_for_write(&self, block: Block) {
         if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
             prefetch_descriptor(buffer);
             prefetch(buffer, 0);
         }
     }
 
-    fn leave(&self, page: ReadPage<'_>) {
+    fn unlock_keep_pin(&self, page: ReadPage<'_>) {
         if !self.staying.get() {
             return;
         }
@@ -280,11 +280,11 @@ impl PageStore for IndexPages<'_> {
         unsafe { WritePage::lock(buffer, block) }
     }
 
-    fn write_anew(&self, block: Block) -> WritePage<'_> {
+    fn write_new(&self, block: Block) -> WritePage<'_> {
         self.write(block).into_new()
     }
 
-    fn write_alone(&self, block: Block) -> WritePage<'_> {
+    fn cleanup_lock(&self, block: Block) -> WritePage<'_> {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned, once, and holds this block.
         unsafe {
@@ -293,7 +293,7 @@ impl PageStore for IndexPages<'_> {
         }
     }
 
-    fn try_write_alone(&self, block: Block) -> Option<WritePage<'_>> {
+    fn try_cleanup_lock(&self, block: Block) -> Option<WritePage<'_>> {
         let buffer = self.pin(block);
         // SAFETY: the buffer is pinned by us, once, and holds this block.
         unsafe {
@@ -313,8 +313,8 @@ impl PageStore for IndexPages<'_> {
         }
     }
 
-    fn patch(&self, page: &mut WritePage<'_>, patches: &[Patch<'_>]) {
-        wal::patch(page, patches, self.logged);
+    fn write_logged(&self, page: &mut WritePage<'_>, patches: &[Patch<'_>]) {
+        wal::write_logged(page, patches, self.logged);
     }
 
     fn change<const P: usize>(
@@ -330,12 +330,12 @@ impl PageStore for IndexPages<'_> {
     }
 
     #[inline]
-    fn pause(&self) {
+    fn check_interrupts(&self) {
         pgrx::check_for_interrupts!();
     }
 
-    fn rest(&self) {
-        // SAFETY: nothing is held here, as `PageStore::rest` says. Interrupts are looked after.
+    fn vacuum_delay(&self) {
+        // SAFETY: nothing is held here, as `PageStore::vacuum_delay` says. Interrupts are served.
         unsafe { compat::vacuum_delay_point() };
     }
 }

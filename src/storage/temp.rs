@@ -92,7 +92,7 @@ impl TempFiles for TempSpace {
         }
     }
 
-    fn pause(&mut self) {
+    fn check_interrupts(&mut self) {
         pgrx::check_for_interrupts!();
     }
 

@@ -26,7 +26,7 @@ const LONGEST: usize = 160;
 /// `GenericXLogFinish` would find the same fragments by copying the page and comparing it byte by
 /// byte, which costs ten times the rest of an insert. So the record is written here, in the form
 /// that `generic_redo` reads.
-pub fn patch(page: &mut WritePage<'_>, patches: &[Patch<'_>], logged: bool) {
+pub fn write_logged(page: &mut WritePage<'_>, patches: &[Patch<'_>], logged: bool) {
     let mut fragments = [0u8; LONGEST];
     let mut length = 0;
     let mut add = |bytes: &[u8]| {

@@ -15,9 +15,9 @@ pub struct Case {
     pub distance: u32,
     /// The condition of near-duplicates `a` and `b`.
     pub near: &'static str,
-    /// Whether the table has two partitions.
+    /// True if the table has two partitions.
     pub partitioned: bool,
-    /// Whether rows are compared with those of their `site` only.
+    /// True if rows are compared with those of their `site` only.
     pub scoped: bool,
     /// Words of 64 bits in a value; 0: the value is a text, of which a signature is made.
     words: usize,
@@ -203,12 +203,12 @@ impl Case {
         }
     }
 
-    /// How far away a near-duplicate is.
+    /// Distance of a near-duplicate.
     pub fn near_by(&self) -> u32 {
         if self.words == 0 { 1 } else { self.distance }
     }
 
-    /// How far away a row is that is just no near-duplicate, by any of the triggers.
+    /// Smallest distance of a row that is no near-duplicate for any of the triggers.
     pub fn far_off(&self) -> u32 {
         match (self.words, self.second) {
             (0, _) => TEXT / 2,

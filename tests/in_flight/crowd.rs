@@ -71,7 +71,7 @@ fn step(case: &Case, families: &[u64], random: &mut Random, id: &mut u64) -> Str
     }
 }
 
-/// Whether an error is one that this test brings about.
+/// Returns whether an error is one that this test brings about.
 fn is_expected(error: &Error) -> bool {
     let expected = [
         SqlState::T_R_DEADLOCK_DETECTED,

@@ -46,7 +46,7 @@ pub const PLACES: [Place; 4] = [
 pub struct Place {
     pub name: &'static str,
     pub make: &'static str,
-    /// What makes a row of site 2 wait there.
+    /// Statement that makes a row of site 2 wait there.
     pub hold: &'static str,
 }
 

@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use postgres::{Client, Error};
 use std::time::{Duration, Instant};
 
-/// How often a statement is begun that is to be cancelled in its midst.
+/// Attempts to cancel a statement while it runs.
 const ATTEMPTS: u32 = 20;
 
 /// The SQLSTATE of a result; `None` if it is none of the server's errors.
@@ -58,8 +58,8 @@ pub fn cancel_when(
     bail!("{ATTEMPTS} times it was over before {condition}");
 }
 
-/// Runs a statement with ever shorter timeouts, until one ends it; each time that it is over before,
-/// `undo` is run. Returns what came of the statement.
+/// Runs a statement with ever shorter timeouts, until one ends it; each time that it is over
+/// before, `undo` is run. Returns what came of the statement.
 ///
 /// # Errors
 /// When not even a millisecond ends it.

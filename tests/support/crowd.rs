@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a client does again and again.
+/// Work that a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Inserts 1 to 100 rows in a transaction, some of which are rolled back.
@@ -32,7 +32,7 @@ pub enum Work {
     Search,
 }
 
-/// What a client does where.
+/// Work of a client, and its table.
 #[derive(Clone, Copy, Debug)]
 pub struct Job(pub Work, pub &'static Place);
 
@@ -147,7 +147,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// What it is at; nothing before its first statement.
+    /// Current statement; empty before the first.
     pub fn doing(&self) -> &'static str {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -238,7 +238,7 @@ fn server_error(error: &anyhow::Error) -> Option<&Error> {
         .find_map(|cause| cause.downcast_ref::<Error>())
 }
 
-/// Whether the connection ended under the client, as a killed server's does.
+/// Returns whether the connection ended under the client, as a killed server's does.
 fn is_cut_off(error: &anyhow::Error) -> bool {
     const ENDS: [SqlState; 3] = [
         SqlState::ADMIN_SHUTDOWN,
@@ -250,8 +250,8 @@ fn is_cut_off(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Whether the server had to refuse: of clients that wait for each other it lets one go, and a
-/// constraint allows no near-duplicate.
+/// Returns whether the server had to refuse: of clients that wait for each other it lets one go,
+/// and a constraint allows no near-duplicate.
 fn is_in_the_way(place: &Place, error: &anyhow::Error) -> bool {
     server_error(error)
         .and_then(Error::code)

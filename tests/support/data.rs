@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// How fingerprints are spread. Each shape is hard for an index in another way.
+/// Distribution of fingerprints. Each is hard for an index in another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Spread evenly, and for each tenth row one near it.

@@ -1,4 +1,4 @@
-//! What the tests of the index share: data, and the comparison with the sequential scan.
+//! Common parts of the tests of the index: data, and the comparison with the sequential scan.
 pub mod clients;
 pub mod crowd;
 pub mod data;
@@ -6,10 +6,10 @@ pub mod oracle;
 pub mod places;
 pub mod table;
 
-/// What a test returns.
+/// Result of a test.
 pub type Outcome = anyhow::Result<()>;
 
-/// What a test with a server of its own does with it. Panics instead of returning an error, because
+/// Runs a test with a server of its own. Panics instead of returning an error, because
 /// a server that is dropped by a panic leaves its data and its log to look into.
 pub fn with<T>(mut server: T, test: impl FnOnce(&mut T) -> Outcome) -> Outcome {
     if let Err(error) = test(&mut server) {

@@ -6,7 +6,7 @@ use postgres::{GenericClient, SimpleQueryMessage};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How a query is to be run. `jit` is off because the cost of what is disabled would turn it on.
+/// Way to run a query. `jit` is off because the cost of what is disabled would turn it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Sequential,
@@ -31,7 +31,7 @@ impl Way {
         Ok(())
     }
 
-    /// What a plan must show.
+    /// Returns the text that a plan must show.
     fn mark(self, index: &str) -> String {
         match self {
             Way::Sequential => "Seq Scan on".to_owned(),
@@ -46,7 +46,7 @@ pub fn plan(client: &mut impl GenericClient, query: &str) -> Result<String> {
     explain(client, "COSTS OFF", query)
 }
 
-/// What EXPLAIN prints with these options.
+/// Returns the output of EXPLAIN with these options.
 pub fn explain(client: &mut impl GenericClient, options: &str, query: &str) -> Result<String> {
     let mut text = String::new();
     for message in client.simple_query(&format!("EXPLAIN ({options}) {query}"))? {
@@ -58,8 +58,8 @@ pub fn explain(client: &mut impl GenericClient, options: &str, query: &str) -> R
     Ok(text)
 }
 
-/// Whether the server leaves an index out because an older transaction still runs: the table had
-/// versions of rows, chained by HOT updates, that the index does not know.
+/// Returns whether the server leaves an index out because an older transaction still runs: the
+/// table had versions of rows, chained by HOT updates, that the index does not know.
 fn is_too_new(client: &mut impl GenericClient, index: &str) -> Result<bool> {
     value(
         client,
@@ -115,14 +115,14 @@ pub fn assert_way(
     }
 }
 
-/// What the query `SELECT an array` returns, sorted.
+/// Returns the result of the query `SELECT an array`, sorted.
 fn sorted(client: &mut impl GenericClient, query: &str) -> Result<Vec<i64>> {
     let mut ids: Vec<i64> = value(client, query).with_context(|| query.to_owned())?;
     ids.sort_unstable();
     Ok(ids)
 }
 
-/// Whether this version plans `fp <~> q <= r` as an index condition.
+/// Returns whether this version plans `fp <~> q <= r` as an index condition.
 pub fn rewrites(client: &mut impl GenericClient) -> Result<bool> {
     value(
         client,
@@ -243,7 +243,7 @@ impl Table {
     }
 }
 
-/// What differs between two sorted lists, in a few words.
+/// Describes the difference between two sorted lists, in a few words.
 fn difference(found: &[i64], expected: &[i64]) -> String {
     let twice = found.windows(2).filter(|pair| pair[0] == pair[1]).count();
     let missing: Vec<_> = expected

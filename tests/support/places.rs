@@ -15,10 +15,13 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION word(n bigint, seed bigint) RETURNS text IMMUTABLE \
         RETURN lpad(to_hex(hashint8extended(n, seed)), 16, '0'); \
     CREATE FUNCTION wide_of(n bigint) RETURNS fingerprint256 IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
-        THEN (word(cluster(n), 1) || word(cluster(n), 2) || word(n % 70, 3) || word(cluster(n), 4)) \
+        THEN (word(cluster(n), 1) || word(cluster(n), 2) || word(n % 70, 3) || word(cluster(n), \
+        4)) \
             ::fingerprint256 END; \
-    CREATE FUNCTION signature_of(n bigint) RETURNS minhash_signature IMMUTABLE RETURN CASE WHEN n % 20 > 0 \
-        THEN minhash(ARRAY(SELECT cluster(n) || ':' || word FROM generate_series(n % 30, n % 30 + 40) AS word), 32) END; \
+    CREATE FUNCTION signature_of(n bigint) RETURNS minhash_signature IMMUTABLE RETURN CASE WHEN n \
+    % 20 > 0 \
+        THEN minhash(ARRAY(SELECT cluster(n) || ':' || word FROM generate_series(n % 30, n % 30 + \
+        40) AS word), 32) END; \
     CREATE FUNCTION apart_of(n bigint) RETURNS fingerprint IMMUTABLE \
         RETURN (hashint8extended(n % 1500, 9) # (1::bigint << (n % 64)::int))::fingerprint; \
     CREATE FUNCTION copy_of(n bigint) RETURNS fingerprint IMMUTABLE \
@@ -33,17 +36,17 @@ pub struct Place {
     row: &'static str,
     /// The function that makes a fingerprint from a number.
     of: &'static str,
-    /// What the index is on.
+    /// Columns of the index.
     pub columns: &'static str,
-    /// Whether a constraint refuses near-duplicates.
+    /// True if a constraint refuses near-duplicates.
     pub keeps_apart: bool,
     /// The distance within which there may be no two rows, if any.
     apart: Option<u32>,
     /// The distance within which copies are marked with the key of an original, if any.
     marks: Option<u32>,
-    /// Whether the rows go with a crash.
+    /// True if the rows go with a crash.
     unlogged: bool,
-    /// Whether rows have signatures, and the options of a second index.
+    /// True if rows have signatures, and the options of a second index.
     signatures: bool,
     pub other_options: &'static str,
 }

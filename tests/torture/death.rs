@@ -1,4 +1,4 @@
-//! How a server dies, and how it comes back.
+//! Death and recovery of a server.
 use super::tally::Round;
 use crate::support::Outcome;
 use crate::support::crowd::{self, Busy};

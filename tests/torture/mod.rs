@@ -23,7 +23,7 @@ use tally::{Round, Tally};
 /// Rows of each table when a round begins.
 const ROWS: u64 = 4_000;
 
-/// What clients do in each round; where, is drawn.
+/// Work of the clients in each round; the table is drawn.
 const WORKS: [Work; 9] = [
     Work::Insert,
     Work::Insert,
@@ -135,7 +135,7 @@ fn jobs(random: &mut Random) -> Vec<Job> {
     jobs
 }
 
-/// What must hold after a crash, at once and after the tables have been cleaned up.
+/// Conditions that hold after a crash, at once and after VACUUM.
 fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome {
     let client = &mut connect(&server.conninfo("postgres"))?;
     let seed = random.bits();

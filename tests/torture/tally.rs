@@ -1,16 +1,16 @@
-//! What happened in the rounds, in words and numbers.
+//! Report of the rounds, in words and numbers.
 use crate::support::crowd::Job;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// What happened in a round, as far as it got.
+/// Events of a round, as far as it got.
 pub struct Round {
     pub number: u64,
     of: u64,
-    /// How the server died.
+    /// Cause of the server's death.
     pub death: String,
-    /// What clients were at in that moment.
+    /// Work of the clients in that moment.
     pub busy: Vec<(&'static str, Job)>,
     /// Kills before the server had recovered, and shortly after.
     pub killed_in_recovery: u64,

@@ -18,7 +18,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// What `cargo metadata` says, with `arguments` of your own.
+/// Returns the output of `cargo metadata` with more `arguments`.
 pub fn metadata(arguments: &[&str]) -> Result<Value> {
     let output = cargo()
         .args(["metadata", "--format-version=1"])

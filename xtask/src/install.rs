@@ -17,7 +17,8 @@ pub fn command(pg_config: Option<&Path>) -> Result<ExitCode> {
         if let Err(error) = place(source, target) {
             if error.kind() == ErrorKind::PermissionDenied {
                 bail!(
-                    "{} may not be written by this user. The build is done; to copy it there, type\n\n{}",
+                    "{} may not be written by this user. The build is done; to copy it there, \
+                        type\n\n{}",
                     target.display(),
                     by_hand(&files)
                 );

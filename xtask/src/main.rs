@@ -1,23 +1,9 @@
-//! `cargo xtask`: set-up, demo, tests, installation and benchmarks of neardup.
-mod bench;
-mod cargo;
-mod check;
-mod demo;
-mod eval;
-mod extension;
-mod install;
-mod private;
-mod psql;
-mod setup;
-mod signals;
-mod sql;
-mod test;
-mod torture;
-mod ui;
-
+//! `cargo xtask`: the development commands of neardup.
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::{check, demo, install, measure, psql, setup, signals, sql, test, torture};
 
 /// Development commands of neardup
 #[derive(Parser)]
@@ -62,10 +48,20 @@ enum Command {
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
-    /// Measure neardup beside btree indexes and sequential scans
-    Bench(bench::Options),
+    /// Measure neardup beside btree indexes and sequential scans; --help lists the options
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Options of the benchmark
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Measure how well fingerprints find similar documents, on sets with known similarities
-    Eval(eval::Options),
+    #[command(disable_help_flag = true)]
+    Eval {
+        /// Folders of sets, and options; --help lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Open psql on a private server with the extension; its data stay until --fresh
     Psql {
         /// Begin with a new, empty server
@@ -89,19 +85,10 @@ fn main() -> ExitCode {
             Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(pg_config, &options),
             Command::Install => install::command(pg_config),
-            Command::Bench(options) => bench::command(pg_config, &options),
-            Command::Eval(options) => eval::command(&options),
+            Command::Bench { arguments } => measure::command("bench", pg_config, &arguments),
+            Command::Eval { arguments } => measure::command("eval", pg_config, &arguments),
             Command::Psql { fresh, arguments } => psql::command(pg_config, fresh, &arguments),
         }
     });
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            // What fails after Ctrl-C fails because of it; the signals' thread ends the program.
-            signals::wait_if_interrupted();
-            ui::error(&error);
-            let code = if error.is::<setup::Missing>() { 2 } else { 1 };
-            ExitCode::from(code)
-        }
-    }
+    xtask::exit_code(result)
 }

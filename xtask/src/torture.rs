@@ -13,22 +13,22 @@ const PURPOSE: &str = "torture";
 const CRASHES: &str = "torture::killed_at_random_moments_the_index_holds";
 const LOAD: &str = "load::many_clients_with_pgbench_agree";
 
-/// How long, and with what.
+/// Options of the command line.
 #[derive(Args)]
 pub struct Options {
-    /// How often the server is killed; 0 to leave that out
+    /// Number of times that the server is killed; 0 to leave that out
     #[arg(long, default_value_t = 50)]
     rounds: u64,
     /// The longest time that clients work before it is killed, in seconds
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     seconds: f64,
-    /// What data and work are drawn from; the moments of death differ all the same
+    /// Seed of data and work; the moments of death differ all the same
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Afterwards, let many clients of pgbench mix everything for so many seconds
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     load: u64,
-    /// How many clients
+    /// Number of clients
     #[arg(long, default_value_t = 16)]
     clients: u64,
 }

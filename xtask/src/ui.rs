@@ -1,4 +1,4 @@
-//! What the user sees while things run. Progress goes to standard error, results to standard output.
+//! Output for the user. Progress goes to standard error, results to standard output.
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Whether standard error is a terminal that can show moving progress.
+/// Returns whether standard error is a terminal that can show moving progress.
 fn lively() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     std::io::stderr().is_terminal() && std::env::var_os("CI").is_none() && !dumb

@@ -1,15 +1,15 @@
 //! Writing a new tree, page after page, from rows that come in its order.
 
 use crate::bands::{self, Bands};
-use crate::design::Design;
+use crate::block_layout::BlockLayout;
 use crate::inner;
-use crate::key::{Block, Position, Tid};
+use crate::key::{Block, EntryKey, Tid};
 use crate::leaf;
-use crate::meta::{self, Meta, Over, Root};
+use crate::meta::{self, Meta, Metric, Root};
 use crate::page::{self, PAGE_SIZE, Page};
-use crate::sort::{Rows, TempFiles};
+use crate::sort::{ExternalSort, TempFiles};
 
-/// Where the pages of a new tree go, and who is told how far it is.
+/// Receiver of the pages of a new tree and of reports of progress.
 pub trait BuildHost: TempFiles {
     /// Takes a page. Blocks come in ascending order from 1, and block 0 last of all.
     fn put(&mut self, block: Block, page: &mut Page);
@@ -17,7 +17,7 @@ pub trait BuildHost: TempFiles {
     fn table_done(&mut self, done: usize, tables: usize);
 }
 
-/// How full the pages of a new tree are: per cent of their capacity.
+/// Fill factor of the pages of a new tree, in per cent of their capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     /// Of leaves.
@@ -55,14 +55,14 @@ impl Default for Fill {
 /// Writes a tree of these rows and of the rows that have no fingerprint.
 pub fn build<H: BuildHost, const N: usize>(
     host: &mut H,
-    design: &Design<N>,
-    rows: &mut Rows<H, N>,
-    nulls: &mut Rows<H, N>,
+    layout: &BlockLayout<N>,
+    rows: &mut ExternalSort<H, N>,
+    nulls: &mut ExternalSort<H, N>,
     fill: Fill,
 ) -> Meta {
     let mut writer = LeafWriter::new(fill);
-    let tables = design.tables().len();
-    for (number, table) in design.tables().iter().enumerate() {
+    let tables = layout.tables().len();
+    for (number, table) in layout.tables().iter().enumerate() {
         writer.begin_table(host, number as u16);
         rows.in_order(host, Some(table), |host, entry| {
             writer.push(host, entry.key, Tid::from_packed(entry.tid));
@@ -70,24 +70,24 @@ pub fn build<H: BuildHost, const N: usize>(
         host.table_done(number + 1, tables);
     }
     let shape = |root| Meta {
-        over: Over::Bits,
-        bits: design.bits() as u16,
+        metric: Metric::Hamming,
+        bits: layout.bits() as u16,
         words: N as u8,
-        scope_words: design.scope_words() as u8,
-        distance: design.distance() as u8,
-        blocks: design.blocks().len() as u8,
+        scope_words: layout.scope_words() as u8,
+        distance: layout.distance() as u8,
+        blocks: layout.blocks().len() as u8,
         tables: tables as u16,
         root,
     };
-    writer.end(host, design.null_table(), nulls, shape)
+    writer.end(host, layout.null_table(), nulls, shape)
 }
 
 /// The same over bands: of each band its rows by their keys.
 pub fn build_bands<H: BuildHost, const N: usize>(
     host: &mut H,
     bands: &Bands,
-    rows: &mut [Rows<H, N>],
-    nulls: &mut Rows<H, N>,
+    rows: &mut [ExternalSort<H, N>],
+    nulls: &mut ExternalSort<H, N>,
     fill: Fill,
 ) -> Meta {
     debug_assert_eq!(rows.len(), bands.count());
@@ -99,11 +99,11 @@ pub fn build_bands<H: BuildHost, const N: usize>(
             writer.push(host, entry.key, Tid::from_packed(entry.tid));
         });
         // Its memory is of use to the bands to come.
-        *rows = Rows::new(0);
+        *rows = ExternalSort::new(0);
         host.table_done(number + 1, tables);
     }
     let shape = |root| Meta {
-        over: Over::Symbols,
+        metric: Metric::MinHash,
         bits: bands.hashes() as u16,
         words: N as u8,
         scope_words: (N - bands::WORDS) as u8,
@@ -115,14 +115,14 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     writer.end(host, tables as u16, nulls, shape)
 }
 
-/// Fills leaves one after the other, the leaf under way in memory.
+/// Fills leaves one after the other, the current one in memory.
 struct LeafWriter<const N: usize> {
     leaf: Box<Page>,
     block: Block,
-    /// The last entry of the leaf under way.
-    last: Option<Position<N>>,
-    /// Where each page of the level under way starts.
-    starts: Vec<(Position<N>, Block)>,
+    /// The last entry of the current leaf.
+    last: Option<EntryKey<N>>,
+    /// Start of each page of the current level.
+    starts: Vec<(EntryKey<N>, Block)>,
     per_leaf: usize,
     per_inner: usize,
 }
@@ -140,12 +140,12 @@ impl<const N: usize> LeafWriter<N> {
     }
 
     fn begin_table<H: BuildHost>(&mut self, host: &mut H, table: u16) {
-        self.begin_leaf(host, Position::start_of(table));
+        self.begin_leaf(host, EntryKey::start_of(table));
         self.last = None;
     }
 
-    /// Ends the leaf under way and begins the next, which starts at a position.
-    fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: Position<N>) {
+    /// Ends the current leaf and begins the next, which starts at an entry key.
+    fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: EntryKey<N>) {
         let next = self.block + 1;
         if self.block != 0 {
             page::put_high(&mut self.leaf, Some((start, next)));
@@ -157,7 +157,7 @@ impl<const N: usize> LeafWriter<N> {
     }
 
     fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
-        let position = Position {
+        let entry_key = EntryKey {
             table: page::table(&self.leaf),
             key,
             tid,
@@ -165,10 +165,10 @@ impl<const N: usize> LeafWriter<N> {
         if leaf::count::<N>(&self.leaf) == self.per_leaf
             && let Some(last) = self.last
         {
-            self.begin_leaf(host, Position::separator(&last, &position));
+            self.begin_leaf(host, EntryKey::separator(&last, &entry_key));
         }
         leaf::push(&mut self.leaf, &key, tid);
-        self.last = Some(position);
+        self.last = Some(entry_key);
     }
 
     /// Writes the rows without a fingerprint, the levels above the leaves, and the meta page.
@@ -176,7 +176,7 @@ impl<const N: usize> LeafWriter<N> {
         mut self,
         host: &mut H,
         null_table: u16,
-        nulls: &mut Rows<H, N>,
+        nulls: &mut ExternalSort<H, N>,
         shape: impl FnOnce(Root) -> Meta,
     ) -> Meta {
         self.begin_table(host, null_table);

@@ -11,16 +11,16 @@ const PIECE: usize = 1024;
 
 /// A part of the nodes: fingerprints, with the rank and the node in front, and the numbers of
 /// scopes.
-struct Part<const M: usize> {
+struct CenterPart<const M: usize> {
     keys: Vec<Key<M>>,
     scopes: Vec<u32>,
 }
 
-impl<const M: usize> Part<M> {
+impl<const M: usize> CenterPart<M> {
     const ENTRY: usize = 8 * M + 8;
 
     fn new() -> Self {
-        Part {
+        CenterPart {
             keys: Vec::new(),
             scopes: Vec::new(),
         }
@@ -67,7 +67,7 @@ impl<const M: usize> Part<M> {
         }
     }
 
-    /// Takes the nodes that [`Part::to_bytes`] wrote instead of those it has.
+    /// Takes the nodes that [`CenterPart::to_bytes`] wrote instead of those it has.
     fn read(&mut self, bytes: &[u8]) {
         self.keys.clear();
         self.scopes.clear();
@@ -82,16 +82,16 @@ impl<const M: usize> Part<M> {
 /// nodes as make a node dense, roughly, since what is near one does not become another.
 pub struct DenseCenters<F: TempFiles, const M: usize> {
     nearness: Nearness,
-    first: Part<M>,
+    first: CenterPart<M>,
     /// The most nodes in `first`.
     most: usize,
-    /// What follows of them, in pieces, and how many of these there are.
+    /// The nodes behind `first`, in pieces, and the number of pieces.
     file: Option<F::File>,
     pieces: u64,
     /// The last, less than a piece.
-    last: Part<M>,
+    last: CenterPart<M>,
     /// For a piece of the file.
-    read: Part<M>,
+    read: CenterPart<M>,
     bytes: Vec<u8>,
     found: Vec<u16>,
 }
@@ -101,13 +101,13 @@ impl<F: TempFiles, const M: usize> DenseCenters<F, M> {
     pub fn new(memory: usize, nearness: Nearness) -> Self {
         DenseCenters {
             nearness,
-            first: Part::new(),
+            first: CenterPart::new(),
             // A list may have room for as many again as it holds.
-            most: memory / (2 * Part::<M>::ENTRY),
+            most: memory / (2 * CenterPart::<M>::ENTRY),
             file: None,
             pieces: 0,
-            last: Part::new(),
-            read: Part::new(),
+            last: CenterPart::new(),
+            read: CenterPart::new(),
             bytes: Vec::new(),
             found: Vec::new(),
         }
@@ -125,9 +125,9 @@ impl<F: TempFiles, const M: usize> Centers<F, M> for DenseCenters<F, M> {
         }
         if let Some(file) = &mut self.file {
             files.rewind(file);
-            self.bytes.resize(PIECE * Part::<M>::ENTRY, 0);
+            self.bytes.resize(PIECE * CenterPart::<M>::ENTRY, 0);
             for _ in 0..self.pieces {
-                files.pause();
+                files.check_interrupts();
                 files.read(file, &mut self.bytes);
                 self.read.read(&self.bytes);
                 let near = self.read.first_near(key, scope, nearness, found);

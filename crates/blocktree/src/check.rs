@@ -1,16 +1,16 @@
 //! Checking every invariant of a tree.
 
-use crate::design::Design;
+use crate::block_layout::BlockLayout;
 use crate::inner;
-use crate::key::{Block, Key, Position, Tid};
+use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf;
+use crate::level_cursor::LevelCursor;
 use crate::meta::{self, FreeList};
 use crate::page::{self, Corruption, Kind, Result};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
-use crate::walk::Walk;
 
-/// What a check has seen.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStats {
     /// Leaves of all tables.
@@ -23,7 +23,7 @@ pub struct CheckStats {
     pub rows: u64,
     /// Rows without one.
     pub null_rows: u64,
-    /// Whether all tables hold the same rows. They need not: of a row whose transaction was cut
+    /// All tables hold the same rows. They need not: of a row whose transaction was cut
     /// off by a crash some tables may have an entry, until a vacuum takes it away.
     pub tables_agree: bool,
 }
@@ -59,25 +59,25 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// table.
     pub fn check(
         &self,
-        design: &Design<N>,
+        layout: &BlockLayout<N>,
         mut row: impl FnMut(u16, Tid, &Key<N>),
     ) -> Result<CheckStats> {
         let mut stats = CheckStats::default();
         let root = self.refresh_root()?;
         // Separators and downlinks of the level above; above the root stands the root itself.
-        let mut above: Vec<(Position<N>, Block)> = vec![(Position::start_of(0), root.block)];
+        let mut above: Vec<(EntryKey<N>, Block)> = vec![(EntryKey::start_of(0), root.block)];
         for level in (1..=root.level).rev() {
-            self.check_inner_level(level, &above, design)?;
+            self.check_inner_level(level, &above, layout)?;
             stats.inner_pages += above.len() as u64;
             above = self.children(&above)?;
         }
         self.check_free_lists()?;
         let mut place = 0;
-        let mut sums = vec![RowSum::default(); design.tables().len()];
-        for table in 0..=design.null_table() {
-            let mut walk = Walk::<N>::new(table);
-            while let Some((leaf, _)) = walk.step(self, |block| self.store.read(block))? {
-                self.store.pause();
+        let mut sums = vec![RowSum::default(); layout.tables().len()];
+        for table in 0..=layout.null_table() {
+            let mut cursor = LevelCursor::<N>::new(table);
+            while let Some((leaf, _)) = cursor.step(self, |block| self.store.read(block))? {
+                self.store.check_interrupts();
                 let block = leaf.block();
                 let wrong = |what| Err(Corruption { block, what });
                 let Some(&(low, expected)) = above.get(place) else {
@@ -96,33 +96,33 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 place += 1;
                 stats.leaves += 1;
                 for i in 0..leaf::count::<N>(&leaf) {
-                    let position = leaf::position::<N>(&leaf, i);
-                    if position < low || high.is_some_and(|high| position >= high) {
+                    let entry_key = leaf::entry_key::<N>(&leaf, i);
+                    if entry_key < low || high.is_some_and(|high| entry_key >= high) {
                         return wrong("entry out of its page's range");
                     }
                     stats.entries += 1;
-                    let fingerprint = match design.tables().get(usize::from(table)) {
-                        Some(permutation) => permutation.restore(&position.key),
-                        None if position.key[design.scope_words()..]
+                    let fingerprint = match layout.tables().get(usize::from(table)) {
+                        Some(permutation) => permutation.restore(&entry_key.key),
+                        None if entry_key.key[layout.scope_words()..]
                             .iter()
                             .all(|&word| word == 0) =>
                         {
-                            position.key
+                            entry_key.key
                         }
                         None => return wrong("row without a fingerprint that has a key"),
                     };
                     match sums.get_mut(usize::from(table)) {
-                        Some(sum) => sum.add(&fingerprint, position.tid),
+                        Some(sum) => sum.add(&fingerprint, entry_key.tid),
                         None => stats.null_rows += 1,
                     }
-                    row(table, position.tid, &fingerprint);
+                    row(table, entry_key.tid, &fingerprint);
                 }
             }
         }
         if place != above.len() {
             return Err(Corruption {
                 block: above[place].1,
-                what: "leaf that no walk reaches",
+                what: "leaf that no cursor reaches",
             });
         }
         stats.tables_agree = sums.iter().all(|sum| sum == &sums[0]);
@@ -134,11 +134,11 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     fn check_inner_level(
         &self,
         level: u16,
-        above: &[(Position<N>, Block)],
-        design: &Design<N>,
+        above: &[(EntryKey<N>, Block)],
+        layout: &BlockLayout<N>,
     ) -> Result<()> {
         for (i, &(low, block)) in above.iter().enumerate() {
-            self.store.pause();
+            self.store.check_interrupts();
             let page = self.store.read(block);
             self.expect(&page, level)?;
             let wrong = |what| Err(Corruption { block, what });
@@ -153,14 +153,14 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             if inner::separator::<N>(&page, 0) != low || page::low(&page) != low {
                 return wrong("first separator and downlink differ");
             }
-            let separators: Vec<Position<N>> = (0..inner::count::<N>(&page))
+            let separators: Vec<EntryKey<N>> = (0..inner::count::<N>(&page))
                 .map(|i| inner::separator(&page, i))
                 .collect();
             if !separators.is_sorted_by(|a, b| a < b) {
                 return wrong("separators out of order");
             }
             let last = separators.last().copied().unwrap_or(low);
-            if high.is_some_and(|high| last >= high) || last.table > design.null_table() {
+            if high.is_some_and(|high| last >= high) || last.table > layout.null_table() {
                 return wrong("separator out of its page's range");
             }
         }
@@ -173,7 +173,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             let FreeList { first, count } = meta::free_list(&self.store.read(0), level);
             let mut next = first;
             for _ in 0..count {
-                self.store.pause();
+                self.store.check_interrupts();
                 let Some(block) = next else { break };
                 let page = self.store.read(block);
                 page::expect::<N>(&page, block, Kind::Free)?;
@@ -193,7 +193,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     }
 
     /// The separators and downlinks on pages of one level, in their order.
-    fn children(&self, pages: &[(Position<N>, Block)]) -> Result<Vec<(Position<N>, Block)>> {
+    fn children(&self, pages: &[(EntryKey<N>, Block)]) -> Result<Vec<(EntryKey<N>, Block)>> {
         let mut children = Vec::new();
         for &(_, block) in pages {
             let page = self.store.read(block);

@@ -6,7 +6,7 @@
 
 use crate::key::Tid;
 use crate::paged::Paged;
-use crate::sort::{Entry, Rows, TempFiles};
+use crate::sort::{Entry, ExternalSort, TempFiles};
 
 /// No rank yet.
 pub const UNRANKED: u32 = u32::MAX;
@@ -43,9 +43,9 @@ pub trait Centers<F: TempFiles, const M: usize> {
 /// maximal independent sets).
 pub struct Star<F: TempFiles, const M: usize> {
     /// Pairs: the ranks, the higher in front, then the nodes likewise.
-    near: Rows<F, 2>,
+    near: ExternalSort<F, 2>,
     /// Entries of dense nodes, behind rank and number.
-    dense: Rows<F, M>,
+    dense: ExternalSort<F, M>,
 }
 
 /// Of fingerprints: how near is near, and how many words in front are a scope.
@@ -61,8 +61,8 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     /// No pairs yet. `memory` is for each of two lists.
     pub fn new(memory: usize) -> Self {
         Star {
-            near: Rows::new(memory),
-            dense: Rows::new(memory),
+            near: ExternalSort::new(memory),
+            dense: ExternalSort::new(memory),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Moving pages from the end of an index into its unused pages, so that the end can be cut off.
 
 use crate::inner;
-use crate::key::{Block, Position};
+use crate::key::{Block, EntryKey};
+use crate::level_cursor::LevelCursor;
 use crate::meta::{self, FREE_LISTS, FreeList, Root};
 use crate::page::{self, Corruption, Page, Result};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
-use crate::walk::Walk;
 
 /// One bit for each block.
 struct Blocks(Vec<u64>);
@@ -33,7 +33,7 @@ pub struct Compacted {
     /// Unused pages before the end, which are in no list of free ones: see
     /// [`Tree::add_free_pages`].
     pub holes: Vec<Block>,
-    /// Whether it has ended by itself: calling it again would move nothing.
+    /// It has ended by itself: calling it again would move nothing.
     pub is_complete: bool,
 }
 
@@ -43,26 +43,30 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     pub fn used_pages(&self) -> Result<u64> {
         let mut pages = 1;
         for level in 1..=self.refresh_root()?.level {
-            let mut walk = Walk::<N>::on_level(level);
-            while let Some((page, _)) = walk.step(self, |block| self.store.read(block))? {
+            let mut cursor = LevelCursor::<N>::on_level(level);
+            while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
                 pages += 1;
                 if level == 1 {
                     pages += inner::count::<N>(&page) as u64;
                 }
                 drop(page);
-                self.store.pause();
+                self.store.check_interrupts();
             }
         }
         Ok(pages)
     }
 
-    /// Moves the pages at the end of an index of so many blocks into unused ones before them, as
-    /// long as `go_on` says so.
+    /// Moves the pages at the end of an index of `blocks` blocks into unused ones before them, as
+    /// long as `may_continue` says so.
     ///
     /// To be called while nobody else uses the index, since somebody might hold a link to a page
     /// that is cut off. A crash at any moment leaves the tree whole; pages that are in no list of
     /// free ones then are found the next time.
-    pub fn compact(&self, blocks: Block, mut go_on: impl FnMut() -> bool) -> Result<Compacted> {
+    pub fn compact(
+        &self,
+        blocks: Block,
+        mut may_continue: impl FnMut() -> bool,
+    ) -> Result<Compacted> {
         let mut used = self.used_blocks(blocks)?;
         let needed = used.count();
         self.forget_free_pages();
@@ -80,14 +84,14 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 let Some(&hole) = holes.last().filter(|&&hole| hole < last) else {
                     break;
                 };
-                if !go_on() {
+                if !may_continue() {
                     is_complete = false;
                     break;
                 }
                 self.relocate(last, hole)?;
                 used.set(hole);
                 holes.pop();
-                self.store.pause();
+                self.store.check_interrupts();
             }
             end = last;
         }
@@ -103,7 +107,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// meanwhile: until then nobody can come across these pages but by an old link.
     pub fn add_free_pages(&self, holes: &[Block]) {
         for &hole in holes {
-            self.store.rest();
+            self.store.vacuum_delay();
             self.add_free_page(hole);
         }
     }
@@ -126,15 +130,15 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         };
         set(0)?;
         for level in 1..=self.refresh_root()?.level {
-            let mut walk = Walk::<N>::on_level(level);
-            while let Some((page, _)) = walk.step(self, |block| self.store.read(block))? {
+            let mut cursor = LevelCursor::<N>::on_level(level);
+            while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
                 set(page.block())?;
                 if level == 1 {
                     (0..inner::count::<N>(&page))
                         .try_for_each(|i| set(inner::child::<N>(&page, i)))?;
                 }
                 drop(page);
-                self.store.pause();
+                self.store.check_interrupts();
             }
         }
         Ok(used)
@@ -151,7 +155,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
 
     /// Puts an unused page, whatever it was, among the free leaves.
     fn add_free_page(&self, block: Block) {
-        let mut page = self.store.write_anew(block);
+        let mut page = self.store.write_new(block);
         let mut meta_page = self.store.write(0);
         let FreeList { first, count } = meta::free_list(&meta_page, 0);
         self.store
@@ -175,7 +179,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         let root = self.refresh_root()?;
         if root.block == from {
             let mut old = self.store.write(from);
-            let mut target = self.store.write_anew(to);
+            let mut target = self.store.write_new(to);
             let mut meta_page = self.store.write(0);
             let root = Root { block: to, ..root };
             self.store.change(
@@ -200,7 +204,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             let what = "not where links to it say";
             return Err(Corruption { block: from, what });
         }
-        let mut target = self.store.write_anew(to);
+        let mut target = self.store.write_new(to);
         let edit = |target: &mut Page, parent: &mut Page| {
             target.copy_from_slice(&*copy);
             inner::put_child::<N>(parent, slot, to);
@@ -225,7 +229,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     }
 
     /// The page that ends where another starts; `None` for the first of a level.
-    fn left_neighbour(&self, low: &Position<N>, level: u16) -> Result<Option<Block>> {
+    fn left_neighbour(&self, low: &EntryKey<N>, level: u16) -> Result<Option<Block>> {
         let Root {
             mut block,
             level: mut at,

@@ -3,18 +3,19 @@
 //! A probe of the guaranteed radius looks up its own leading bits in each table. How many entries
 //! it meets there is, on average over the rows of the index, the sum of n * n / N over all leading
 //! bits that occur, where n of the table's N entries share them: a row is one of the n with the
-//! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that 1 + (N - 1) / 2^p.
+//! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that
+//! 1 + (N - 1) / 2^p.
 
-use crate::design::Design;
+use crate::block_layout::BlockLayout;
 use crate::key::{Key, Tid};
 use crate::leaf;
+use crate::level_cursor::LevelCursor;
 use crate::page::Result;
 use crate::plan::probed_bits;
 use crate::store::PageStore;
 use crate::tree::Tree;
-use crate::walk::Walk;
 
-/// What a tree consists of.
+/// Statistics of a tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info<const N: usize> {
     /// Levels of inner pages above the leaves.
@@ -35,51 +36,51 @@ pub struct Info<const N: usize> {
     /// rows that are there.
     pub candidates: f64,
     /// The largest number of entries that a probe meets in one table.
-    pub crowd: Option<Crowd<N>>,
+    pub largest_bucket: Option<LargestBucket<N>>,
 }
 
 /// Entries of one table that share all the bits that a probe looks up, and the scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crowd<const N: usize> {
+pub struct LargestBucket<const N: usize> {
     /// The table.
     pub table: u16,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
     /// The bits that are looked up, where they stand in the fingerprint.
     pub mask: Key<N>,
-    /// What they are in these entries, and the scope in front.
+    /// Their values in these entries, and the scope in front.
     pub bits: Key<N>,
     /// One of the rows: the one with the lowest address.
     pub tid: Tid,
 }
 
-/// Runs of entries with one prefix, over a table in the order of its leaves.
+/// Counts the entries of each bucket (one prefix) of a table, read in the order of its leaves.
 #[derive(Default)]
-struct Runs {
-    /// The run under way.
-    run: Run,
-    largest: Run,
-    /// The sum of all ended runs' squares.
+struct BucketCounter {
+    /// The current bucket.
+    current: Bucket,
+    largest: Bucket,
+    /// The sum of the squares of the sizes of all ended buckets.
     squares: f64,
     entries: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct Bucket {
     /// The scope, or 0, and the leading bits.
     prefix: (u64, u64),
     entries: u64,
     tid: Tid,
 }
 
-impl Runs {
+impl BucketCounter {
     fn push(&mut self, prefix: (u64, u64), tid: Tid) {
-        if self.run.entries > 0 && self.run.prefix == prefix {
-            self.run.entries += 1;
-            self.run.tid = self.run.tid.min(tid);
+        if self.current.entries > 0 && self.current.prefix == prefix {
+            self.current.entries += 1;
+            self.current.tid = self.current.tid.min(tid);
         } else {
-            self.end_run();
-            self.run = Run {
+            self.end_bucket();
+            self.current = Bucket {
                 prefix,
                 entries: 1,
                 tid,
@@ -88,20 +89,20 @@ impl Runs {
         self.entries += 1;
     }
 
-    fn end_run(&mut self) {
-        let n = self.run.entries as f64;
+    fn end_bucket(&mut self) {
+        let n = self.current.entries as f64;
         self.squares += n * n;
-        if self.run.entries > self.largest.entries {
-            self.largest = self.run;
+        if self.current.entries > self.largest.entries {
+            self.largest = self.current;
         }
-        self.run.entries = 0;
+        self.current.entries = 0;
     }
 }
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Reads every page of the tree once, holding one lock at a time; others may write meanwhile.
-    /// What was there before it began is counted, each entry once, whatever is split meanwhile.
-    pub fn measure(&self, design: &Design<N>) -> Result<Info<N>> {
+    /// Each entry that existed when it began is counted once, whatever is split meanwhile.
+    pub fn measure(&self, layout: &BlockLayout<N>) -> Result<Info<N>> {
         let mut info = Info {
             height: self.refresh_root()?.level,
             ..Info::default()
@@ -110,24 +111,24 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             info.inner_pages += self.count_level(level)?;
         }
         let mut prefixes = Vec::with_capacity(leaf::capacity::<N>());
-        for table in 0..=design.null_table() {
-            let bits = match table == design.null_table() {
+        for table in 0..=layout.null_table() {
+            let bits = match table == layout.null_table() {
                 true => 0,
-                false => probed_bits(design, usize::from(table)),
+                false => probed_bits(layout, usize::from(table)),
             };
-            let mut runs = Runs::default();
-            let mut walk = Walk::<N>::new(table);
-            while let Some((leaf, from)) = walk.step(self, |block| self.store.read(block))? {
+            let mut buckets = BucketCounter::default();
+            let mut cursor = LevelCursor::<N>::new(table);
+            while let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? {
                 prefixes.clear();
                 // What lies before has been counted, on a leaf that was merged into this one since.
-                let entries = (0..leaf::count::<N>(&leaf)).map(|i| leaf::position(&leaf, i));
+                let entries = (0..leaf::count::<N>(&leaf)).map(|i| leaf::entry_key(&leaf, i));
                 prefixes.extend(
                     entries
                         .filter(|entry| *entry >= from)
-                        .map(|entry| (prefix(design, &entry.key, bits), entry.tid)),
+                        .map(|entry| (prefix(layout, &entry.key, bits), entry.tid)),
                 );
                 drop(leaf);
-                self.store.pause();
+                self.store.check_interrupts();
                 match prefixes.is_empty() {
                     true => info.empty_leaves += 1,
                     false => info.leaf_pages += 1,
@@ -135,63 +136,66 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 // Leaves follow each other in the order of keys, their entries do not.
                 prefixes.sort_unstable();
                 for &(prefix, tid) in &prefixes {
-                    runs.push(prefix, tid);
+                    buckets.push(prefix, tid);
                 }
             }
-            runs.end_run();
-            info.add_table(design, table, &runs);
+            buckets.end_bucket();
+            info.add_table(layout, table, &buckets);
         }
         Ok(info)
     }
 
     /// The pages on a level.
     fn count_level(&self, level: u16) -> Result<u64> {
-        let mut walk = Walk::<N>::on_level(level);
+        let mut cursor = LevelCursor::<N>::on_level(level);
         let mut pages = 0;
-        while let Some((page, _)) = walk.step(self, |block| self.store.read(block))? {
+        while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
             drop(page);
             pages += 1;
-            self.store.pause();
+            self.store.check_interrupts();
         }
         Ok(pages)
     }
 }
 
 impl<const N: usize> Info<N> {
-    fn add_table(&mut self, design: &Design<N>, table: u16, runs: &Runs) {
-        self.entries += runs.entries;
-        if table == design.null_table() {
-            self.null_rows = runs.entries;
+    fn add_table(&mut self, layout: &BlockLayout<N>, table: u16, buckets: &BucketCounter) {
+        self.entries += buckets.entries;
+        if table == layout.null_table() {
+            self.null_rows = buckets.entries;
             return;
         }
         if table == 0 {
-            self.rows = runs.entries;
+            self.rows = buckets.entries;
         }
-        if runs.entries == 0 {
+        if buckets.entries == 0 {
             return;
         }
-        self.candidates += runs.squares / runs.entries as f64;
-        let Run {
+        self.candidates += buckets.squares / buckets.entries as f64;
+        let Bucket {
             prefix,
             entries,
             tid,
-        } = runs.largest;
-        if self.crowd.is_none_or(|largest| entries > largest.entries) {
-            let permutation = &design.tables()[usize::from(table)];
+        } = buckets.largest;
+        if self
+            .largest_bucket
+            .is_none_or(|largest| entries > largest.entries)
+        {
+            let permutation = &layout.tables()[usize::from(table)];
             let mut key = [0; N];
             key[0] = prefix.0;
-            key[design.scope_words()] = prefix.1;
-            self.crowd = Some(Crowd {
+            key[layout.scope_words()] = prefix.1;
+            self.largest_bucket = Some(LargestBucket {
                 table,
                 entries,
-                mask: permutation.leading_mask(probed_bits(design, usize::from(table))),
+                mask: permutation.leading_mask(probed_bits(layout, usize::from(table))),
                 bits: permutation.restore(&key),
                 tid,
             });
         }
     }
 
-    /// How full the leaves that have an entry are, from 0 to 1; `None` if there are none.
+    /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there are none.
     pub fn fill(&self) -> Option<f64> {
         let room = self.leaf_pages * leaf::capacity::<N>() as u64;
         (room > 0).then(|| self.entries as f64 / room as f64)
@@ -199,14 +203,14 @@ impl<const N: usize> Info<N> {
 }
 
 /// The scope of a key, or 0, and its leading bits.
-fn prefix<const N: usize>(design: &Design<N>, key: &Key<N>, bits: u32) -> (u64, u64) {
-    let scope = match design.scope_words() {
+fn prefix<const N: usize>(layout: &BlockLayout<N>, key: &Key<N>, bits: u32) -> (u64, u64) {
+    let scope = match layout.scope_words() {
         0 => 0,
         _ => key[0],
     };
     let leading = match bits {
         0 => 0,
-        _ => key[design.scope_words()] & u64::MAX << (64 - bits),
+        _ => key[layout.scope_words()] & u64::MAX << (64 - bits),
     };
     (scope, leading)
 }

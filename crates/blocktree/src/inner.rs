@@ -3,11 +3,8 @@
 //! Separator keys stand as one array growing up, the rest of each separator with its downlink as
 //! one growing down. The first separator of a page counts as below everything.
 
-use crate::key::{Block, Position, Tid, key_at, put_key, word_at};
-use crate::page::{self, HEADER, Kind, PAGE_SIZE, Page, special_size};
-
-/// Bytes of a downlink with its separator's table and row.
-pub const LINK: usize = 4 + 2 + Tid::SIZE;
+use crate::key::{Block, EntryKey, key_at, put_key, word_at};
+use crate::page::{self, HEADER, Kind, LINK, PAGE_SIZE, Page, special_size};
 
 /// The most entries of an inner page.
 pub const fn capacity<const N: usize>() -> usize {
@@ -34,9 +31,9 @@ pub fn count<const N: usize>(page: &Page) -> usize {
 }
 
 /// The separator of an entry.
-pub fn separator<const N: usize>(page: &Page, i: usize) -> Position<N> {
+pub fn separator<const N: usize>(page: &Page, i: usize) -> EntryKey<N> {
     let link = link_offset::<N>(i);
-    Position {
+    EntryKey {
         table: page::u16_at(page, link + 4),
         key: key_at(page, key_offset::<N>(i)),
         tid: page::tid_at(page, link + 6),
@@ -54,35 +51,35 @@ pub(crate) fn put_child<const N: usize>(page: &mut Page, i: usize, child: Block)
     page::put_u32(page, link_offset::<N>(i), child);
 }
 
-/// The entry below which a position lies: the last whose separator is not above it.
+/// Index of the downlink that covers an entry key: the last whose separator is not above it.
 #[inline]
-pub fn search<const N: usize>(page: &Page, position: &Position<N>) -> usize {
+pub fn search<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> usize {
     let (mut low, mut high) = (0, count::<N>(page));
     // Nearly always the first words of keys decide, which lie close together. Tables and rows lie
     // elsewhere on the page and are looked at only where they must be: if the page leads to several
     // tables, or between equal words.
     let table = |i: usize| page::u16_at(page, link_offset::<N>(i) + 4);
-    let one_table = high > 1 && table(1) == position.table && table(high - 1) == position.table;
+    let one_table = high > 1 && table(1) == entry_key.table && table(high - 1) == entry_key.table;
     while high - low > 1 {
         let middle = (low + high) / 2;
         let first = word_at(page, key_offset::<N>(middle));
-        let above = if one_table && first != position.key[0] {
-            first > position.key[0]
+        let above = if one_table && first != entry_key.key[0] {
+            first > entry_key.key[0]
         } else {
-            separator(page, middle) > *position
+            separator(page, middle) > *entry_key
         };
         if above { high = middle } else { low = middle }
     }
     low
 }
 
-/// Makes an empty inner page that starts at a position.
-pub fn format<const N: usize>(page: &mut Page, level: u16, low: &Position<N>) {
+/// Makes an empty inner page that starts at an entry key.
+pub fn format<const N: usize>(page: &mut Page, level: u16, low: &EntryKey<N>) {
     page::format(page, Kind::Inner, level, low);
 }
 
 /// Inserts an entry before the `i`th of a page that has room for it.
-pub fn insert<const N: usize>(page: &mut Page, i: usize, separator: &Position<N>, child: Block) {
+pub fn insert<const N: usize>(page: &mut Page, i: usize, separator: &EntryKey<N>, child: Block) {
     let count = count::<N>(page);
     debug_assert!(i <= count && count < capacity::<N>());
     page.copy_within(

@@ -1,63 +1,66 @@
 //! Adding entries, and splitting pages to make room for them.
 
 use crate::inner;
-use crate::key::{Block, Position};
+use crate::key::{Block, EntryKey};
 use crate::leaf::{self, Append};
 use crate::meta::{self, FreeList, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
 /// Entries whose leaves are looked up together: as many as an index has tables by default.
-const TOGETHER: usize = 4;
+const PREFETCH_DEPTH: usize = 4;
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
-    /// Looks up where entries will be added, so that the machine fetches their leaves meanwhile. To
-    /// no purpose without a memory for leaves.
-    pub fn prepare(&self, positions: impl Iterator<Item = Position<N>>) -> Result<()> {
-        let mut positions = positions.fuse();
+    /// Finds and prefetches the leaves to which entries will be added. Does nothing without a leaf
+    /// cache.
+    pub fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
+        let mut entry_keys = entry_keys.fuse();
         while self.leaves.is_some() {
-            let wanted: [_; TOGETHER] =
-                std::array::from_fn(|_| positions.next().map(|position| (position, position.key)));
+            let wanted: [_; PREFETCH_DEPTH] = std::array::from_fn(|_| {
+                entry_keys
+                    .next()
+                    .map(|entry_key| (entry_key, entry_key.key))
+            });
             if wanted[0].is_none() {
                 break;
             }
-            self.leaves_of(&wanted, |leaf| self.store.soon_written(leaf))?;
+            self.leaves_of(&wanted, |leaf| self.store.prefetch_for_write(leaf))?;
         }
         Ok(())
     }
 
     /// Adds an entry.
-    pub fn insert(&self, position: &Position<N>) -> Result<()> {
+    pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
         loop {
-            let known = self.leaf_of(position, &position.key)?;
-            let mut leaf = self.find(position, 0, Some(known), |block| self.store.write(block))?;
+            let known = self.leaf_of(entry_key, &entry_key.key)?;
+            let mut leaf = self.find(entry_key, 0, Some(known), |block| self.store.write(block))?;
             if leaf.block() != known {
-                self.remember(position.table, &position.key, leaf.block());
+                self.remember(entry_key.table, &entry_key.key, leaf.block());
             }
-            if let Some(append) = Append::new(&leaf, &position.key, position.tid) {
-                self.store.patch(&mut leaf, &append.patches());
+            if let Some(append) = Append::new(&leaf, &entry_key.key, entry_key.tid) {
+                self.store.write_logged(&mut leaf, &append.patches());
                 return Ok(());
             }
-            self.split(leaf, position)?;
+            self.split(leaf, entry_key)?;
         }
     }
 
-    /// Splits a page, in which `position` belongs, and adds the new page to the parent in the same
+    /// Splits a page, in which `entry_key` belongs, and adds the new page to the parent in the same
     /// record, so that no half-done split exists at any time. Room in the parent is made first.
-    fn split(&self, mut left: S::Write<'s>, position: &Position<N>) -> Result<()> {
+    fn split(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
         let level = page::level(&left);
-        let Some(mut parent) = self.lock_parent(&left, position)? else {
-            return self.split_root(left, position);
+        let Some(mut parent) = self.lock_parent(&left, entry_key)? else {
+            return self.split_root(left, entry_key);
         };
-        let slot = inner::search(&parent, position);
+        let slot = inner::search(&parent, entry_key);
         if inner::child::<N>(&parent, slot) != left.block() {
             return Err(Corruption {
                 block: parent.block(),
                 what: "downlink to another page",
             });
         }
-        let split = Split::<N>::of(&left, position);
+        let split = Split::<N>::of(&left, entry_key);
         let edit = |left: &mut Page, right: &mut Page, parent: &mut Page, new: Block| {
             split.carry_out(left, right, new);
             inner::insert(parent, slot + 1, &split.separator, new);
@@ -101,7 +104,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let Some(block) = first else {
             return Ok(None);
         };
-        // Nobody holds it but those who come by an old link, and they go again at once.
+        // Only those hold it who followed an outdated link, and they release it at once.
         let page = self.store.write(block);
         page::expect::<N>(&page, block, Kind::Free)?;
         let rest = FreeList {
@@ -120,7 +123,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 
     /// Splits the root and puts a new one above the two.
-    fn split_root(&self, mut left: S::Write<'s>, position: &Position<N>) -> Result<()> {
+    fn split_root(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
         let mut right = self.store.allocate();
         let mut top = self.store.allocate();
         let mut meta_page = self.store.write(0);
@@ -130,7 +133,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             level: page::level(&left) + 1,
         };
         let first = page::low::<N>(&left);
-        let split = Split::<N>::of(&left, position);
+        let split = Split::<N>::of(&left, entry_key);
         self.store.change(
             [&mut left, &mut right, &mut top, &mut meta_page],
             |[left, right, top, meta_page]| {
@@ -148,7 +151,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     fn lock_parent(
         &self,
         child: &S::Write<'s>,
-        position: &Position<N>,
+        entry_key: &EntryKey<N>,
     ) -> Result<Option<S::Write<'s>>> {
         let level = page::level(child);
         loop {
@@ -163,11 +166,11 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                     }),
                 };
             }
-            let parent = self.lock(position, level + 1)?;
+            let parent = self.lock(entry_key, level + 1)?;
             if inner::count::<N>(&parent) < inner::capacity::<N>() {
                 return Ok(Some(parent));
             }
-            self.split(parent, position)?;
+            self.split(parent, entry_key)?;
         }
     }
 }
@@ -180,17 +183,17 @@ struct Taken<W> {
     rest: FreeList,
 }
 
-/// How a page is split.
+/// Division of a page by a split.
 struct Split<const N: usize> {
-    /// Where the right page starts.
-    separator: Position<N>,
+    /// Start of the right page.
+    separator: EntryKey<N>,
     /// For an inner page: how many entries stay.
     kept: usize,
 }
 
 impl<const N: usize> Split<N> {
-    /// The split of a full page that makes room for an entry at `position`.
-    fn of(page: &Page, position: &Position<N>) -> Self {
+    /// The split of a full page that makes room for an entry at `entry_key`.
+    fn of(page: &Page, entry_key: &EntryKey<N>) -> Self {
         if page::kind(page) == Some(Kind::Inner) {
             let kept = inner::count::<N>(page) / 2;
             return Split {
@@ -198,22 +201,22 @@ impl<const N: usize> Split<N> {
                 kept,
             };
         }
-        let mut entries: Vec<Position<N>> = (0..leaf::count::<N>(page))
-            .map(|i| leaf::position(page, i))
+        let mut entries: Vec<EntryKey<N>> = (0..leaf::count::<N>(page))
+            .map(|i| leaf::entry_key(page, i))
             .collect();
         let middle = entries.len() / 2;
-        let greatest = entries.iter().max().copied().unwrap_or(*position);
-        if greatest < *position && entries.iter().all(|entry| entry.key == position.key) {
+        let greatest = entries.iter().max().copied().unwrap_or(*entry_key);
+        if greatest < *entry_key && entries.iter().all(|entry| entry.key == entry_key.key) {
             // Equal fingerprints come in the order of their rows: leave full pages behind.
             return Split {
-                separator: *position,
+                separator: *entry_key,
                 kept: 0,
             };
         }
         let (lower, &mut right, _) = entries.select_nth_unstable(middle);
         let left = lower.iter().max().copied().unwrap_or(right);
         Split {
-            separator: Position::separator(&left, &right),
+            separator: EntryKey::separator(&left, &right),
             kept: 0,
         }
     }
@@ -236,7 +239,7 @@ impl<const N: usize> Split<N> {
             let table = page::table(left);
             leaf::format(right, &self.separator);
             leaf::retain(left, |key, tid| {
-                let stays = Position {
+                let stays = EntryKey {
                     table,
                     key: *key,
                     tid,

@@ -1,7 +1,11 @@
 //! Row addresses, keys, and the total order of the tree.
 
-/// A permuted fingerprint of `N` 64-bit words. The first bit is the most significant bit of word 0,
-/// so that the order of arrays is the order of bit strings.
+/// Words of a key over signatures, without a scope: a band's hash and the signature's sketch.
+pub const BAND_KEY_WORDS: usize = 2;
+
+/// Key of `N` 64-bit words: a fingerprint, permuted on pages and unpermuted elsewhere, or a band's
+/// hash and sketch, behind the scope's word if there is one. The first bit is the most significant
+/// bit of word 0, so that the order of arrays is the order of bit strings.
 pub type Key<const N: usize> = [u64; N];
 
 /// A block number: the position of a page in the index, counted from 0.
@@ -61,10 +65,10 @@ impl Tid {
     }
 }
 
-/// Where an entry stands in the tree: by table, then by key, then by row. No two entries share a
-/// position, so that even a million equal fingerprints are split and found like any others.
+/// Sort key of an entry: its table, then its key, then its row. No two entries have the same, so
+/// that even a million equal fingerprints are split and found like any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position<const N: usize> {
+pub struct EntryKey<const N: usize> {
     /// The table (permutation) that the key was made for.
     pub table: u16,
     /// The permuted fingerprint.
@@ -73,10 +77,10 @@ pub struct Position<const N: usize> {
     pub tid: Tid,
 }
 
-impl<const N: usize> Position<N> {
+impl<const N: usize> EntryKey<N> {
     /// Below every entry with this key.
     pub fn before_key(table: u16, key: Key<N>) -> Self {
-        Position {
+        EntryKey {
             table,
             key,
             tid: Tid::MIN,
@@ -86,7 +90,7 @@ impl<const N: usize> Position<N> {
     /// Above every entry with this key.
     pub fn after_key(table: u16, key: Key<N>) -> Self {
         let tid = Tid::MAX;
-        Position { table, key, tid }
+        EntryKey { table, key, tid }
     }
 
     /// Below every entry of the table.
@@ -94,7 +98,7 @@ impl<const N: usize> Position<N> {
         Self::before_key(table, [0; N])
     }
 
-    /// A separator for two neighbouring positions: above `left`, not above `right`, and otherwise
+    /// A separator for two neighbouring entries: above `left`, not above `right`, and otherwise
     /// with as many zero bits at its end as can be, so that pages end where prefixes end.
     pub fn separator(left: &Self, right: &Self) -> Self {
         debug_assert!(left < right);
@@ -160,11 +164,11 @@ mod tests {
         #[test]
         fn a_separator_separates(a: [u64; 2], b: [u64; 2], s: u16, t: u16, same: bool) {
             let key = if same { a } else { b };
-            let left = Position { table: 1, key: a, tid: Tid { block: 7, offset: s } };
-            let right = Position { table: 1, key, tid: Tid { block: 7, offset: t } };
+            let left = EntryKey { table: 1, key: a, tid: Tid { block: 7, offset: s } };
+            let right = EntryKey { table: 1, key, tid: Tid { block: 7, offset: t } };
             prop_assume!(left != right);
             let (left, right) = if left < right { (left, right) } else { (right, left) };
-            let separator = Position::separator(&left, &right);
+            let separator = EntryKey::separator(&left, &right);
             prop_assert!(left < separator && separator <= right);
         }
 

@@ -5,7 +5,7 @@
 //! nothing, and an append changes 18 bytes where an ordered insert would shift half the page
 //! through the WAL.
 
-use crate::key::{Key, Position, Tid, key_at, put_key};
+use crate::key::{EntryKey, Key, Tid, key_at, put_key};
 use crate::page::{self, BOUNDS, HEADER, Kind, PAGE_SIZE, Page, special_size};
 use crate::store::Patch;
 
@@ -14,8 +14,8 @@ pub const fn capacity<const N: usize>() -> usize {
     page::room::<N>() / (8 * N + Tid::SIZE)
 }
 
-/// The entries of a leaf with keys of so many words in an index that was built with the default
-/// options: what one page read looks at.
+/// The entries of a leaf with keys of `words` words in an index that was built with the default
+/// options: what one page read covers.
 pub const fn usual_count(words: usize) -> f64 {
     let room = PAGE_SIZE - HEADER - page::fields_size(words);
     0.9 * (room / (8 * words + Tid::SIZE)) as f64
@@ -53,17 +53,17 @@ pub fn tid<const N: usize>(page: &Page, i: usize) -> Tid {
     page::tid_at(page, tid_offset::<N>(i))
 }
 
-/// The position of an entry.
-pub fn position<const N: usize>(page: &Page, i: usize) -> Position<N> {
-    Position {
+/// The entry key of an entry.
+pub fn entry_key<const N: usize>(page: &Page, i: usize) -> EntryKey<N> {
+    EntryKey {
         table: page::table(page),
         key: key(page, i),
         tid: tid::<N>(page, i),
     }
 }
 
-/// Makes an empty leaf that starts at a position.
-pub fn format<const N: usize>(page: &mut Page, low: &Position<N>) {
+/// Makes an empty leaf that starts at an entry key.
+pub fn format<const N: usize>(page: &mut Page, low: &EntryKey<N>) {
     page::format(page, Kind::Leaf, 0, low);
 }
 

@@ -8,11 +8,11 @@ use crate::build::Fill;
 use crate::inner;
 use crate::key::Block;
 use crate::leaf;
+use crate::level_cursor::LevelCursor;
 use crate::meta::{self, FREE_LISTS, FreeList};
 use crate::page::{self, Kind, Page, Result};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
-use crate::walk::Walk;
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Merges two neighbours of a level, if together they are no fuller than pages of a new tree,
@@ -43,9 +43,9 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             return Ok(None);
         }
         self.expect(&left, level)?;
-        // Whoever stands on the right page relies on its rows being there or further right. To
-        // wait for him with the left page locked would be to wait for each other.
-        let Some(mut right) = self.store.try_write_alone(right) else {
+        // A scan that pins the right page relies on its rows being on it or further right. Waiting
+        // for it with the left page locked could deadlock.
+        let Some(mut right) = self.store.try_cleanup_lock(right) else {
             return Ok(None);
         };
         self.expect(&right, level)?;
@@ -87,13 +87,13 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     pub(crate) fn merge_inner_pages(&self, fill: Fill) -> Result<u64> {
         let mut freed = 0;
         for level in 1..self.refresh_root()?.level {
-            let mut walk = Walk::<N>::on_level(level);
-            let mut packing = Packing::new(level, fill);
-            while let Some((page, _)) = walk.step(self, |block| self.store.read(block))? {
+            let mut cursor = LevelCursor::<N>::on_level(level);
+            let mut candidate = MergeCandidate::new(level, fill);
+            while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
                 let (block, count) = (page.block(), inner::count::<N>(&page));
                 drop(page);
-                self.store.rest();
-                freed += u64::from(packing.pass(self, block, count)?);
+                self.store.vacuum_delay();
+                freed += u64::from(candidate.pass(self, block, count)?);
             }
         }
         Ok(freed)
@@ -125,24 +125,24 @@ fn carry_over<const N: usize>(left: &mut Page, right: &Page) {
 }
 
 /// Merges the pages of a level that a vacuum passes, from left to right, as long as they fit.
-pub(crate) struct Packing {
+pub(crate) struct MergeCandidate {
     level: u16,
     fill: Fill,
     /// The page before, and its entries.
     before: Option<(Block, usize)>,
 }
 
-impl Packing {
+impl MergeCandidate {
     pub fn new(level: u16, fill: Fill) -> Self {
-        Packing {
+        MergeCandidate {
             level,
             fill,
             before: None,
         }
     }
 
-    /// Goes on to a page with so many entries, with nothing held. Whether it was merged into the
-    /// page before it.
+    /// Passes a page of `count` entries, with nothing locked. Returns whether it was merged into
+    /// the page before it.
     pub fn pass<S: PageStore, const N: usize>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -1,6 +1,6 @@
-//! The meta page, block 0: what the index is, where its root stands, and which pages are free.
+//! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
 
-use crate::key::{Block, Position};
+use crate::key::{BAND_KEY_WORDS, Block, EntryKey};
 use crate::page::{self, Corruption, HEADER, Kind, Page};
 
 /// The first four bytes of the meta page's content: "ndup".
@@ -9,7 +9,7 @@ pub const MAGIC: u32 = 0x6e64_7570;
 /// The version of the layout that this code reads and writes.
 pub const VERSION: u16 = 1;
 
-/// Where the root stands, and how high it is.
+/// Block and height of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Root {
@@ -19,22 +19,22 @@ pub struct Root {
     pub level: u16,
 }
 
-/// What an index is over.
+/// Metric of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Over {
-    /// Bits, cut into blocks ([`crate::design`]).
-    Bits = 0,
+pub enum Metric {
+    /// Bits, cut into blocks ([`crate::block_layout`]).
+    Hamming = 0,
     /// Symbols, cut into bands ([`crate::bands`]).
-    Symbols = 1,
+    MinHash = 1,
 }
 
-/// What the meta page holds.
+/// Content of the meta page, without the free lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// What the index is over.
-    pub over: Over,
+    /// The metric of the index.
+    pub metric: Metric,
     /// Bits of a fingerprint, or symbols of a signature.
     pub bits: u16,
     /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
@@ -51,7 +51,7 @@ pub struct Meta {
     pub root: Root,
 }
 
-/// Why a meta page cannot be used.
+/// Reason why a meta page cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetaError {
     /// Not a meta page of this kind of index, or damaged.
@@ -76,8 +76,8 @@ const END: usize = FREE + FREE_LISTS * FREE_LIST;
 const FREE_LIST: usize = 8;
 
 /// The levels whose pages can be free, from 0: those of a tree of 10^9 entries. A page is used
-/// again on its own level only, so that locks keep their order even for somebody who comes by an
-/// old link.
+/// again on its own level only, so that locks keep their order even for a reader that follows
+/// an outdated link.
 pub const FREE_LISTS: usize = 4;
 
 /// The free pages of a level.
@@ -85,19 +85,19 @@ pub const FREE_LISTS: usize = 4;
 pub struct FreeList {
     /// The first. Each leads to the next by its right link.
     pub first: Option<Block>,
-    /// How many there are.
+    /// Number of free pages.
     pub count: u32,
 }
 
 /// Writes a meta page.
 pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
-    page::format::<N>(page, Kind::Meta, 0, &Position::start_of(0));
+    page::format::<N>(page, Kind::Meta, 0, &EntryKey::start_of(0));
     page::put_u32(page, HEADER, MAGIC);
     page::put_u16(page, VERSION_AT, VERSION);
     page::put_u16(page, BITS, meta.bits);
     page[WORDS] = meta.words;
     page[SCOPE_WORDS] = meta.scope_words;
-    page[OVER] = meta.over as u8;
+    page[OVER] = meta.metric as u8;
     page[DISTANCE] = meta.distance;
     page[BLOCKS] = meta.blocks;
     page::put_u16(page, TABLES, meta.tables);
@@ -141,13 +141,13 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
     if version != VERSION {
         return Err(MetaError::Version(version));
     }
-    let over = match page[OVER] {
-        0 => Over::Bits,
-        1 => Over::Symbols,
+    let metric = match page[OVER] {
+        0 => Metric::Hamming,
+        1 => Metric::MinHash,
         _ => return wrong("meta page of an index over something unknown"),
     };
     let meta = Meta {
-        over,
+        metric,
         bits: page::u16_at(page, BITS),
         words: page[WORDS],
         scope_words: page[SCOPE_WORDS],
@@ -159,9 +159,9 @@ pub fn read(page: &Page) -> Result<Meta, MetaError> {
             level: page::u16_at(page, ROOT_LEVEL),
         },
     };
-    let own = match over {
-        Over::Bits => u32::from(meta.bits).div_ceil(64),
-        Over::Symbols => crate::bands::WORDS as u32,
+    let own = match metric {
+        Metric::Hamming => u32::from(meta.bits).div_ceil(64),
+        Metric::MinHash => BAND_KEY_WORDS as u32,
     };
     let words = own + u32::from(meta.scope_words);
     if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {

@@ -1,5 +1,5 @@
-//! What all pages share: the header that PostgreSQL's buffer manager expects (storage/bufpage.h)
-//! and, at the end, this tree's own fields.
+//! The layout that all pages share: the header that PostgreSQL's buffer manager expects
+//! (storage/bufpage.h) and, at the end, this tree's own fields.
 //!
 //! ```text
 //! 0            24                                                  8192 - S          8192
@@ -8,7 +8,7 @@
 //! The header's `pd_lower` and `pd_upper` bound the hole exactly: PostgreSQL leaves it out of full
 //! page images, and recovery zeroes it.
 
-use crate::key::{Block, Position, Tid, key_at, put_key};
+use crate::key::{Block, EntryKey, Tid, key_at, put_key};
 use std::fmt;
 
 /// Bytes of a page. PostgreSQL's default, and the only size supported.
@@ -26,7 +26,7 @@ const SIZE_AND_VERSION: usize = 18;
 /// The version of PostgreSQL's page layout, the same since 8.3.
 const LAYOUT_VERSION: u16 = 4;
 
-/// Where the bounds of the hole stand in the header: `pd_lower`, then `pd_upper`.
+/// Offset of the hole's bounds in the header: `pd_lower`, then `pd_upper`.
 pub const BOUNDS: usize = LOWER;
 
 /// The last two bytes of each page, which tell tools whose page it is.
@@ -43,6 +43,9 @@ const TABLE: usize = RIGHT + 8;
 const HIGH_TABLE: usize = RIGHT + 10;
 const HIGH_TID: usize = RIGHT + 12;
 const ID: usize = PAGE_SIZE - 2;
+
+/// Bytes of a downlink on an inner page, with its separator's table and row.
+pub(crate) const LINK: usize = 4 + 2 + Tid::SIZE;
 
 /// Bytes at the end of a page for keys of `N` words.
 pub const fn special_size<const N: usize>() -> usize {
@@ -67,7 +70,7 @@ pub const fn room<const N: usize>() -> usize {
     PAGE_SIZE - HEADER - special_size::<N>()
 }
 
-/// What a page is for.
+/// Purpose of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Block 0.
@@ -85,7 +88,7 @@ pub enum Kind {
 pub struct Corruption {
     /// The page.
     pub block: Block,
-    /// What is wrong with it.
+    /// The defect.
     pub what: &'static str,
 }
 
@@ -162,13 +165,13 @@ pub fn level(page: &Page) -> u16 {
     u16_at(page, LEVEL)
 }
 
-/// The table of a leaf; the first table below an inner page: that of the low position.
+/// The table of a leaf; the first table below an inner page: that of the low key.
 #[inline]
 pub fn table(page: &Page) -> u16 {
     u16_at(page, TABLE)
 }
 
-/// What the page is for; `None` if it is not one of this tree's pages.
+/// The page's purpose; `None` if it is not one of this tree's pages.
 #[inline]
 pub fn kind(page: &Page) -> Option<Kind> {
     if u16_at(page, ID) != PAGE_ID {
@@ -183,45 +186,45 @@ pub fn kind(page: &Page) -> Option<Kind> {
     }
 }
 
-/// The position that no entry of the page lies below: where its left neighbour ends.
+/// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
 #[inline]
-pub fn low<const N: usize>(page: &Page) -> Position<N> {
-    Position {
+pub fn low<const N: usize>(page: &Page) -> EntryKey<N> {
+    EntryKey {
         table: table(page),
         key: key_at(page, low_key::<N>()),
         tid: tid_at(page, LOW_TID),
     }
 }
 
-/// The position that all entries of the page, and of those to its left, lie below; `None` on the
-/// last page of a level.
+/// High key: the exclusive upper bound of the entries of the page and of those to its left; `None`
+/// on the last page of a level.
 #[inline]
-pub fn high<const N: usize>(page: &Page) -> Option<Position<N>> {
+pub fn high<const N: usize>(page: &Page) -> Option<EntryKey<N>> {
     right(page)?;
-    Some(Position {
+    Some(EntryKey {
         table: u16_at(page, HIGH_TABLE),
         key: key_at(page, high_key::<N>()),
         tid: tid_at(page, HIGH_TID),
     })
 }
 
-/// Whether a position belongs to a page further right.
+/// Returns whether an entry key belongs to a page further right.
 #[inline]
-pub fn is_left_of<const N: usize>(page: &Page, position: &Position<N>) -> bool {
-    high::<N>(page).is_some_and(|high| high <= *position)
+pub fn is_left_of<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> bool {
+    high::<N>(page).is_some_and(|high| high <= *entry_key)
 }
 
 /// Sets the high key together with the page that it leads to.
-pub(crate) fn put_high<const N: usize>(page: &mut Page, high: Option<(Position<N>, Block)>) {
+pub(crate) fn put_high<const N: usize>(page: &mut Page, high: Option<(EntryKey<N>, Block)>) {
     put_right(page, high.map(|(_, right)| right));
-    let position = high.map_or(Position::start_of(0), |(position, _)| position);
-    put_u16(page, HIGH_TABLE, position.table);
-    put_key(page, high_key::<N>(), &position.key);
-    put_tid(page, HIGH_TID, position.tid);
+    let entry_key = high.map_or(EntryKey::start_of(0), |(entry_key, _)| entry_key);
+    put_u16(page, HIGH_TABLE, entry_key.table);
+    put_key(page, high_key::<N>(), &entry_key.key);
+    put_tid(page, HIGH_TID, entry_key.tid);
 }
 
-/// Makes an empty page that starts at a position.
-pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, low: &Position<N>) {
+/// Makes an empty page that starts at an entry key.
+pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, low: &EntryKey<N>) {
     page.fill(0);
     let special = PAGE_SIZE - special_size::<N>();
     put_bounds(page, HEADER, special);
@@ -237,12 +240,12 @@ pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, lo
 
 /// Makes a page that is in no tree, the first of a list of such that goes on at `next`.
 pub(crate) fn free<const N: usize>(page: &mut Page, level: u16, next: Option<Block>) {
-    format::<N>(page, Kind::Free, level, &Position::start_of(0));
+    format::<N>(page, Kind::Free, level, &EntryKey::start_of(0));
     put_right(page, next);
 }
 
-/// Checks that a page is of the expected kind and that its arrays lie within it, so that reading
-/// it cannot go astray whatever it holds.
+/// Checks that a page is of the expected kind and that its arrays lie within it, so that
+/// no access to its entries is out of bounds, whatever it holds.
 #[inline]
 pub fn expect<const N: usize>(page: &Page, block: Block, expected: Kind) -> Result<()> {
     let wrong = |what| Err(Corruption { block, what });
@@ -263,7 +266,7 @@ pub fn expect<const N: usize>(page: &Page, block: Block, expected: Kind) -> Resu
     let (keys, others) = (lower - HEADER, special - upper);
     let other = match expected {
         Kind::Leaf => Tid::SIZE,
-        Kind::Inner => crate::inner::LINK,
+        Kind::Inner => LINK,
         Kind::Meta | Kind::Free => return Ok(()),
     };
     if keys % (8 * N) != 0 || keys / (8 * N) * other != others {

@@ -1,4 +1,4 @@
-//! An array of numbers that keeps to a limit of memory: the pages used last are in memory, the
+//! An array of numbers within a limit of memory: the pages used last are in memory, the
 //! others in a temporary file.
 
 use crate::sort::TempFiles;
@@ -13,15 +13,15 @@ const NONE: u32 = u32::MAX;
 /// A page in memory.
 struct Frame {
     page: u32,
-    /// Whether it was used since the clock hand passed.
+    /// It was used since the clock hand passed.
     used: bool,
     dirty: bool,
     numbers: Box<[u32; NUMBERS]>,
 }
 
-/// Where a page is.
+/// Location of a page.
 #[derive(Clone, Copy)]
-struct Place {
+struct PageLocation {
     frame: u32,
     /// Its place in the file, in pages.
     in_file: u32,
@@ -29,7 +29,7 @@ struct Place {
 
 /// The array. Each place holds its initial number until another is set.
 pub struct Paged<F: TempFiles> {
-    places: Vec<Place>,
+    places: Vec<PageLocation>,
     frames: Vec<Frame>,
     /// The most frames.
     most: usize,
@@ -41,7 +41,8 @@ pub struct Paged<F: TempFiles> {
 }
 
 impl<F: TempFiles> Paged<F> {
-    /// So many numbers, each as `initial` says, in so many bytes of memory, or a few pages.
+    /// An array of `length` numbers, each as `initial` says, that takes `memory` bytes of memory,
+    /// or a few pages.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
         let mut paged = Paged {
             places: Vec::new(),
@@ -56,14 +57,14 @@ impl<F: TempFiles> Paged<F> {
         paged
     }
 
-    /// Makes room for so many numbers, if there are fewer.
+    /// Makes room for `length` numbers, if there are fewer.
     pub fn grow(&mut self, files: &mut F, length: usize) {
         let pages = length.div_ceil(NUMBERS);
         let more = pages.saturating_sub(self.places.len());
         if self.places.try_reserve(more).is_err() {
             files.out_of_memory();
         }
-        let nowhere = Place {
+        let nowhere = PageLocation {
             frame: NONE,
             in_file: NONE,
         };
@@ -135,7 +136,7 @@ impl<F: TempFiles> Paged<F> {
             });
             return self.frames.len() - 1;
         }
-        files.pause();
+        files.check_interrupts();
         while std::mem::take(&mut self.frames[self.hand].used) {
             self.hand = (self.hand + 1) % self.most;
         }

@@ -1,4 +1,4 @@
-//! Which tables a query probes, and how far around its own prefix in each.
+//! Plan of a query: the tables that it probes, and the distance around its own prefix in each.
 //!
 //! Up to the guaranteed radius a choice of tables is probed with the query's own leading bits.
 //! Beyond it the pigeonhole principle still holds in its general form: cut the bits into `m` parts
@@ -11,11 +11,11 @@
 //! A row that several tables would find is returned by the first of them alone, which the
 //! difference between its fingerprint and the query decides: nothing has to be remembered.
 
-use crate::design::{Design, combinations};
+use crate::block_layout::{BlockLayout, combinations};
 use crate::key::Key;
 use crate::leaf;
 
-/// What a probe of one table costs against reading on to the next leaf: the way down from the root.
+/// Cost of a descent from the root, relative to reading on to the next leaf.
 const DESCENT: f64 = 3.0;
 
 /// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
@@ -23,11 +23,11 @@ const DESCENT: f64 = 3.0;
 const LONGEST_PREFIX: u32 = 64;
 
 /// Leading bits of a table's keys that a search within the guaranteed radius looks up.
-pub fn probed_bits<const N: usize>(design: &Design<N>, table: usize) -> u32 {
-    design.leading_bits(table).min(LONGEST_PREFIX)
+pub fn probed_bits<const N: usize>(layout: &BlockLayout<N>, table: usize) -> u32 {
+    layout.leading_bits(table).min(LONGEST_PREFIX)
 }
 
-/// How one table is probed.
+/// Probe of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe<const N: usize> {
     /// The table.
@@ -41,9 +41,9 @@ pub struct Probe<const N: usize> {
 }
 
 impl<const N: usize> Probe<N> {
-    pub(crate) fn new(design: &Design<N>, table: usize, bits: u32, threshold: u32) -> Self {
+    pub(crate) fn new(layout: &BlockLayout<N>, table: usize, bits: u32, threshold: u32) -> Self {
         let bits = bits.min(LONGEST_PREFIX);
-        let mask = design.tables()[table].leading_mask(bits);
+        let mask = layout.tables()[table].leading_mask(bits);
         Probe {
             table: table as u16,
             bits,
@@ -52,7 +52,7 @@ impl<const N: usize> Probe<N> {
         }
     }
 
-    /// Whether the probe finds a row with this difference (XOR) to the query.
+    /// Returns whether the probe finds a row with this difference (XOR) to the query.
     #[inline]
     pub fn finds(&self, difference: &Key<N>) -> bool {
         let mut differing = 0;
@@ -81,30 +81,30 @@ pub struct Plan<const N: usize> {
 impl<const N: usize> Plan<N> {
     /// The cheapest plan for a radius in an index of `rows` rows. A radius beyond the width of the
     /// fingerprints counts as that width, which holds everything.
-    pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
-        let radius = radius.min(design.bits());
+    pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
+        let radius = radius.min(layout.bits());
         let leaves = (rows / leaf::usual_count(N)).max(1.0);
         let whole = Plan {
             radius,
-            probes: vec![Probe::new(design, 0, 0, 0)],
+            probes: vec![Probe::new(layout, 0, 0, 0)],
             leaves,
             descents: 1.0,
             table_leaves: leaves,
         };
-        let exact = exact_tables(design, radius).map(|tables| {
+        let exact = exact_tables(layout, radius).map(|tables| {
             let parts: Vec<Part> = tables
                 .into_iter()
                 .map(|table| Part {
                     table,
-                    bits: design.leading_bits(table),
+                    bits: layout.leading_bits(table),
                     threshold: Some(0),
                 })
                 .collect();
-            Plan::of_parts(design, radius, leaves, &parts)
+            Plan::of_parts(layout, radius, leaves, &parts)
         });
-        let spread = disjoint_parts(design)
+        let spread = disjoint_parts(layout)
             .into_iter()
-            .map(|parts| Plan::of_parts(design, radius, leaves, &spread(parts, radius, leaves)));
+            .map(|parts| Plan::of_parts(layout, radius, leaves, &spread(parts, radius, leaves)));
         exact.into_iter().chain(spread).fold(whole, |best, plan| {
             if plan.cost() < best.cost() {
                 plan
@@ -114,17 +114,17 @@ impl<const N: usize> Plan<N> {
         })
     }
 
-    /// What the plan costs, in leaves read one after the other.
+    /// Cost of the plan, in leaves read one after the other.
     pub fn cost(&self) -> f64 {
         self.leaves + DESCENT * self.descents
     }
 
-    /// Whether one table is read whole.
+    /// Returns whether one table is read whole.
     pub fn is_whole(&self) -> bool {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
 
-    fn of_parts(design: &Design<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
+    fn of_parts(layout: &BlockLayout<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
         let mut plan = Plan {
             radius,
             probes: vec![],
@@ -138,7 +138,7 @@ impl<const N: usize> Plan<N> {
             };
             let (descents, read) = part.reads(leaves);
             plan.probes
-                .push(Probe::new(design, part.table, part.bits, threshold));
+                .push(Probe::new(layout, part.table, part.bits, threshold));
             plan.descents += descents;
             plan.leaves += read;
         }
@@ -155,7 +155,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Runs of leaves that the probes fall on, and the leaves in them, in a table of so many.
+    /// Runs of leaves that the probes fall on, and the leaves in them, in a table of `leaves`
+    /// leaves.
     fn reads(&self, leaves: f64) -> (f64, f64) {
         let Some(threshold) = self.threshold else {
             return (0.0, 0.0);
@@ -187,7 +188,7 @@ pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     sum.min(bits.exp2())
 }
 
-/// The distance, in bits, at which a query's nearest row is to be expected among so many whose
+/// The distance, in bits, at which a query's nearest row is to be expected among `rows` whose
 /// `bits` bits are random: an upper bound for data with near-duplicates.
 pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
     let all = f64::from(bits).exp2();
@@ -200,15 +201,18 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
 /// for each choice of `radius` spoilt blocks one of them leads with none of those. `None` beyond
 /// the guaranteed radius. Greedy, but where each table is led by one block: of these any `radius`
 /// plus one do, and no fewer.
-pub(crate) fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> Option<Vec<usize>> {
-    if radius > design.distance() {
+pub(crate) fn exact_tables<const N: usize>(
+    layout: &BlockLayout<N>,
+    radius: u32,
+) -> Option<Vec<usize>> {
+    if radius > layout.distance() {
         return None;
     }
-    let tables = design.tables();
-    if design.blocks().len() as u32 == design.distance() + 1 {
+    let tables = layout.tables();
+    if layout.blocks().len() as u32 == layout.distance() + 1 {
         return Some((0..=radius as usize).collect());
     }
-    let mut open = combinations(design.blocks().len(), radius as usize);
+    let mut open = combinations(layout.blocks().len(), radius as usize);
     let mut chosen = Vec::new();
     while !open.is_empty() {
         let finds = |table: usize, spoilt: &[usize]| {
@@ -232,19 +236,19 @@ pub(crate) fn exact_tables<const N: usize>(design: &Design<N>, radius: u32) -> O
 }
 
 /// Sets of tables whose leading parts do not overlap: led by one block each, by two, ...
-pub(crate) fn disjoint_parts<const N: usize>(design: &Design<N>) -> Vec<Vec<Part>> {
-    let longest = design.tables()[0].leading().len();
+pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<Part>> {
+    let longest = layout.tables()[0].leading().len();
     (1..=longest)
         .map(|length| {
-            let mut free = vec![true; design.blocks().len()];
+            let mut free = vec![true; layout.blocks().len()];
             let mut parts = Vec::new();
             // What is left over when no table leads with `length` free blocks is led by fewer.
             for length in (1..=length).rev() {
-                for (table, leading) in design.tables().iter().map(|t| t.leading()).enumerate() {
+                for (table, leading) in layout.tables().iter().map(|t| t.leading()).enumerate() {
                     let leading = &leading[..length];
                     if leading.iter().all(|&block| free[block]) {
                         leading.iter().for_each(|&block| free[block] = false);
-                        let bits = leading.iter().map(|&block| design.blocks()[block]).sum();
+                        let bits = leading.iter().map(|&block| layout.blocks()[block]).sum();
                         parts.push(Part {
                             table,
                             bits,
@@ -339,8 +343,10 @@ mod tests {
             rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..64u32, 0..24),
         ) {
-            let Ok(design) = Design::<1>::new(distance, distance + more) else { return Ok(()) };
-            assert_some_probe_finds(&design, radius, rows, &difference);
+            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else {
+                return Ok(());
+            };
+            assert_some_probe_finds(&layout, radius, rows, &difference);
         }
 
         #[test]
@@ -349,18 +355,20 @@ mod tests {
             rows in prop::sample::select(vec![0.0, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..256u32, 0..60),
         ) {
-            let Ok(design) = Design::<4>::new(distance, distance + more) else { return Ok(()) };
-            assert_some_probe_finds(&design, radius, rows, &difference);
+            let Ok(layout) = BlockLayout::<4>::new(distance, distance + more) else {
+                return Ok(());
+            };
+            assert_some_probe_finds(&layout, radius, rows, &difference);
         }
     }
 
     fn assert_some_probe_finds<const N: usize>(
-        design: &Design<N>,
+        layout: &BlockLayout<N>,
         radius: u32,
         rows: f64,
         difference: &[u32],
     ) {
-        let plan = Plan::new(design, radius, rows);
+        let plan = Plan::new(layout, radius, rows);
         let mut bits = [0; N];
         for &bit in difference.iter().take(radius as usize) {
             bits[bit as usize / 64] |= 1u64 << (bit % 64);
@@ -371,8 +379,8 @@ mod tests {
     #[test]
     fn half_the_usual_radius_of_image_hashes_makes_it_cheap() {
         let cost = |distance, rows| {
-            let design = Design::<4>::new(distance, distance + 1).unwrap();
-            Plan::new(&design, 31, rows).cost()
+            let layout = BlockLayout::<4>::new(distance, distance + 1).unwrap();
+            Plan::new(&layout, 31, rows).cost()
         };
         for rows in [1e6, 1e7, 1e8] {
             assert!(cost(15, rows) * 5.0 < cost(3, rows) && cost(15, rows) * 2.0 < cost(8, rows));
@@ -397,9 +405,9 @@ mod tests {
 
     #[test]
     fn smaller_radii_probe_fewer_tables() {
-        let design = Design::<1>::new(3, 4).unwrap();
+        let layout = BlockLayout::<1>::new(3, 4).unwrap();
         for radius in 0..=3 {
-            let plan = Plan::new(&design, radius, 1e7);
+            let plan = Plan::new(&layout, radius, 1e7);
             assert_eq!(plan.probes.len(), radius as usize + 1);
             assert!(
                 plan.probes
@@ -411,9 +419,9 @@ mod tests {
 
     #[test]
     fn large_radii_read_one_table_whole() {
-        let design = Design::<1>::new(3, 4).unwrap();
+        let layout = BlockLayout::<1>::new(3, 4).unwrap();
         for (radius, rows) in [(30, 1e6), (64, 1e9), (3, 100.0)] {
-            let plan = Plan::new(&design, radius, rows);
+            let plan = Plan::new(&layout, radius, rows);
             assert_eq!(
                 (plan.probes.len(), plan.probes[0].bits),
                 (1, 0),
@@ -421,17 +429,17 @@ mod tests {
             );
         }
         let within = |radius, rows| {
-            Plan::new(&design, radius, rows).cost() * 2.0 < rows / leaf::usual_count(1)
+            Plan::new(&layout, radius, rows).cost() * 2.0 < rows / leaf::usual_count(1)
         };
         assert!(within(8, 1e6) && within(12, 1e7));
     }
 
     #[test]
     fn the_guaranteed_radius_with_two_blocks_in_front() {
-        let design = Design::<1>::new(3, 5).unwrap();
-        let plan = Plan::new(&design, 3, 1e10);
+        let layout = BlockLayout::<1>::new(3, 5).unwrap();
+        let plan = Plan::new(&layout, 3, 1e10);
         assert_eq!(plan.probes.len(), 10);
         // One probe is enough for equal fingerprints.
-        assert_eq!(Plan::new(&design, 0, 1e10).probes.len(), 1);
+        assert_eq!(Plan::new(&layout, 0, 1e10).probes.len(), 1);
     }
 }

@@ -1,14 +1,14 @@
 //! Finding rows by their distance from a query.
 
-use crate::design::Design;
+use crate::block_layout::BlockLayout;
 use crate::filter;
-use crate::key::{Block, Key, Position, Tid};
+use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf;
+use crate::level_cursor::{NextPage, Row};
 use crate::page::{self, Corruption, Page, Result};
 use crate::plan::{Plan, next_within};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
-use crate::walk::{Next, Row};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
@@ -37,28 +37,28 @@ impl<const N: usize> Match<N> {
 /// Probes whose leaves are looked up together, before the first is read, so that the machine
 /// fetches all of them from memory at the same time. Four is what an index has by default; more
 /// would push each other out of a cache of 32 kB.
-const TOGETHER: usize = 4;
+const PREFETCH_DEPTH: usize = 4;
 
-/// A search by distance under way. It stands on no page between its steps.
+/// Search by distance in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
-    design: Rc<Design<N>>,
+    layout: Rc<BlockLayout<N>>,
     plan: Rc<Plan<N>>,
     query: Key<N>,
     /// Distances that are looked for: above the first, if any, and up to the second, which is the
     /// plan's radius or less.
     beyond: Option<u32>,
     radius: u32,
-    /// Whether to look in the query's scope only, where keys have one.
+    /// Only rows of the query's scope are wanted, where keys have one.
     in_scope: bool,
-    /// The probe under way, and the query as its table has it.
+    /// The current probe, and the query as permuted for its table.
     probe: usize,
     permuted: Key<N>,
-    next: Next<N>,
+    next: NextPage<N>,
     /// The probes whose first leaves have been looked up, each with that leaf and the query as its
     /// table has it, in its place modulo their number.
     ahead: Range<usize>,
-    leaves_ahead: [(Block, Key<N>); TOGETHER],
+    leaves_ahead: [(Block, Key<N>); PREFETCH_DEPTH],
     found: Vec<u16>,
 }
 
@@ -71,9 +71,9 @@ pub(crate) fn prefix(word: u64, bits: u32) -> u64 {
 impl<const N: usize> Scan<N> {
     /// A search for what lies within the plan's radius of a query, and in its scope where keys
     /// have one.
-    pub fn new(design: Rc<Design<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
+    pub fn new(layout: Rc<BlockLayout<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
         let mut scan = Scan {
-            design,
+            layout,
             radius: plan.radius,
             plan,
             query,
@@ -81,16 +81,16 @@ impl<const N: usize> Scan<N> {
             in_scope: true,
             probe: 0,
             permuted: query,
-            next: Next::Nowhere,
+            next: NextPage::Nowhere,
             ahead: 0..0,
-            leaves_ahead: [(0, query); TOGETHER],
+            leaves_ahead: [(0, query); PREFETCH_DEPTH],
             found: Vec::new(),
         };
         scan.begin();
         scan
     }
 
-    /// Begins anew with another query, with the memory that it has.
+    /// Restarts with another query and keeps the allocated memory.
     pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
         self.radius = plan.radius;
         self.plan = plan;
@@ -99,7 +99,7 @@ impl<const N: usize> Scan<N> {
         self.begin();
     }
 
-    /// Looks in all scopes. The plan must be one that reads a table whole.
+    /// Searches all scopes. The plan must be one that reads a table whole.
     pub fn in_all_scopes(mut self) -> Self {
         debug_assert!(self.plan.is_whole());
         self.in_scope = false;
@@ -107,26 +107,26 @@ impl<const N: usize> Scan<N> {
         self
     }
 
-    /// Whether rows of all scopes are looked at.
+    /// Returns whether rows of all scopes are found.
     pub fn is_in_all_scopes(&self) -> bool {
         !self.in_scope
     }
 
-    /// Begins anew with the same query, for what lies beyond a distance, if one is given.
+    /// Restarts with the same query, for rows beyond a distance, if one is given.
     pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: Option<u32>) {
         self.restart(plan, self.query);
         self.beyond = beyond;
     }
 
-    /// Looks no further than a radius from here on, which must not exceed the plan's.
+    /// Limits the search to a radius from here on, which must not exceed the plan's.
     pub fn narrow(&mut self, radius: u32) {
         debug_assert!(radius <= self.plan.radius);
         self.radius = radius;
     }
 
-    /// The design of the index.
-    pub fn design(&self) -> &Design<N> {
-        &self.design
+    /// The block layout of the index.
+    pub fn layout(&self) -> &BlockLayout<N> {
+        &self.layout
     }
 
     /// The plan followed.
@@ -141,46 +141,46 @@ impl<const N: usize> Scan<N> {
 
     fn start(&mut self, probe: usize) {
         self.probe = probe;
-        self.next = Next::Nowhere;
+        self.next = NextPage::Nowhere;
         let Some(table) = self.plan.probes.get(probe).map(|probe| probe.table) else {
             return;
         };
         let known = self.ahead.contains(&probe);
-        let (leaf, permuted) = self.leaves_ahead[probe % TOGETHER];
+        let (leaf, permuted) = self.leaves_ahead[probe % PREFETCH_DEPTH];
         self.permuted = if known {
             permuted
         } else {
-            self.design.tables()[usize::from(table)].permute(&self.query)
+            self.layout.tables()[usize::from(table)].permute(&self.query)
         };
         if let Some(first) = self.first_key(0) {
-            let position = Position::before_key(table, first);
+            let entry_key = EntryKey::before_key(table, first);
             self.next = if known {
-                Next::At(leaf, position)
+                NextPage::At(leaf, entry_key)
             } else {
-                Next::Descend(position)
+                NextPage::Descend(entry_key)
             };
         }
     }
 
-    /// Looks up the leaves of the probe under way and of those after it, as far as each is about
-    /// one prefix, and has them fetched. They may be split before they are read: then what has
-    /// moved is found by right links.
+    /// Finds and prefetches the leaves of the current probe and of those after it, as far as each
+    /// is about one prefix, and has them fetched. They may be split before they are read: then what
+    /// has moved is found by right links.
     fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let first = self.probe;
-        let with_one_prefix = (self.plan.probes[first..].iter().take(TOGETHER))
+        let with_one_prefix = (self.plan.probes[first..].iter().take(PREFETCH_DEPTH))
             .take_while(|probe| probe.threshold == 0 && probe.bits > 0);
         let probes = first..first + with_one_prefix.count();
         if probes.len() < 2 {
             return Ok(());
         }
-        let mut wanted = [None; TOGETHER];
+        let mut wanted = [None; PREFETCH_DEPTH];
         for probe in probes.clone() {
             self.start(probe);
-            if let Next::Descend(position) = self.next {
-                wanted[probe % TOGETHER] = Some((position, self.permuted));
+            if let NextPage::Descend(entry_key) = self.next {
+                wanted[probe % PREFETCH_DEPTH] = Some((entry_key, self.permuted));
             }
         }
-        let leaves = tree.leaves_of(&wanted, |leaf| tree.store.soon(leaf))?;
+        let leaves = tree.leaves_of(&wanted, |leaf| tree.store.prefetch(leaf))?;
         for (place, (leaf, wanted)) in leaves.into_iter().zip(wanted).enumerate() {
             if let (Some(leaf), Some((_, permuted))) = (leaf, wanted) {
                 self.leaves_ahead[place] = (leaf, permuted);
@@ -193,13 +193,13 @@ impl<const N: usize> Scan<N> {
 
     /// The scope that is looked in; `None` if there are none, or all of them are.
     fn scope(&self) -> Option<u64> {
-        (self.in_scope && self.design.scope_words() > 0).then_some(self.query[0])
+        (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
     }
 
     /// The lowest key whose prefix the current probe looks for, from a prefix on.
     fn first_key(&self, from: u64) -> Option<Key<N>> {
         let probe = &self.plan.probes[self.probe];
-        let word = self.design.scope_words();
+        let word = self.layout.scope_words();
         let center = prefix(self.permuted[word], probe.bits);
         let found = next_within(center, probe.bits, probe.threshold, from)?;
         let mut key = [0; N];
@@ -212,20 +212,20 @@ impl<const N: usize> Scan<N> {
         Some(key)
     }
 
-    /// Looks at one more leaf and appends what it finds there. False: there was nothing left to
-    /// look at. Each row is returned once, in no particular order.
+    /// Reads one more leaf and appends the rows found there. False: there was nothing left to
+    /// read. Each row is returned once, in no particular order.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
         matches: &mut Vec<Match<N>>,
     ) -> Result<bool> {
-        if matches!(self.next, Next::Descend(_)) && !self.ahead.contains(&self.probe) {
+        if matches!(self.next, NextPage::Descend(_)) && !self.ahead.contains(&self.probe) {
             self.look_ahead(tree)?;
         }
-        let Some((position, hint)) = self.next.split() else {
+        let Some((entry_key, hint)) = self.next.target() else {
             return Ok(false);
         };
-        let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
+        let leaf = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         let block = leaf.block();
         // A table read whole goes on to the right. Measured: a fifth to a quarter less time with
         // keys of one or two words; leaves of longer ones come no faster than they do by
@@ -234,24 +234,25 @@ impl<const N: usize> Scan<N> {
             && self.plan.probes[self.probe].bits == 0
             && let Some(right) = page::right(&leaf)
         {
-            tree.store.soon(right);
+            tree.store.prefetch(right);
         }
-        self.collect(&leaf, &position, matches);
-        // The way on is read in the same look as the entries: what a later split moves right of
+        self.collect(&leaf, &entry_key, matches);
+        // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
-        tree.store.leave(leaf);
-        self.advance(&position, high, block)?;
+        tree.store.unlock_keep_pin(leaf);
+        self.advance(&entry_key, high, block)?;
         Ok(true)
     }
 
-    /// Appends what lies on a leaf from a position on. What lies before it has been seen, if it is
-    /// anything to be found: on a leaf that has been merged into this one since.
-    fn collect(&mut self, leaf: &Page, from: &Position<N>, matches: &mut Vec<Match<N>>) {
+    /// Appends the rows found on a leaf from an entry key on. Entries before it have been read, on
+    /// a leaf that has been merged into this one since. A row is returned by the first probe that
+    /// finds it.
+    fn collect(&mut self, leaf: &Page, from: &EntryKey<N>, matches: &mut Vec<Match<N>>) {
         let (earlier, rest) = self.plan.probes.split_at(self.probe);
         let probe = &rest[0];
-        let table = &self.design.tables()[usize::from(probe.table)];
-        let skipped = self.design.scope_words();
+        let table = &self.layout.tables()[usize::from(probe.table)];
+        let skipped = self.layout.scope_words();
         self.found.clear();
         filter::within(
             leaf::keys::<N>(leaf),
@@ -261,11 +262,11 @@ impl<const N: usize> Scan<N> {
             &mut self.found,
         );
         for &i in &self.found {
-            let position = leaf::position(leaf, usize::from(i));
-            if position < *from {
+            let entry_key = leaf::entry_key(leaf, usize::from(i));
+            if entry_key < *from {
                 continue;
             }
-            let fingerprint = table.restore(&position.key);
+            let fingerprint = table.restore(&entry_key.key);
             if self.scope().is_some_and(|scope| scope != fingerprint[0]) {
                 continue;
             }
@@ -280,7 +281,7 @@ impl<const N: usize> Scan<N> {
                 && !earlier.iter().any(|probe| probe.finds(&difference))
             {
                 matches.push(Match {
-                    tid: position.tid,
+                    tid: entry_key.tid,
                     fingerprint,
                     distance,
                 });
@@ -290,12 +291,12 @@ impl<const N: usize> Scan<N> {
 
     fn advance(
         &mut self,
-        seen: &Position<N>,
-        high: Option<(Position<N>, Block)>,
+        seen: &EntryKey<N>,
+        high: Option<(EntryKey<N>, Block)>,
         block: Block,
     ) -> Result<()> {
         let bits = self.plan.probes[self.probe].bits;
-        let word = self.design.scope_words();
+        let word = self.layout.scope_words();
         let on = (high.filter(|(high, _)| high.table == seen.table)).and_then(|(high, right)| {
             let from = match self
                 .scope()
@@ -306,7 +307,7 @@ impl<const N: usize> Scan<N> {
                 Ordering::Equal => 0,
                 Ordering::Greater => return None,
             };
-            let first = Position::before_key(seen.table, self.first_key(from)?);
+            let first = EntryKey::before_key(seen.table, self.first_key(from)?);
             Some((high, right, first))
         });
         let Some((high, right, first)) = on else {
@@ -320,14 +321,14 @@ impl<const N: usize> Scan<N> {
             });
         }
         self.next = if first <= high {
-            Next::At(right, high)
+            NextPage::At(right, high)
         } else if (first.key[word].wrapping_sub(high.key[word]) as f64) * self.plan.table_leaves
             < 2.0 * 2f64.powi(64)
         {
             // A leaf or two on: nearer by right links than from the root.
-            Next::At(right, first)
+            NextPage::At(right, first)
         } else {
-            Next::Descend(first)
+            NextPage::Descend(first)
         };
         Ok(())
     }

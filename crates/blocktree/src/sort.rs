@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::design::Table;
+use crate::block_layout::PermutedTable;
 use crate::key::{Key, Tid};
 
 /// A key, or a fingerprint, with its row.
@@ -17,7 +17,7 @@ pub struct Entry<const N: usize> {
     pub tid: u64,
 }
 
-/// Temporary files. Failures unwind; a file is gone when it is dropped.
+/// Temporary files. Failures unwind; a file is deleted when it is dropped.
 pub trait TempFiles {
     /// A file, written from its start to its end and read likewise, as often as wanted.
     type File;
@@ -33,7 +33,7 @@ pub trait TempFiles {
     /// Goes to a place within a file, or to its end, for reading or for writing. In bytes.
     fn seek(&mut self, file: &mut Self::File, place: u64);
     /// Called now and then by what runs long: may unwind to cancel.
-    fn pause(&mut self);
+    fn check_interrupts(&mut self);
     /// Ends the operation, for want of memory, by unwinding.
     fn out_of_memory(&mut self) -> ! {
         panic!("out of memory")
@@ -53,7 +53,7 @@ const fn entry_size<const N: usize>() -> usize {
 }
 
 /// Rows collected for a build.
-pub struct Rows<F: TempFiles, const N: usize> {
+pub struct ExternalSort<F: TempFiles, const N: usize> {
     in_memory: Vec<Entry<N>>,
     /// Rows that fit into memory together with the space to sort them in.
     limit: usize,
@@ -65,11 +65,11 @@ struct Spool<File> {
     entries: u64,
 }
 
-impl<F: TempFiles, const N: usize> Rows<F, N> {
+impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
     /// No rows yet. `memory` is in bytes; a small minimum is taken in any case.
     pub fn new(memory: usize) -> Self {
         let limit = (memory / (2 * entry_size::<N>())).max(CHUNK);
-        Rows {
+        ExternalSort {
             in_memory: Vec::new(),
             limit,
             spooled: None,
@@ -81,7 +81,7 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
         self.in_memory.len() as u64 + self.spooled.as_ref().map_or(0, |spool| spool.entries)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -116,7 +116,7 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
     pub fn in_order(
         &mut self,
         files: &mut F,
-        table: Option<&Table<N>>,
+        table: Option<&PermutedTable<N>>,
         mut each: impl FnMut(&mut F, Entry<N>),
     ) {
         let mut sorted = Vec::new();
@@ -124,7 +124,7 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
             sort(files, table, &self.in_memory, &mut sorted);
             for (i, &entry) in sorted.iter().enumerate() {
                 if i % (1 << 16) == 0 {
-                    files.pause();
+                    files.check_interrupts();
                 }
                 each(files, entry);
             }
@@ -156,8 +156,8 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
         }
     }
 
-    /// All rows in the order of a table, as [`Rows::in_order`] gives them, one at a time.
-    pub fn sorted(&mut self, files: &mut F, table: Option<&Table<N>>) -> Sorted<F, N> {
+    /// All rows in the order of a table, as [`ExternalSort::in_order`] gives them, one at a time.
+    pub fn sorted(&mut self, files: &mut F, table: Option<&PermutedTable<N>>) -> Sorted<F, N> {
         let mut sorted = Vec::new();
         if self.spooled.is_none() {
             sort(files, table, &self.in_memory, &mut sorted);
@@ -165,7 +165,7 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
                 runs: Vec::new(),
                 heads: BinaryHeap::new(),
                 chunk: 0,
-                given: 0,
+                emitted: 0,
                 in_memory: sorted.into_iter(),
             };
         }
@@ -186,7 +186,7 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
             let mut file = files.create();
             write_entries(files, &mut file, &sorted);
             files.rewind(&mut file);
-            runs.push(Run {
+            runs.push(SortedRun {
                 file,
                 left: count as u64,
                 chunk: Vec::new(),
@@ -209,9 +209,9 @@ impl<F: TempFiles, const N: usize> Rows<F, N> {
 /// Merges runs into one.
 fn merge_to_file<F: TempFiles, const N: usize>(
     files: &mut F,
-    runs: Vec<Run<F::File, N>>,
+    runs: Vec<SortedRun<F::File, N>>,
     limit: usize,
-) -> Run<F::File, N> {
+) -> SortedRun<F::File, N> {
     let chunk = (limit / (runs.len() + 1)).clamp(CHUNK / 16, CHUNK * 16);
     let mut sorted = Sorted::merge(files, runs, chunk);
     let (mut file, mut left) = (files.create(), 0);
@@ -226,7 +226,7 @@ fn merge_to_file<F: TempFiles, const N: usize>(
     }
     write_entries(files, &mut file, &entries);
     files.rewind(&mut file);
-    Run {
+    SortedRun {
         file,
         left,
         chunk: Vec::new(),
@@ -237,7 +237,7 @@ fn merge_to_file<F: TempFiles, const N: usize>(
 /// Deals out and sorts: from `source`, through a table's permutation, into `sorted`.
 fn sort<F: TempFiles, const N: usize>(
     files: &mut F,
-    table: Option<&Table<N>>,
+    table: Option<&PermutedTable<N>>,
     source: &[Entry<N>],
     sorted: &mut Vec<Entry<N>>,
 ) {
@@ -276,7 +276,7 @@ fn sort<F: TempFiles, const N: usize>(
     let mut start = 0;
     for end in ends {
         if start < end {
-            files.pause();
+            files.check_interrupts();
             sorted[start..end].sort_unstable();
         }
         start = end;
@@ -284,7 +284,7 @@ fn sort<F: TempFiles, const N: usize>(
 }
 
 /// A sorted run in a file.
-struct Run<File, const N: usize> {
+struct SortedRun<File, const N: usize> {
     file: File,
     /// Entries that have not been read yet.
     left: u64,
@@ -292,7 +292,7 @@ struct Run<File, const N: usize> {
     at: usize,
 }
 
-impl<File, const N: usize> Run<File, N> {
+impl<File, const N: usize> SortedRun<File, N> {
     fn next<F: TempFiles<File = File>>(&mut self, files: &mut F, chunk: usize) -> Option<Entry<N>> {
         if self.at == self.chunk.len() {
             let count = self.left.min(chunk as u64) as usize;
@@ -309,16 +309,16 @@ impl<File, const N: usize> Run<File, N> {
 /// Rows in order, from memory or from runs in files.
 pub struct Sorted<F: TempFiles, const N: usize> {
     in_memory: std::vec::IntoIter<Entry<N>>,
-    runs: Vec<Run<F::File, N>>,
+    runs: Vec<SortedRun<F::File, N>>,
     /// The next entry of each run, the lowest on top.
     heads: BinaryHeap<Reverse<(Entry<N>, usize)>>,
     /// Entries that are read of a run at a time.
     chunk: usize,
-    given: u64,
+    emitted: u64,
 }
 
 impl<F: TempFiles, const N: usize> Sorted<F, N> {
-    fn merge(files: &mut F, mut runs: Vec<Run<F::File, N>>, chunk: usize) -> Self {
+    fn merge(files: &mut F, mut runs: Vec<SortedRun<F::File, N>>, chunk: usize) -> Self {
         let mut heads = BinaryHeap::new();
         for (i, run) in runs.iter_mut().enumerate() {
             heads.extend(run.next(files, chunk).map(|entry| Reverse((entry, i))));
@@ -328,16 +328,16 @@ impl<F: TempFiles, const N: usize> Sorted<F, N> {
             runs,
             heads,
             chunk,
-            given: 0,
+            emitted: 0,
         }
     }
 
     /// The next row; `None` after the last.
     #[inline]
     pub fn next(&mut self, files: &mut F) -> Option<Entry<N>> {
-        self.given += 1;
-        if self.given.is_multiple_of(1 << 16) {
-            files.pause();
+        self.emitted += 1;
+        if self.emitted.is_multiple_of(1 << 16) {
+            files.check_interrupts();
         }
         if self.runs.is_empty() {
             return self.in_memory.next();
@@ -368,7 +368,7 @@ fn write_entries<F: TempFiles, const N: usize>(
             }
         }
         files.write(file, &bytes);
-        files.pause();
+        files.check_interrupts();
     }
 }
 
@@ -384,7 +384,7 @@ fn read_entries<F: TempFiles, const N: usize>(
         let chunk = (count - entries.len()).min(CHUNK);
         let bytes = &mut bytes[..chunk * entry_size::<N>()];
         files.read(file, bytes);
-        files.pause();
+        files.check_interrupts();
         entries.extend(bytes.chunks_exact(entry_size::<N>()).map(|entry| Entry {
             key: crate::key::key_at(entry, 0),
             tid: crate::key::word_at(entry, 8 * N),

@@ -60,7 +60,7 @@ impl<const N: usize> TopK<N> {
         }
     }
 
-    /// Keeps so many rows from here on, as far as memory allows.
+    /// Keeps this number of rows from here on, as far as memory allows.
     pub(crate) fn set_keep(&mut self, rows: usize) {
         self.keep = rows.min(most_kept(self.room));
     }

@@ -2,12 +2,12 @@
 //! position belongs.
 
 use crate::inner;
-use crate::key::{Block, Key, Position};
+use crate::key::{Block, EntryKey, Key};
 use crate::leaf;
-use crate::leaves::Leaves;
+use crate::leaf_cache::LeafCache;
 use crate::meta::{self, Root};
 use crate::page::{self, Corruption, Kind, Page, Result};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use std::cell::Cell;
 
 /// The most levels a sound tree can have, by far; beyond it links go in circles.
@@ -22,7 +22,7 @@ const MOST_STEPS: u32 = 4;
 pub struct Tree<'s, S: PageStore, const N: usize> {
     pub(crate) store: &'s S,
     root: Cell<Root>,
-    pub(crate) leaves: Option<&'s Leaves>,
+    pub(crate) leaves: Option<&'s LeafCache>,
 }
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
@@ -38,7 +38,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
 
     /// The same tree with a memory for leaves. No page may be moved to another block as long as the
     /// memory is used.
-    pub fn with_leaves(self, leaves: &'s Leaves) -> Self {
+    pub fn with_leaf_cache(self, leaves: &'s LeafCache) -> Self {
         Tree {
             leaves: Some(leaves),
             ..self
@@ -48,7 +48,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// The leaf of a key, as it is remembered.
     #[inline]
     fn remembered(&self, table: u16, key: &Key<N>) -> Option<Block> {
-        self.leaves?.of(table, key)
+        self.leaves?.get(table, key)
     }
 
     /// Remembers the leaf of a key.
@@ -62,26 +62,26 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// The leaf where a table has, or had, a key; or about where, if it is remembered. A start for
     /// [`Tree::find`].
     #[inline]
-    pub(crate) fn leaf_of(&self, position: &Position<N>, key: &Key<N>) -> Result<Block> {
-        if let Some(leaf) = self.remembered(position.table, key) {
+    pub(crate) fn leaf_of(&self, entry_key: &EntryKey<N>, key: &Key<N>) -> Result<Block> {
+        if let Some(leaf) = self.remembered(entry_key.table, key) {
             return Ok(leaf);
         }
-        let leaf = self.descend(position, 0)?;
-        self.remember(position.table, key, leaf);
+        let leaf = self.descend(entry_key, 0)?;
+        self.remember(entry_key.table, key, leaf);
         Ok(leaf)
     }
 
-    /// The same for several keys, with one look at the root for all of them. What was not
-    /// remembered, `hear` is told.
+    /// [`Tree::leaf_of`] for several keys, with one access to the root for all of them. A leaf
+    /// that was not cached is passed to `on_found`.
     #[inline]
     pub(crate) fn leaves_of<const M: usize>(
         &self,
-        wanted: &[Option<(Position<N>, Key<N>)>; M],
-        hear: impl Fn(Block),
+        wanted: &[Option<(EntryKey<N>, Key<N>)>; M],
+        on_found: impl Fn(Block),
     ) -> Result<[Option<Block>; M]> {
         let mut leaves = wanted.each_ref().map(|wanted| {
-            let (position, key) = wanted.as_ref()?;
-            self.remembered(position.table, key)
+            let (entry_key, key) = wanted.as_ref()?;
+            self.remembered(entry_key.table, key)
         });
         if leaves
             .iter()
@@ -95,21 +95,21 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             let page = self.store.read_inner(root.block);
             // What the root does not tell, the way from it will.
             wanted.each_ref().map(|wanted| {
-                let (position, _) = wanted.as_ref()?;
-                let place = self.place_of(position, &page, root.level);
-                matches!(place, Ok(Place::Here)).then(|| {
+                let (entry_key, _) = wanted.as_ref()?;
+                let place = self.check_position(entry_key, &page, root.level);
+                matches!(place, Ok(PositionCheck::Covers)).then(|| {
                     (
-                        inner::child::<N>(&page, inner::search(&page, position)),
+                        inner::child::<N>(&page, inner::search(&page, entry_key)),
                         root.level - 1,
                     )
                 })
             })
         };
         for ((leaf, wanted), below) in leaves.iter_mut().zip(wanted).zip(below) {
-            if let (None, Some((position, key))) = (*leaf, wanted) {
-                let found = self.descend_from(position, 0, below)?;
-                hear(found);
-                self.remember(position.table, key, found);
+            if let (None, Some((entry_key, key))) = (*leaf, wanted) {
+                let found = self.descend_from(entry_key, 0, below)?;
+                on_found(found);
+                self.remember(entry_key.table, key, found);
                 *leaf = Some(found);
             }
         }
@@ -121,7 +121,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         self.root.get()
     }
 
-    /// Reads the root's place anew.
+    /// Reads the root's block again.
     pub(crate) fn refresh_root(&self) -> Result<Root> {
         let root = meta::root(&self.store.read(0))?;
         if root.level == 0 || root.level > MAX_LEVEL {
@@ -134,16 +134,16 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(root)
     }
 
-    /// The block on a level (below the root's) where a position was when its parent was looked at.
-    /// It may have moved right since, or left, when pages were merged: see [`Tree::find`].
-    pub(crate) fn descend(&self, position: &Position<N>, level: u16) -> Result<Block> {
-        self.descend_from(position, level, None)
+    /// The block on a level (below the root's) where an entry key was when its parent was read. It
+    /// may have moved right since, or left, when pages were merged: see [`Tree::find`].
+    pub(crate) fn descend(&self, entry_key: &EntryKey<N>, level: u16) -> Result<Block> {
+        self.descend_from(entry_key, level, None)
     }
 
     /// The same from a page, and its level, to which the root led.
     fn descend_from(
         &self,
-        position: &Position<N>,
+        entry_key: &EntryKey<N>,
         level: u16,
         mut start: Option<(Block, u16)>,
     ) -> Result<Block> {
@@ -154,10 +154,10 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let mut restarts = Restarts::default();
         'from_root: loop {
             let (mut block, mut at) = start.take().unwrap_or((root.block, root.level));
-            let mut rightwards = Rightwards::<N>::default();
+            let mut move_right = MoveRight::<N>::default();
             while at > level {
                 let page = self.store.read_inner(block);
-                let place = match self.place_of(position, &page, at) {
+                let place = match self.check_position(entry_key, &page, at) {
                     // The root that was remembered has been moved to another block. What stands
                     // here now may be a free page, which nobody holds who waits.
                     Err(damage) if block == root.block => {
@@ -169,19 +169,21 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                         }
                         continue 'from_root;
                     }
-                    Ok(Place::Right) if rightwards.leads_back(&page) => Place::Elsewhere,
+                    Ok(PositionCheck::MoveRight) if move_right.leads_back(&page) => {
+                        PositionCheck::Stale
+                    }
                     place => place?,
                 };
                 match place {
-                    Place::Here => {
-                        block = inner::child::<N>(&page, inner::search(&page, position));
+                    PositionCheck::Covers => {
+                        block = inner::child::<N>(&page, inner::search(&page, entry_key));
                         at -= 1;
-                        rightwards = Rightwards::default();
+                        move_right = MoveRight::default();
                         continue;
                     }
                     // The root has been split. Its old self would do, but the way from the new one
                     // is shorter. (A root on the newest meta page has no right link.)
-                    Place::Right if block == root.block => {
+                    PositionCheck::MoveRight if block == root.block => {
                         drop(page);
                         let old = root;
                         root = self.refresh_root()?;
@@ -191,26 +193,26 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                         }
                         continue 'from_root;
                     }
-                    Place::Right => block = rightwards.next(&page, block)?,
-                    Place::Elsewhere => {
+                    PositionCheck::MoveRight => block = move_right.next(&page, block)?,
+                    PositionCheck::Stale => {
                         restarts.count(block)?;
                         drop(page);
-                        self.store.pause();
+                        self.store.check_interrupts();
                         root = self.refresh_root()?;
                         continue 'from_root;
                     }
                 }
                 drop(page);
-                self.store.pause();
+                self.store.check_interrupts();
             }
             return Ok(block);
         }
     }
 
     /// The number of leaves, about, on which the entries from one position to another stand. Exact
-    /// if one inner page leads to all of them; else they are many, and what is told is how many
-    /// there would be below pages of the usual fill.
-    pub fn leaves_between(&self, from: &Position<N>, to: &Position<N>) -> Result<f64> {
+    /// if one inner page leads to all of them; else they are many, and the result is their
+    /// number below pages of the usual fill.
+    pub fn leaves_between(&self, from: &EntryKey<N>, to: &EntryKey<N>) -> Result<f64> {
         let mut level = 1;
         loop {
             let page = self.find(from, level, None, |block| self.store.read_inner(block))?;
@@ -233,100 +235,105 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks the page on a level where a position belongs, in the way of `take`. It looks first
-    /// where a link of an earlier page led, if there is such a `hint`.
+    /// Locks the page on a level where an entry key belongs, in the way of `take`. It tries
+    /// first the page to which an earlier link led, if there is such a `hint`.
     #[inline]
-    pub(crate) fn find<P: Held>(
+    pub(crate) fn find<P: PageGuard>(
         &self,
-        position: &Position<N>,
+        entry_key: &EntryKey<N>,
         level: u16,
         hint: Option<Block>,
         take: impl Fn(Block) -> P,
     ) -> Result<P> {
         let mut block = match hint {
             Some(block) => block,
-            None => self.descend(position, level)?,
+            None => self.descend(entry_key, level)?,
         };
-        let mut rightwards = Rightwards::<N>::default();
+        let mut move_right = MoveRight::<N>::default();
         let mut restarts = Restarts::default();
         let mut steps = if hint.is_some() { MOST_STEPS } else { u32::MAX };
         loop {
             let page = take(block);
-            let place = match self.place_of(position, &page, level)? {
-                Place::Right if rightwards.leads_back(&page) => Place::Elsewhere,
+            let place = match self.check_position(entry_key, &page, level)? {
+                PositionCheck::MoveRight if move_right.leads_back(&page) => PositionCheck::Stale,
                 place => place,
             };
             match place {
-                Place::Here => return Ok(page),
-                Place::Right if steps == 0 => {
+                PositionCheck::Covers => return Ok(page),
+                PositionCheck::MoveRight if steps == 0 => {
                     drop(page);
-                    block = self.descend(position, level)?;
-                    rightwards = Rightwards::default();
+                    block = self.descend(entry_key, level)?;
+                    move_right = MoveRight::default();
                     steps = u32::MAX;
                 }
-                Place::Right => {
-                    block = rightwards.next(&page, block)?;
+                PositionCheck::MoveRight => {
+                    block = move_right.next(&page, block)?;
                     drop(page);
                     steps -= 1;
                 }
-                Place::Elsewhere => {
+                PositionCheck::Stale => {
                     restarts.count(block)?;
                     drop(page);
-                    block = self.descend(position, level)?;
-                    rightwards = Rightwards::default();
+                    block = self.descend(entry_key, level)?;
+                    move_right = MoveRight::default();
                 }
             }
-            self.store.pause();
+            self.store.check_interrupts();
         }
     }
 
-    /// Locks for changing the page on a level where a position belongs.
-    pub(crate) fn lock(&self, position: &Position<N>, level: u16) -> Result<S::Write<'s>> {
+    /// Locks for changing the page on a level where an entry key belongs.
+    pub(crate) fn lock(&self, entry_key: &EntryKey<N>, level: u16) -> Result<S::Write<'s>> {
         let root = self.root.get();
         let hint = (root.level == level).then_some(root.block);
-        self.find(position, level, hint, |block| self.store.write(block))
+        self.find(entry_key, level, hint, |block| self.store.write(block))
     }
 
-    /// Whether an entry is there. Its leaf is left like one whose rows are about to be used.
-    pub fn holds(&self, position: &Position<N>) -> Result<bool> {
-        let leaf = self.find(position, 0, None, |block| self.store.read(block))?;
+    /// Returns whether an entry exists. Its leaf is released with [`PageStore::unlock_keep_pin`].
+    pub fn holds(&self, entry_key: &EntryKey<N>) -> Result<bool> {
+        let leaf = self.find(entry_key, 0, None, |block| self.store.read(block))?;
         // Addresses differ, keys hardly ever: the first comparison tells nearly all apart.
         let is_here =
-            |i| leaf::tid::<N>(&leaf, i) == position.tid && leaf::key(&leaf, i) == position.key;
+            |i| leaf::tid::<N>(&leaf, i) == entry_key.tid && leaf::key(&leaf, i) == entry_key.key;
         let holds =
-            page::table(&leaf) == position.table && (0..leaf::count::<N>(&leaf)).any(is_here);
-        self.store.leave(leaf);
+            page::table(&leaf) == entry_key.table && (0..leaf::count::<N>(&leaf)).any(is_here);
+        self.store.unlock_keep_pin(leaf);
         Ok(holds)
     }
 
-    /// Where a position lies, seen from a page that a link named for it.
+    /// Checks whether an entry key belongs to the page that a link named for it.
     ///
-    /// Between the looks at the link and at the page a vacuum may have taken the page out of the
+    /// Between the reads of the link and of the page a vacuum may have taken the page out of the
     /// tree, and a split may have put it into another place of its level since. Pages know where
-    /// they start, so that this shows; whoever comes so begins anew from the root.
+    /// they start, so that this shows, and the descent restarts from the root.
     #[inline]
-    fn place_of(&self, position: &Position<N>, page: &impl Held, level: u16) -> Result<Place> {
+    fn check_position(
+        &self,
+        entry_key: &EntryKey<N>,
+        page: &impl PageGuard,
+        level: u16,
+    ) -> Result<PositionCheck> {
         if page::kind(page) == Some(Kind::Free) && page::level(page) == level {
-            return Ok(Place::Elsewhere);
+            return Ok(PositionCheck::Stale);
         }
         self.expect(page, level)?;
-        if page::low(page) > *position {
-            return Ok(Place::Elsewhere);
+        if page::low(page) > *entry_key {
+            return Ok(PositionCheck::Stale);
         }
-        if page::is_left_of(page, position) {
-            return Ok(Place::Right);
+        if page::is_left_of(page, entry_key) {
+            return Ok(PositionCheck::MoveRight);
         }
-        if level == 0 && page::table(page) != position.table {
+        if level == 0 && page::table(page) != entry_key.table {
             return Err(Corruption {
                 block: page.block(),
                 what: "leaf of another table",
             });
         }
-        Ok(Place::Here)
+        Ok(PositionCheck::Covers)
     }
 
     /// Checks that a page is what stands on that level.
-    pub(crate) fn expect(&self, page: &impl Held, level: u16) -> Result<()> {
+    pub(crate) fn expect(&self, page: &impl PageGuard, level: u16) -> Result<()> {
         let kind = if level == 0 { Kind::Leaf } else { Kind::Inner };
         page::expect::<N>(page, page.block(), kind)?;
         if page::level(page) != level {
@@ -339,18 +346,18 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     }
 }
 
-/// Where a position lies, seen from a page.
-enum Place {
+/// Relation of an entry key to a page.
+enum PositionCheck {
     /// On it.
-    Here,
+    Covers,
     /// Further right.
-    Right,
+    MoveRight,
     /// The page is not the one that was meant.
-    Elsewhere,
+    Stale,
 }
 
-/// How often a way led to a page that is not the one that was meant. Each time a vacuum must have
-/// come between two looks; a damaged link leads astray for ever.
+/// Number of stale pages met on one way. Each time a vacuum must have come between two accesses; a
+/// damaged link leads to stale pages for ever.
 #[derive(Default)]
 struct Restarts(u32);
 
@@ -368,26 +375,26 @@ impl Restarts {
 }
 
 /// A way along right links. High keys must grow on it, so that it ends even if damaged links lead
-/// in a circle. Between two looks the page to the right may have been taken away, and used again
+/// in a circle. Between two accesses the page to the right may have been taken away, and used again
 /// further left.
 #[derive(Clone, Copy, Debug)]
-struct Rightwards<const N: usize>(Option<Position<N>>);
+struct MoveRight<const N: usize>(Option<EntryKey<N>>);
 
-impl<const N: usize> Default for Rightwards<N> {
+impl<const N: usize> Default for MoveRight<N> {
     fn default() -> Self {
-        Rightwards(None)
+        MoveRight(None)
     }
 }
 
-impl<const N: usize> Rightwards<N> {
-    /// Whether a page ends no further right than the one before it on the way.
+impl<const N: usize> MoveRight<N> {
+    /// Returns whether a page ends no further right than the one before it on the way.
     #[inline]
     fn leads_back(&self, page: &Page) -> bool {
         self.0
             .is_some_and(|last| page::high::<N>(page).is_some_and(|high| high <= last))
     }
 
-    /// Where a page's right link leads.
+    /// The block that a page's right link names.
     #[inline]
     fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
         let (Some(high), Some(right)) = (page::high::<N>(page), page::right(page)) else {

@@ -3,13 +3,13 @@
 use crate::build::Fill;
 use crate::key::Tid;
 use crate::leaf;
-use crate::merge::Packing;
+use crate::level_cursor::LevelCursor;
+use crate::merge::MergeCandidate;
 use crate::page::Result;
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
-use crate::walk::Walk;
 
-/// What a vacuum found.
+/// Outcome of a vacuum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
     /// Entries taken away, in all tables.
@@ -42,12 +42,12 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
         for table in 0..=null_table {
-            let mut walk = Walk::<N>::new(table);
-            let mut packing = Packing::new(0, fill);
+            let mut cursor = LevelCursor::<N>::new(table);
+            let mut candidate = MergeCandidate::new(0, fill);
             loop {
-                self.store.rest();
-                let alone = |block| self.store.write_alone(block);
-                let Some((mut leaf, _)) = walk.step(self, alone)? else {
+                self.store.vacuum_delay();
+                let alone = |block| self.store.cleanup_lock(block);
+                let Some((mut leaf, _)) = cursor.step(self, alone)? else {
                     break;
                 };
                 let count = leaf::count::<N>(&leaf);
@@ -66,7 +66,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 }
                 let block = leaf.block();
                 drop(leaf);
-                let merged = packing.pass(self, block, count - removed)?;
+                let merged = candidate.pass(self, block, count - removed)?;
                 stats.freed_pages += u64::from(merged);
             }
         }
@@ -78,17 +78,18 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Rows that others add meanwhile may be among them or not.
     pub fn each_row(&self, null_table: u16, mut each: impl FnMut(Tid)) -> Result<()> {
         for table in [0, null_table] {
-            let mut walk = Walk::<N>::new(table);
+            let mut cursor = LevelCursor::<N>::new(table);
             loop {
-                self.store.rest();
-                let Some((leaf, from)) = walk.step(self, |block| self.store.read(block))? else {
+                self.store.vacuum_delay();
+                let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? else {
                     break;
                 };
-                let positions = (0..leaf::count::<N>(&leaf)).map(|i| leaf::position::<N>(&leaf, i));
+                let entry_keys =
+                    (0..leaf::count::<N>(&leaf)).map(|i| leaf::entry_key::<N>(&leaf, i));
                 // What lies before has been passed, on a leaf that was merged into this one since.
-                let tids: Vec<Tid> = positions
-                    .filter(|position| *position >= from)
-                    .map(|position| position.tid)
+                let tids: Vec<Tid> = entry_keys
+                    .filter(|entry_key| *entry_key >= from)
+                    .map(|entry_key| entry_key.tid)
                     .collect();
                 // The function may take its time, and raise an error.
                 drop(leaf);

@@ -1,4 +1,4 @@
-//! What `pg_config` says about an installed server.
+//! Properties of an installed server, as `pg_config` prints them.
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -105,19 +105,21 @@ impl PgConfig {
         self.value("INCLUDEDIR-SERVER")
     }
 
-    /// Whether the server's programs stand where they should (a client-only installation has none).
+    /// Returns whether the server's programs stand where they should (a client-only installation
+    /// has none).
     pub fn has_server(&self) -> bool {
         ["postgres", "initdb", "pg_ctl"]
             .iter()
             .all(|name| self.bindir().join(name).is_file())
     }
 
-    /// Whether the server's header files are installed.
+    /// Returns whether the server's header files are installed.
     pub fn has_headers(&self) -> bool {
         self.server_headers().join("postgres.h").is_file()
     }
 
-    /// A program of PostgreSQL's test suite, for example `regress/pg_regress`, when it is installed.
+    /// A program of PostgreSQL's test suite, for example `regress/pg_regress`, when it is
+    /// installed.
     pub fn test_program(&self, name: &str) -> Option<PathBuf> {
         // PGXS is .../src/makefiles/pgxs.mk; the test programs are its cousins.
         let source = self.value("PGXS").parent()?.parent()?;

@@ -1,12 +1,12 @@
 //! A private copy of an installed server: symbolic links to everything but three programs.
 //!
 //! The server finds its other folders relative to its own program (`make_relative_path` in
-//! PostgreSQL's `src/port/path.c`): when the program's folder ends as the compiled-in one does after
-//! the part that it shares with, say, the share folder, that part is replaced. The copy therefore
-//! repeats the absolute paths of the original below its root: then this holds for every folder and
-//! every layout, also for Debian's, which splits /usr/lib/postgresql/NN and /usr/share/postgresql/NN.
-//! The program's own path is read after links are resolved, so `postgres`, `initdb` and `pg_ctl`,
-//! which look for folders or for each other, must be real files.
+//! PostgreSQL's `src/port/path.c`): when the program's folder ends as the compiled-in one does
+//! after the part that it shares with, say, the share folder, that part is replaced. The copy
+//! therefore repeats the absolute paths of the original below its root: then this holds for every
+//! folder and every layout, also for Debian's, which splits /usr/lib/postgresql/NN and
+//! /usr/share/postgresql/NN. The program's own path is read after links are resolved, so
+//! `postgres`, `initdb` and `pg_ctl`, which look for folders or for each other, must be real files.
 use crate::{OsUser, PgConfig};
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// The programs that must be real files in the copy.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
-/// What an extension consists of, ready to be installed.
+/// Files of an extension, ready to be installed.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     /// The extension's name, for example `neardup`.

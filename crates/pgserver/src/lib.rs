@@ -8,15 +8,15 @@
 mod config;
 mod copy;
 mod crash;
-mod leftover;
 mod process;
 mod server;
 mod socket;
+mod stale_servers;
 mod user;
 
 pub use config::{PgConfig, SUPPORTED};
 pub use copy::{Artifacts, PrivateCopy};
-pub use leftover::{Lock, stop_leftovers};
 pub use process::{interrupted, stop_all};
 pub use server::{Instance, Server, Settings};
+pub use stale_servers::{Lock, stop_leftovers};
 pub use user::{OsUser, is_root};

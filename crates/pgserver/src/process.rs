@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to stop before it is asked more strongly.
+/// Time that a server has for a stop before a stronger signal follows.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -121,7 +121,7 @@ pub fn stop_all() {
     }
 }
 
-/// Whether [`stop_all`] was called: failures that follow are its consequences.
+/// Returns whether [`stop_all`] was called: failures that follow are its consequences.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }

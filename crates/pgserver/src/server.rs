@@ -24,7 +24,7 @@ const START_LIMIT: Duration = Duration::from_secs(180);
 /// Settings of a server, as in `postgresql.conf`: name and value.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// What is needed to run servers: the programs, a folder for the data, and the user.
+/// Means to run servers: the programs, a folder for the data, and the user.
 #[derive(Debug, Clone)]
 pub struct Instance {
     /// Folder of the private copy's programs.
@@ -257,7 +257,7 @@ impl Server {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Whether the server's process lives.
+    /// Returns whether the server's process lives.
     ///
     /// # Errors
     /// When the system does not tell.
@@ -343,7 +343,7 @@ impl Server {
         &self.data
     }
 
-    /// What a client needs to connect to `database` as the superuser `postgres`.
+    /// Connection string of `database` for the superuser `postgres`.
     pub fn conninfo(&self, database: &str) -> String {
         format!(
             "host={} port={PORT} user=postgres dbname={}",

@@ -20,7 +20,7 @@ struct Account {
 }
 
 impl OsUser {
-    /// Whoever runs this program; as root `postgres`, or `nobody` where that does not exist.
+    /// The user of this program; for root `postgres`, or `nobody` where that does not exist.
     ///
     /// # Errors
     /// When root runs this on a machine that has neither account.
@@ -73,7 +73,7 @@ impl OsUser {
         command
     }
 
-    /// Whether this user can execute `program`; `Err` says what the system answered.
+    /// Returns whether this user can execute `program`; `Err` says what the system answered.
     ///
     /// # Errors
     /// When the program cannot be run under this user.
@@ -123,7 +123,7 @@ impl Account {
     }
 }
 
-/// Whether this program runs as root.
+/// Returns whether this program runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

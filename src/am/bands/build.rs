@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::build::build_bands;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use super::{expect_length, scheme_hash, with_signature};
@@ -24,8 +24,8 @@ struct Collected<const N: usize> {
     layout: Layout,
     bands: Bands,
     writer: Writer,
-    rows: Vec<Rows<Writer, N>>,
-    nulls: Rows<Writer, N>,
+    rows: Vec<ExternalSort<Writer, N>>,
+    nulls: ExternalSort<Writer, N>,
 }
 
 /// Builds an index with keys of `N` words and returns the rows seen and the rows indexed.
@@ -50,14 +50,14 @@ pub unsafe fn build<const N: usize>(
             report_table as fn(usize, usize),
         );
         let rows = (0..bands.count())
-            .map(|_| Rows::new(memory / bands.count()))
+            .map(|_| ExternalSort::new(memory / bands.count()))
             .collect();
         let mut collected = Collected::<N> {
             layout,
             bands,
             writer,
             rows,
-            nulls: Rows::new(NULL_MEMORY),
+            nulls: ExternalSort::new(NULL_MEMORY),
         };
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
         let heap_tuples = pg_sys::table_index_build_scan(
@@ -92,8 +92,15 @@ pub unsafe fn build<const N: usize>(
 /// The options are those of an index on signatures with keys of `N` words.
 pub unsafe fn write_empty<const N: usize>(writer: &mut Writer, options: &BuildOptions) {
     let bands = options.bands();
-    let mut rows: Vec<Rows<Writer, N>> = (0..bands.count()).map(|_| Rows::new(0)).collect();
-    build_bands(writer, &bands, &mut rows, &mut Rows::new(0), options.fill);
+    let mut rows: Vec<ExternalSort<Writer, N>> =
+        (0..bands.count()).map(|_| ExternalSort::new(0)).collect();
+    build_bands(
+        writer,
+        &bands,
+        &mut rows,
+        &mut ExternalSort::new(0),
+        options.fill,
+    );
 }
 
 /// A constraint looks its rows up at each insert, and must find them all: an index whose bands do

@@ -4,7 +4,7 @@ pub mod options;
 pub mod search;
 
 use neardup_blocktree::bands::Bands;
-use neardup_blocktree::key::{Key, Position, Tid};
+use neardup_blocktree::key::{EntryKey, Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::index::{Index, name};
@@ -114,7 +114,7 @@ pub unsafe fn insert<const N: usize>(
         let column = index.layout.scope_columns;
         let scope = index.layout.row_scope(index.relation(), values, isnull);
         let tree = index.tree();
-        let add = |table, key| index.or_corrupt(tree.insert(&Position { table, key, tid }));
+        let add = |table, key| index.or_corrupt(tree.insert(&EntryKey { table, key, tid }));
         match &index.bands {
             Some(bands) if !*isnull.add(column) => {
                 with_signature(*values.add(column), |signature| {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::walk::{AllRows, Row};
+use neardup_blocktree::level_cursor::{FullScan, Row};
 use pgrx::pg_sys;
 
 use super::scheme_hash;
@@ -32,7 +32,7 @@ enum Source<const N: usize> {
     /// None, or no more.
     Nothing,
     /// All of them, or those whose sketches are near.
-    All(AllRows<N>, Option<BandQuery<N>>),
+    All(FullScan<N>, Option<BandQuery<N>>),
     /// By bands.
     Bands(BandScan<N>),
 }
@@ -122,11 +122,11 @@ impl<const N: usize> BandSearch<'_, N> {
         let has_scope = layout.scope_columns > 0;
         let scope = scope.word();
         let design = || self.index.design.clone();
-        let all = || AllRows::new(design(), scope);
+        let all = || FullScan::new(design(), scope);
         let Some(near) = narrowest else {
             let rows = match presence {
                 Presence::Any => all(),
-                Presence::Null => AllRows::nulls(design(), scope),
+                Presence::Null => FullScan::nulls(design(), scope),
                 Presence::NotNull => all().without_nulls(),
             };
             self.source = Source::All(rows, None);

@@ -2,7 +2,7 @@
 use neardup_blocktree::bands::BucketCenters;
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
 use super::groups::Groups;
@@ -47,7 +47,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
 }
 
 /// Pairs by the entries of their rows: the entry and the pair's number, and behind them the row.
-type Ends = Rows<TempSpace, 2>;
+type Ends = ExternalSort<TempSpace, 2>;
 
 /// The number of no pair: the row of the entry is in a crowded bucket.
 const IN_CROWD: u64 = u64::MAX;
@@ -139,7 +139,7 @@ fn find<const N: usize>(
     let mut pair = 0;
     let mut crowd = Crowd {
         files,
-        rows: Rows::new(share()),
+        rows: ExternalSort::new(share()),
         buckets: 0,
     };
     // Of those that chains connect all pairs are needed.

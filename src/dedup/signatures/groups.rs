@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::pairs::InOrder;
-use neardup_blocktree::sort::{Entry, Rows, Sorted};
+use neardup_blocktree::pairs::KeyOrderScan;
+use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
 
 use super::rows::SignatureRows;
 use crate::am::index::Index;
@@ -56,7 +56,7 @@ impl Side {
 pub struct Groups {
     files: TempSpace,
     /// The entry of each group's first row, then the packed [`Side`].
-    groups: Rows<TempSpace, 2>,
+    groups: ExternalSort<TempSpace, 2>,
     /// The rows, group by group, as the snapshot sees them: the block, then the line.
     rows: Paged<TempSpace>,
     /// Entries for which another stands, or whose row the snapshot does not see.
@@ -72,7 +72,7 @@ impl Groups {
     ) -> Self {
         let mut alike = Alike::new();
         let tree = index.tree();
-        let mut walk = InOrder::new(index.design.clone());
+        let mut walk = KeyOrderScan::new(index.design.clone());
         // Equal signatures have equal keys. The first entry with a key, as long as it is the only.
         let mut run: Option<(Key<N>, Option<Tid>)> = None;
         let mut entries = Vec::new();
@@ -164,7 +164,7 @@ struct Alike {
     /// A hash of 128 bits of what makes rows equal, and the entry; behind them the row, or
     /// [`Tid::MIN`] for none. The hash is made with keys that nobody knows, so that two signatures
     /// with the same need not be expected.
-    found: Rows<TempSpace, 3>,
+    found: ExternalSort<TempSpace, 3>,
     hashes: [RandomState; 2],
     /// The highest block and line of all entries.
     highest: Tid,
@@ -173,7 +173,7 @@ struct Alike {
 impl Alike {
     fn new() -> Self {
         Alike {
-            found: Rows::new(share()),
+            found: ExternalSort::new(share()),
             hashes: [RandomState::new(), RandomState::new()],
             highest: Tid::MIN,
         }
@@ -193,7 +193,7 @@ impl Alike {
     fn grouped(mut self, mut files: TempSpace) -> Groups {
         let places = u32::try_from(2 * self.found.len()).unwrap_or_else(|_| too_many());
         let mut rows = Paged::new(&mut files, places as usize, share(), |_| 0);
-        let mut groups = Rows::new(share());
+        let mut groups = ExternalSort::new(share());
         let mut followers = TidSet::new(&mut files, self.highest).unwrap_or_else(|| too_many());
         let mut finish = |files: &mut TempSpace, first: u64, start: u32, end: u32| {
             if end - start > 1 {

@@ -10,7 +10,7 @@ mod rows;
 
 use neardup_blocktree::bands::{BandPairs, Candidate};
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 
 use crate::am::index::Index;
 use crate::pg::errors::UserError;
@@ -50,7 +50,7 @@ const CROWDED: u32 = 32;
 struct Crowd {
     files: TempSpace,
     /// The entry, then the bucket and the sketch.
-    rows: Rows<TempSpace, 4>,
+    rows: ExternalSort<TempSpace, 4>,
     buckets: u32,
 }
 
@@ -69,7 +69,7 @@ fn edges<const N: usize>(
         return;
     };
     let mut files = TempSpace;
-    let mut candidates = Rows::<TempSpace, 2>::new(work_mem() / 2);
+    let mut candidates = ExternalSort::<TempSpace, 2>::new(work_mem() / 2);
     let memory = work_mem() / 2;
     let mut search = match crowd {
         Some(_) => BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED),

@@ -1,6 +1,6 @@
 //! `neardup_pairs` with a distance that is no integer: that of signatures.
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::sort::{Rows, Sorted};
+use neardup_blocktree::sort::{ExternalSort, Sorted};
 use pgrx::pg_sys;
 
 use super::groups::{Groups, InEntryOrder, Side};
@@ -132,7 +132,7 @@ impl SignaturePairs {
         let relations = LockedIndex::reopen(self.index);
         let (files, groups) = (&mut self.files, &mut self.groups);
         // Sorted by one end, then by the other, to meet the groups, which are in that order.
-        let mut by_second = Rows::<TempSpace, 4>::new(work_mem() / 2);
+        let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = groups.all();
         check_file(&relations, self.file);
         with_words!(words_of(relations.index()), N => {
@@ -148,7 +148,7 @@ impl SignaturePairs {
         drop(firsts);
         let mut sorted = by_second.sorted(files, None);
         drop(by_second);
-        let mut found = Rows::<TempSpace, 4>::new(work_mem() / 2);
+        let mut found = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
         let mut seconds = groups.all();
         while let Some(edge) = sorted.next(files) {
             let [b, a, left, other] = edge.key;

@@ -29,8 +29,8 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the line is an address, which cannot be broken, behind no more than marks of a comment
-/// or a list.
+/// Returns whether the line is an address, which cannot be broken, behind no more than marks of a
+/// comment or a list.
 fn is_address(line: &str) -> bool {
     let mut words = line.split_whitespace().rev();
     words.next().is_some_and(|word| word.contains("://"))

@@ -76,8 +76,8 @@ impl Known {
         });
     }
 
-    /// Lines to print: all violations of a rule and area of which there are more than known, and the
-    /// counts that are too high.
+    /// Lines to print: all violations of a rule and area of which there are more than known, and
+    /// the counts that are too high.
     pub fn complaints(&self, violations: &[Violation]) -> Vec<String> {
         let mut complaints = Vec::new();
         let counts = by_area(violations);

@@ -303,7 +303,8 @@ mod tests {
     #[test]
     fn paths_of_a_file_are_read() {
         let code = "pub use a::{self, b::{C, d as D}, *};\nmod x;\nmod y {\n use super::z::Z;\n}\n\
-                    fn f() { crate::g::h(); Self::i(); j.k() }\n#[cfg(test)]\nmod tests { use q::r; }\n\
+                    fn f() { crate::g::h(); Self::i(); j.k() }\n#[cfg(test)]\nmod tests { use \
+                    q::r; }\n\
                     #[cfg(test)]\nuse s::t;\nuse super::super::u;\n";
         let file = File::read(code);
         assert_eq!(file.children, ["x"]);

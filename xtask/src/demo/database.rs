@@ -1,6 +1,7 @@
 //! The demo's SQL: table, load, index, pairs, and the comparison with a sequential scan.
+use super::document::{Complaints, Document};
 use super::groups::Member;
-use super::source::{Complaints, Document, Source};
+use super::source::Source;
 use crate::ui::Counter;
 use anyhow::{Context, Result};
 use postgres::fallible_iterator::FallibleIterator;
@@ -20,7 +21,7 @@ pub const CREATE_INDEX: &str = "CREATE INDEX docs_fp_idx ON docs USING neardup (
 /// Beyond this, equal fingerprints would fill the list of pairs with what a GROUP BY tells better.
 const MANY_EQUAL_PAIRS: f64 = 3e6;
 
-/// What was loaded.
+/// Documents that were loaded.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Documents in the table.
@@ -29,7 +30,7 @@ pub struct Loaded {
     pub without_fingerprint: usize,
     /// Their size together, in bytes.
     pub bytes: u64,
-    /// How long it took, with the fingerprints.
+    /// Time for loading, with the fingerprints.
     pub time: Duration,
 }
 
@@ -254,7 +255,7 @@ impl Demo {
     }
 }
 
-/// How the planner came to its plan.
+/// Way in which the planner came to its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// It chose the index by itself.
@@ -267,17 +268,17 @@ pub enum Choice {
 
 /// One query's time and count.
 pub struct Timed {
-    /// How long it took.
+    /// Time for the query.
     pub time: Duration,
-    /// What it counted.
+    /// Result of the query.
     pub found: i64,
 }
 
 /// The same query with the index and by sequential scans.
 pub struct Comparison {
-    /// How many documents were looked for.
+    /// Number of documents were looked for.
     pub probes: usize,
-    /// Whether the planner used the index at all.
+    /// True if the planner used the index at all.
     pub with_index: bool,
     /// With the index.
     pub index: Timed,

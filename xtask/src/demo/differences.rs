@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// A difference is shown even if a better one takes longer to find.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How two texts differ.
+/// Difference between two texts.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Difference {
     /// Not a byte.
@@ -106,7 +106,8 @@ impl Words {
         Some(&self.lines[*line])
     }
 
-    /// Whether these words are lines of their own, from the first word of one to the last of one.
+    /// Returns whether these words are lines of their own, from the first word of one to the last
+    /// of one.
     fn are_lines(&self, range: &Range<usize>) -> bool {
         let line = |word: usize| self.words.get(word).map(|(line, _)| *line);
         let before = range.start.checked_sub(1).and_then(line);
@@ -137,7 +138,7 @@ fn place(
     }
 }
 
-/// How many characters both begin with.
+/// Number of characters both begin with.
 fn common_prefix(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }

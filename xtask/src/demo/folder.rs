@@ -1,5 +1,5 @@
 //! A folder of text files.
-use super::source::{Complaints, Document, Take, text};
+use super::document::{Complaints, Document, Take, text};
 use anyhow::Result;
 use std::fs;
 use std::path::Path;

@@ -68,7 +68,7 @@ pub struct Text {
     pub id: i64,
     /// That document's name.
     pub name: String,
-    /// How many documents have it, byte for byte.
+    /// Number of documents have it, byte for byte.
     pub copies: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Documents that every machine with cargo has: the licences and README files of the packages that
 //! cargo has downloaded for this workspace, and the copyright files of Debian's packages.
+use super::document::{Complaints, Take};
 use super::folder::read_file;
-use super::source::{Complaints, Take};
 use crate::cargo::metadata;
 use anyhow::{Context, Result};
 use serde_json::Value;

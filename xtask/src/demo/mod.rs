@@ -1,9 +1,10 @@
 //! `cargo xtask demo`: the main job on real documents, from nothing to near-duplicates.
 mod database;
 mod differences;
+mod document;
 mod folder;
+mod formats;
 mod groups;
-mod lines;
 mod machine;
 mod report;
 mod source;
@@ -11,8 +12,9 @@ mod source;
 use crate::{private, psql, ui};
 use anyhow::{Result, bail};
 use database::{CREATE_INDEX, CREATE_TABLE, Choice, Demo, Loaded};
+use document::Complaints;
 use groups::Groups;
-use source::{Complaints, Source};
+use source::Source;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the demo prints when it has its results.
+//! Report of the demo.
 use super::database::{Comparison, Demo, RADIUS};
 use super::differences::{Difference, between};
 use super::groups::{Member, Text, texts};
@@ -6,11 +6,11 @@ use crate::ui::{duration, number, plural};
 use anyhow::Result;
 use std::fmt::Write;
 
-/// How many groups are shown, and of each how many texts, and of each how many places.
+/// Number of groups are shown, and of each how many texts, and of each how many places.
 const GROUPS: usize = 10;
 const TEXTS: usize = 3;
 const PLACES: usize = 2;
-/// How many groups of nothing but copies are named.
+/// Number of groups of nothing but copies are named.
 const COPIES: usize = 3;
 /// Room for an excerpt, in characters.
 const WIDTH: usize = 88;

@@ -1,9 +1,9 @@
-//! Whether libclang is there, looked for where the binding generator looks for it (the clang-sys
+//! True if libclang is there, looked for where the binding generator looks for it (the clang-sys
 //! crate's `build/common.rs` documents the places and names).
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether libclang and the header files that come with it are installed.
+/// Returns whether libclang and the header files that come with it are installed.
 pub fn is_installed() -> bool {
     let dirs = library_dirs();
     dirs.iter().any(|dir| holds_libclang(dir)) && has_builtin_headers(&dirs)

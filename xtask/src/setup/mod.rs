@@ -1,4 +1,4 @@
-//! What the build needs: a PostgreSQL with its headers, and libclang for the bindings.
+//! Requirements of the build: a PostgreSQL with its headers, and libclang for the bindings.
 mod clang;
 mod find;
 mod packages;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What was found.
+/// Tools that were found.
 pub struct Setup {
     /// The PostgreSQL to build for.
     pub pg: PgConfig,

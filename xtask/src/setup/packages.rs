@@ -59,7 +59,7 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     apt_get(&arguments)
 }
 
-/// Whether the distribution's or PostgreSQL's own packages could have put it there.
+/// Returns whether the distribution's or PostgreSQL's own packages could have put it there.
 fn is_from_packages(pg: &PgConfig) -> bool {
     pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")
 }

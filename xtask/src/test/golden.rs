@@ -123,7 +123,7 @@ impl Suite {
     }
 }
 
-/// Whether the filters (none: everything) select the test of this name.
+/// Returns whether the filters (none: everything) select the test of this name.
 fn is_selected(test: &str, filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
 }

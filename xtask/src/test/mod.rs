@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// The name of the shared server, and the beginning of the names of those that tests make.
 const PURPOSE: &str = "test";
 
-/// How many tests passed and failed.
+/// Number of tests passed and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     passed: usize,

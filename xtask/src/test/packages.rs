@@ -8,7 +8,8 @@ use neardup_pgserver::Server;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// All packages with tests in Rust; only the last needs the server.
+/// Packages with tests in Rust; only the last needs the server. That of the benchmarks is left to
+/// `cargo test`, since it is no use to build its dependencies here.
 const PACKAGES: [&str; 5] = [
     "neardup-sketch",
     "neardup-blocktree",
@@ -19,20 +20,30 @@ const PACKAGES: [&str; 5] = [
 
 /// Runs the tests that `filters` select: all of a package that is named, else those named.
 pub fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
-    let (whole, rest): (Vec<&str>, Vec<&str>) =
-        PACKAGES.iter().partition(|name| is_selected(name, filters));
+    let is_filtered = !filters.is_empty();
+    // No test in Rust has a slash in its name; golden files have: regress/dedup.
+    let filters: Vec<String> = (filters.iter())
+        .filter(|filter| !filter.contains('/'))
+        .cloned()
+        .collect();
+    if filters.is_empty() && is_filtered {
+        return Ok(Counts::default());
+    }
+    let (whole, rest): (Vec<&str>, Vec<&str>) = PACKAGES
+        .iter()
+        .partition(|name| is_selected(name, &filters));
     let mut counts = Counts::default();
     // Together, as packages that are built apart have dependencies with other features, built anew.
     if !whole.is_empty() {
         counts += cargo_test(private, server, &whole, &[])?;
     }
     if !rest.is_empty() {
-        counts += cargo_test(private, server, &rest, filters)?;
+        counts += cargo_test(private, server, &rest, &filters)?;
     }
     Ok(counts)
 }
 
-/// Whether the filters (none: everything) select all tests of a package.
+/// Returns whether the filters (none: everything) select all tests of a package.
 fn is_selected(package: &str, filters: &[String]) -> bool {
     filters.is_empty()
         || filters

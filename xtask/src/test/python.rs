@@ -25,7 +25,7 @@ pub fn with_drivers(filters: &[String]) -> Option<PathBuf> {
     }
 }
 
-/// Whether a filter selects a single one of the tests.
+/// Returns whether a filter selects a single one of the tests.
 fn names_a_test(filter: &str) -> bool {
     ["drivers::", "psycopg", "asyncpg", "pg8000", "tests"]
         .iter()

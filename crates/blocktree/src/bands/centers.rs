@@ -27,7 +27,7 @@ pub struct BucketCenters<F: TempFiles, Near> {
 }
 
 impl<F: TempFiles, Near: FnMut(Tid, Tid) -> bool> BucketCenters<F, Near> {
-    /// Empty lists of so many buckets. `memory` is in bytes.
+    /// Empty lists of `buckets` buckets. `memory` is in bytes.
     pub fn new(files: &mut F, buckets: u32, mismatches: usize, memory: usize, near: Near) -> Self {
         BucketCenters {
             mismatches: mismatches as u32,

@@ -6,10 +6,11 @@
 //! so each signature stands in one table for each band, under a hash of the band's values. A query
 //! looks up its own hash in each.
 //!
-//! Beside the hash stands a sketch of the whole signature, some bits for each band: bits that differ
-//! are mismatches. Together with the tables in which a row was found it tells how many mismatches
-//! there are at least: each band in which the row was not found has one or more, and as many as its
-//! bits that differ. Rows with too many are rejected without a look at their table; that is exact.
+//! Beside the hash stands a sketch of the whole signature, some bits for each band: bits that
+//! differ are mismatches. Together with the tables in which a row was found it tells how many
+//! mismatches there are at least: each band in which the row was not found has one or more, and as
+//! many as its bits that differ. Rows with too many are rejected without an access to their table;
+//! that is exact.
 //!
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
@@ -22,8 +23,8 @@ pub use centers::BucketCenters;
 pub use pairs::{BandPairs, Candidate};
 pub use scan::{BandQuery, BandScan};
 
-use crate::design::Design;
-use crate::key::Key;
+use crate::block_layout::BlockLayout;
+use crate::key::{BAND_KEY_WORDS, Key};
 
 /// The most bands: each costs its share of space and of every insert.
 pub const MAX_BANDS: usize = 256;
@@ -32,7 +33,7 @@ pub const MAX_BANDS: usize = 256;
 pub const MAX_BAND_ROWS: usize = 64;
 
 /// Words of a key without a scope.
-pub const WORDS: usize = 2;
+pub const WORDS: usize = BAND_KEY_WORDS;
 
 /// Bits of a band's hash, at the front of a key.
 pub const HASH_BITS: u32 = 24;
@@ -46,7 +47,7 @@ const SKETCH_BITS: usize = 128 - HASH_BITS as usize;
 /// The sketch of a signature, below bits that are zero where a key has its hash.
 pub type Sketch = [u64; WORDS];
 
-/// Why a combination of numbers makes no bands.
+/// Reason why a combination of numbers makes no bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandsError {
     /// There must be one band at least, and [`MAX_BANDS`] at most.
@@ -60,7 +61,7 @@ pub enum BandsError {
 pub struct Bands {
     hashes: usize,
     rows: usize,
-    /// Where each band begins, and where the last one ends.
+    /// Start of each band, and the end of the last one.
     starts: Vec<usize>,
     /// The bits of each band in a sketch.
     masks: Vec<Sketch>,
@@ -192,7 +193,7 @@ impl Bands {
         key
     }
 
-    /// What all keys of a row have in common: its scope and its sketch.
+    /// The part that all keys of a row share: its scope and its sketch.
     pub fn row<const N: usize>(scope: Option<u64>, sketch: &Sketch) -> Key<N> {
         let mut key = [0; N];
         if let (Some(scope), true) = (scope, N > WORDS) {
@@ -215,7 +216,7 @@ impl Bands {
     }
 
     /// A number of mismatches that two signatures with these sketches have at least, if they were
-    /// found to agree in so many bands.
+    /// found to agree in `agreeing` bands.
     #[cfg(test)]
     fn least_mismatches(&self, a: &Sketch, b: &Sketch, agreeing: u32) -> u32 {
         let (bits, alike) = self.difference(a, b);
@@ -235,8 +236,8 @@ impl Bands {
     }
 
     /// The design of an index with these bands.
-    pub fn design<const N: usize>(&self, scope: bool) -> Design<N> {
-        Design::of_bands(scope, self.count(), LOW)
+    pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
+        BlockLayout::of_bands(scope, self.count(), LOW)
     }
 }
 
@@ -264,9 +265,11 @@ mod tests {
         fn bands_guarantee_and_bounds_hold((a, b, count, rows) in pair()) {
             let bands = Bands::new(a.len(), count, rows).unwrap();
             let mismatches = a.iter().zip(&b).filter(|(a, b)| a != b).count();
-            let agreeing = (0..count).filter(|&i| bands.hash(i, &a, 7) == bands.hash(i, &b, 7)).count();
+            let agrees = |&i: &usize| bands.hash(i, &a, 7) == bands.hash(i, &b, 7);
+            let agreeing = (0..count).filter(agrees).count();
             prop_assert!(agreeing > 0 || mismatches > bands.guaranteed());
-            let least = bands.least_mismatches(&bands.sketch(&a), &bands.sketch(&b), agreeing as u32);
+            let (a, b) = (bands.sketch(&a), bands.sketch(&b));
+            let least = bands.least_mismatches(&a, &b, agreeing as u32);
             prop_assert!(least as usize <= mismatches, "{} of {}", least, mismatches);
         }
 

@@ -2,8 +2,8 @@
 //!
 //! Each band's table is read once, from left to right, a part at a time. Rows with one hash stand
 //! together; each two of them whose sketches do not rule it out are a candidate. A pair comes once
-//! for each band that it shares: how often that is tells more about it ([`Bands`]), so whoever
-//! collects them counts. A search beyond what the bands guarantee compares the sketches of all rows
+//! for each band that it shares: the number of these tells more about it ([`Bands`]), so the
+//! caller counts them. A search beyond what the bands guarantee compares the sketches of all rows
 //! instead.
 
 use std::rc::Rc;
@@ -11,15 +11,15 @@ use std::rc::Rc;
 use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::key::{Key, Tid};
 use crate::leaf;
+use crate::level_cursor::LevelCursor;
 use crate::page::{self, Result};
 use crate::store::PageStore;
 use crate::tree::Tree;
-use crate::walk::Walk;
 
-/// Comparisons between two looks whether to go on at all.
+/// Comparisons between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
 
-/// What a search gives.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Two rows, the lower address first, and a number of mismatches that they have at least if
@@ -31,18 +31,18 @@ pub enum Candidate {
 }
 
 /// An entry in memory: its key, and its row packed.
-type Entry<const N: usize> = (Key<N>, u64);
+type BandEntry<const N: usize> = (Key<N>, u64);
 
-/// A search for candidates under way. It stands on no page between its steps.
+/// Search for candidates in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandPairs<const N: usize> {
     bands: Rc<Bands>,
     mismatches: u32,
     by_bands: bool,
     table: u16,
-    walk: Walk<N>,
-    /// What has been read and not been compared with all that it has to be, in order.
-    entries: Vec<Entry<N>>,
+    cursor: LevelCursor<N>,
+    /// Entries that have been read and not yet been compared with all others, in order.
+    entries: Vec<BandEntry<N>>,
     capacity: usize,
     compared: usize,
     /// If pairs are thinned out, the pairs beyond which a row is crowded.
@@ -54,16 +54,16 @@ pub struct BandPairs<const N: usize> {
 }
 
 impl<const N: usize> BandPairs<N> {
-    /// A search for pairs with so many mismatches or fewer, that keeps as many entries as fit into
-    /// so many bytes, but no less than two leaves hold.
+    /// A search for pairs with `mismatches` or fewer that keeps as many entries as fit into
+    /// `memory` bytes, or as two leaves hold.
     pub fn new(bands: Rc<Bands>, mismatches: usize, memory: usize) -> Self {
         BandPairs {
             by_bands: mismatches <= bands.guaranteed(),
             mismatches: mismatches as u32,
             table: 0,
-            walk: Walk::new(0),
+            cursor: LevelCursor::new(0),
             entries: Vec::new(),
-            capacity: (memory / size_of::<Entry<N>>()).max(2 * leaf::capacity::<N>()),
+            capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::capacity::<N>()),
             compared: 0,
             most: None,
             buckets: 0,
@@ -88,8 +88,8 @@ impl<const N: usize> BandPairs<N> {
         self.buckets
     }
 
-    /// Whether candidates come once for each band that they share; otherwise they come once, and
-    /// that they share none is no news.
+    /// Returns whether candidates come once for each band that they share; otherwise they come
+    /// once, and may share no band.
     pub fn by_bands(&self) -> bool {
         self.by_bands
     }
@@ -100,7 +100,7 @@ impl<const N: usize> BandPairs<N> {
         &mut self,
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) -> Result<bool> {
         let tables = if self.by_bands { self.bands.count() } else { 1 };
         if usize::from(self.table) >= tables {
@@ -109,7 +109,7 @@ impl<const N: usize> BandPairs<N> {
         let mut entries = core::mem::take(&mut self.entries);
         let mut ended = false;
         while !ended && entries.len() + leaf::capacity::<N>() <= self.capacity {
-            ended = !read_leaf(tree, &mut self.walk, &mut entries, wanted)?;
+            ended = !read_leaf(tree, &mut self.cursor, &mut entries, wanted)?;
         }
         // The last run may go on.
         let whole = match ended {
@@ -119,18 +119,18 @@ impl<const N: usize> BandPairs<N> {
         if whole == 0 && !ended {
             // It takes all the memory.
             if self.most.is_some() {
-                self.crowd(&entries, give);
+                self.crowd(&entries, emit);
             } else {
                 // What follows of it is read once more for this part.
-                self.within(&entries, tree.store, give);
-                self.beyond(&entries, tree, wanted, give)?;
+                self.within(&entries, tree.store, emit);
+                self.beyond(&entries, tree, wanted, emit)?;
             }
             entries.clear();
         }
         let mut rest = &entries[..whole];
         while let Some(&(first, _)) = rest.first() {
             let run = rest.partition_point(|(key, _)| self.run(key) <= self.run(&first));
-            self.within(&rest[..run], tree.store, give);
+            self.within(&rest[..run], tree.store, emit);
             rest = &rest[run..];
         }
         entries.drain(..whole);
@@ -138,12 +138,12 @@ impl<const N: usize> BandPairs<N> {
         if ended {
             self.open_run = None;
             self.table += 1;
-            self.walk = Walk::new(self.table);
+            self.cursor = LevelCursor::new(self.table);
         }
         Ok(true)
     }
 
-    /// What entries have in common that are compared: the scope and the hash, or the scope.
+    /// Prefix that entries share which are compared: the scope and the hash, or the scope.
     fn run(&self, key: &Key<N>) -> Key<N> {
         let mut run = [0; N];
         run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
@@ -153,7 +153,7 @@ impl<const N: usize> BandPairs<N> {
         run
     }
 
-    fn start_of_last_run(&self, entries: &[Entry<N>]) -> usize {
+    fn start_of_last_run(&self, entries: &[BandEntry<N>]) -> usize {
         match entries.last() {
             Some((last, _)) => entries.partition_point(|(key, _)| self.run(key) < self.run(last)),
             None => 0,
@@ -163,23 +163,23 @@ impl<const N: usize> BandPairs<N> {
     /// Compares the entries of a run, or of a part of it, with each other.
     fn within<S: PageStore>(
         &mut self,
-        run: &[Entry<N>],
+        run: &[BandEntry<N>],
         store: &S,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) {
         match self.most {
-            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, give),
-            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, give),
+            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, emit),
+            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, emit),
             _ => {
                 for (i, entry) in run.iter().enumerate() {
-                    self.compare(entry, &run[i + 1..], store, give);
+                    self.compare(entry, &run[i + 1..], store, emit);
                 }
             }
         }
     }
 
     /// Gives a part of a run that is too large as rows of one crowded bucket.
-    fn crowd(&mut self, part: &[Entry<N>], give: &mut impl FnMut(Candidate)) {
+    fn crowd(&mut self, part: &[BandEntry<N>], emit: &mut impl FnMut(Candidate)) {
         let run = self.run(&part[0].0);
         if self.open_run != Some(run) {
             self.open_run = Some(run);
@@ -187,7 +187,7 @@ impl<const N: usize> BandPairs<N> {
         }
         for (key, row) in part {
             let row = Tid::from_packed(*row);
-            give(Candidate::Crowded(self.buckets - 1, row, masked(key)));
+            emit(Candidate::Crowded(self.buckets - 1, row, masked(key)));
         }
     }
 
@@ -196,10 +196,10 @@ impl<const N: usize> BandPairs<N> {
     /// expected to show in the sketches.
     fn thin<S: PageStore>(
         &mut self,
-        run: &[Entry<N>],
+        run: &[BandEntry<N>],
         most: u32,
         store: &S,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) {
         let mut marks = vec![0u32; run.len()];
         // What may still be in pairs with entries that are in enough.
@@ -213,7 +213,7 @@ impl<const N: usize> BandPairs<N> {
                 others.clear();
                 others.extend(i + 1..run.len());
             }
-            self.pause(others.len() + 1, store);
+            self.check_interrupts(others.len() + 1, store);
             let own = sketch(key);
             for &other in &others {
                 let (other_key, other_row) = &run[other];
@@ -225,7 +225,7 @@ impl<const N: usize> BandPairs<N> {
                     marks[i] += 1;
                     marks[other] += 1;
                 }
-                give(self.pair([(key, row), (other_key, other_row)], bits));
+                emit(self.pair([(key, row), (other_key, other_row)], bits));
             }
         }
         let crowded = (run.iter().zip(marks)).filter(|(_, mark)| *mark > most);
@@ -233,17 +233,17 @@ impl<const N: usize> BandPairs<N> {
         for ((key, row), _) in crowded {
             is_bucket = true;
             let row = Tid::from_packed(*row);
-            give(Candidate::Crowded(self.buckets, row, masked(key)));
+            emit(Candidate::Crowded(self.buckets, row, masked(key)));
         }
         self.buckets += u32::from(is_bucket);
     }
 
     /// Lets the store pause from time to time.
-    fn pause<S: PageStore>(&mut self, comparisons: usize, store: &S) {
+    fn check_interrupts<S: PageStore>(&mut self, comparisons: usize, store: &S) {
         self.compared += comparisons;
         if self.compared >= PAUSE {
             self.compared = 0;
-            store.pause();
+            store.check_interrupts();
         }
     }
 
@@ -270,20 +270,20 @@ impl<const N: usize> BandPairs<N> {
     /// Compares a part of a run with what follows of it.
     fn beyond<S: PageStore>(
         &mut self,
-        part: &[Entry<N>],
+        part: &[BandEntry<N>],
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) -> Result<()> {
         let run = self.run(&part[0].0);
-        let mut walk = self.walk;
+        let mut cursor = self.cursor;
         let mut others = Vec::new();
         loop {
             others.clear();
-            let more = read_leaf(tree, &mut walk, &mut others, wanted)?;
+            let more = read_leaf(tree, &mut cursor, &mut others, wanted)?;
             let end = others.partition_point(|(key, _)| self.run(key) <= run);
             for other in &others[..end] {
-                self.compare(other, part, tree.store, give);
+                self.compare(other, part, tree.store, emit);
             }
             if !more || end < others.len() {
                 return Ok(());
@@ -293,17 +293,17 @@ impl<const N: usize> BandPairs<N> {
 
     fn compare<S: PageStore>(
         &mut self,
-        (key, row): &Entry<N>,
-        others: &[Entry<N>],
+        (key, row): &BandEntry<N>,
+        others: &[BandEntry<N>],
         store: &S,
-        give: &mut impl FnMut(Candidate),
+        emit: &mut impl FnMut(Candidate),
     ) {
-        self.pause(others.len(), store);
+        self.check_interrupts(others.len(), store);
         let own = sketch(key);
         for (other, other_row) in others {
             let (bits, is_wanted) = self.differing(&own, &sketch(other));
             if is_wanted && row != other_row {
-                give(self.pair([(key, row), (other, other_row)], bits));
+                emit(self.pair([(key, row), (other, other_row)], bits));
             }
         }
     }
@@ -314,31 +314,31 @@ fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
 
-/// Appends the wanted entries of a walk's next leaf, in order. False: it was the table's last.
+/// Appends the wanted entries of a cursor's next leaf, in order. False: it was the table's last.
 fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
-    walk: &mut Walk<N>,
-    entries: &mut Vec<Entry<N>>,
+    cursor: &mut LevelCursor<N>,
+    entries: &mut Vec<BandEntry<N>>,
     wanted: &mut impl FnMut(Tid) -> bool,
 ) -> Result<bool> {
-    let mut found: Vec<Entry<N>> = Vec::with_capacity(leaf::capacity::<N>());
+    let mut found: Vec<BandEntry<N>> = Vec::with_capacity(leaf::capacity::<N>());
     if entries.try_reserve(leaf::capacity::<N>()).is_err() {
         tree.store.out_of_memory();
     }
-    tree.store.pause();
-    let Some((leaf, from)) = walk.step(tree, |block| tree.store.read(block))? else {
+    tree.store.check_interrupts();
+    let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(false);
     };
     // What lies before has been read, on a leaf that was merged into this one since.
     found.extend(
         (0..leaf::count::<N>(&leaf))
-            .map(|i| leaf::position::<N>(&leaf, i))
+            .map(|i| leaf::entry_key::<N>(&leaf, i))
             .filter(|entry| *entry >= from)
             .map(|entry| (entry.key, entry.tid.packed())),
     );
     let table = page::table(&leaf);
     let more = page::high::<N>(&leaf).is_some_and(|high| high.table == table);
-    // Nothing is asked of the caller, who may look at other pages, while the leaf is locked.
+    // Nothing is asked of the caller, who may read other pages, while the leaf is locked.
     drop(leaf);
     found.sort_unstable();
     entries.extend((found.into_iter()).filter(|&(_, row)| wanted(Tid::from_packed(row))));

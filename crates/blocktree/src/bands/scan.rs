@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::filter;
-use crate::key::{Block, Key, Position, Tid};
+use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf;
 use crate::page::{self, Corruption, Page, Result};
-use crate::store::{Held, PageStore};
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
 /// Bits below a row's address in a number that stands for an entry.
@@ -22,9 +22,9 @@ const BELOW: u32 = 16;
 const MIN_KEPT: usize = 1024;
 
 /// Bands whose leaves are looked up together, so that the machine fetches them all at once.
-const TOGETHER: usize = 8;
+const PREFETCH_DEPTH: usize = 8;
 
-/// What the rows are that are looked for.
+/// Query: the signature and the number of mismatches allowed.
 #[derive(Clone, Debug)]
 pub struct BandQuery<const N: usize> {
     keys: Vec<Key<N>>,
@@ -52,7 +52,8 @@ impl<const N: usize> BandQuery<N> {
         }
     }
 
-    /// Whether a row with that sketch may have few enough mismatches, in whatever bands it agrees.
+    /// Returns whether a row with that sketch may have few enough mismatches, in whatever bands it
+    /// agrees.
     pub fn admits(&self, key: &Key<N>) -> bool {
         let low = u64::MAX >> HASH_BITS;
         let bits = ((key[N - WORDS] ^ self.sketch[0]) & low).count_ones()
@@ -61,24 +62,24 @@ impl<const N: usize> BandQuery<N> {
     }
 }
 
-/// Where to look next.
+/// The next leaf to read.
 #[derive(Clone, Copy, Debug)]
-enum Next<const N: usize> {
+enum NextLeaf<const N: usize> {
     /// From the root, for the leaf where the current band's hash begins.
     Descend,
-    /// In this leaf, or wherever the position belongs by now.
-    At(Block, Position<N>),
+    /// In this leaf, or wherever the entry key belongs by now.
+    At(Block, EntryKey<N>),
 }
 
-/// A search under way. It stands on no page between its steps.
+/// Search in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
     band: usize,
-    next: Next<N>,
-    /// Where the current bands begin, or began when they were looked up.
-    ahead: [Option<Block>; TOGETHER],
+    next: NextLeaf<N>,
+    /// First leaves of the next bands, as they were when they were prefetched.
+    ahead: [Option<Block>; PREFETCH_DEPTH],
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
     /// it in no table.
     found: Vec<u64>,
@@ -92,14 +93,14 @@ pub struct BandScan<const N: usize> {
 }
 
 impl<const N: usize> BandScan<N> {
-    /// A search that keeps as many entries as fit into so many bytes.
+    /// A search that keeps as many entries as fit into `memory` bytes.
     pub fn new(bands: Rc<Bands>, query: BandQuery<N>, memory: usize) -> Self {
         BandScan {
             bands,
             query,
             band: 0,
-            next: Next::Descend,
-            ahead: [None; TOGETHER],
+            next: NextLeaf::Descend,
+            ahead: [None; PREFETCH_DEPTH],
             found: Vec::new(),
             places: Vec::new(),
             // In the end there may be a row for each entry.
@@ -110,15 +111,15 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Begins anew with another query, with the memory that it has.
+    /// Restarts with another query and keeps the allocated memory.
     pub fn restart(&mut self, query: BandQuery<N>) {
         self.query = query;
         self.found.clear();
-        (self.band, self.next) = (0, Next::Descend);
+        (self.band, self.next) = (0, NextLeaf::Descend);
         (self.from, self.to, self.done) = (0, None, false);
     }
 
-    /// Looks at one more leaf or, when all have been seen, appends the rows that were found. False:
+    /// Reads one more leaf or, when all have been read, appends the rows that were found. False:
     /// there was nothing left to do. Each row is given once, in the order of addresses. A row that
     /// is given need not be near the query; one that is not given is not.
     pub fn step<S: PageStore>(
@@ -130,12 +131,12 @@ impl<const N: usize> BandScan<N> {
             return Ok(false);
         }
         if self.band < self.bands.count() {
-            self.look(tree)?;
+            self.read_leaf(tree)?;
             return Ok(true);
         }
-        self.give(rows);
+        self.emit(rows);
         self.found.clear();
-        (self.band, self.next) = (0, Next::Descend);
+        (self.band, self.next) = (0, NextLeaf::Descend);
         match self.to.take() {
             Some(to) => self.from = to,
             None => self.done = true,
@@ -144,7 +145,7 @@ impl<const N: usize> BandScan<N> {
     }
 
     /// Appends the rows that were found in this pass.
-    fn give(&mut self, rows: &mut Vec<Tid>) {
+    fn emit(&mut self, rows: &mut Vec<Tid>) {
         self.found.sort_unstable();
         for entries in self.found.chunk_by(|a, b| a >> BELOW == b >> BELOW) {
             // Entries of one row have one sketch, unless another row has taken its place
@@ -156,63 +157,66 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Where a band's hash begins.
-    fn start(&self, band: usize) -> Position<N> {
-        Position::before_key(band as u16, self.query.keys[band])
+    /// Lowest entry key with a band's hash.
+    fn start(&self, band: usize) -> EntryKey<N> {
+        EntryKey::before_key(band as u16, self.query.keys[band])
     }
 
-    /// Looks up where the next bands begin.
+    /// Finds and prefetches the first leaves of the next bands.
     fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
-        let bands = self.band..(self.band + TOGETHER).min(self.bands.count());
-        let mut wanted = [None; TOGETHER];
+        let bands = self.band..(self.band + PREFETCH_DEPTH).min(self.bands.count());
+        let mut wanted = [None; PREFETCH_DEPTH];
         for (wanted, band) in wanted.iter_mut().zip(bands) {
             *wanted = Some((self.start(band), self.query.keys[band]));
         }
-        self.ahead = tree.leaves_of(&wanted, |leaf| tree.store.soon(leaf))?;
+        self.ahead = tree.leaves_of(&wanted, |leaf| tree.store.prefetch(leaf))?;
         Ok(())
     }
 
-    fn look<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+    fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
-        let (position, hint) = match self.next {
-            Next::Descend => {
-                if self.band.is_multiple_of(TOGETHER) {
+        let (entry_key, hint) = match self.next {
+            NextLeaf::Descend => {
+                if self.band.is_multiple_of(PREFETCH_DEPTH) {
                     self.look_ahead(tree)?;
                 }
-                (self.start(self.band), self.ahead[self.band % TOGETHER])
+                (
+                    self.start(self.band),
+                    self.ahead[self.band % PREFETCH_DEPTH],
+                )
             }
-            Next::At(block, position) => (position, Some(block)),
+            NextLeaf::At(block, entry_key) => (entry_key, Some(block)),
         };
-        let leaf = tree.find(&position, 0, hint, |block| tree.store.read(block))?;
+        let leaf = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
             tree.store.out_of_memory();
         }
-        self.collect(&leaf, &position);
-        // The way on is read in the same look as the entries: what a later split moves right of
+        self.collect(&leaf, &entry_key);
+        // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = page::high::<N>(&leaf).zip(page::right(&leaf));
         let block = leaf.block();
-        tree.store.leave(leaf);
+        tree.store.unlock_keep_pin(leaf);
         if self.found.len() > self.kept {
-            self.put_off();
+            self.spill();
         }
         match high {
             Some((high, right)) if high.table == table && !self.is_beyond(&high.key) => {
-                if high <= position {
+                if high <= entry_key {
                     let what = "high key not above what led here";
                     return Err(Corruption { block, what });
                 }
-                self.next = Next::At(right, high);
+                self.next = NextLeaf::At(right, high);
             }
             _ => {
                 self.band += 1;
-                self.next = Next::Descend;
+                self.next = NextLeaf::Descend;
             }
         }
         Ok(())
     }
 
-    /// Whether a key lies behind all those with the hash that is looked for.
+    /// Returns whether a key lies behind all those with the query's hash.
     fn is_beyond(&self, key: &Key<N>) -> bool {
         let mut last = self.query.keys[self.band];
         last[N - WORDS] |= u64::MAX >> HASH_BITS;
@@ -220,18 +224,18 @@ impl<const N: usize> BandScan<N> {
         *key > last
     }
 
-    /// Takes in what lies on a leaf from a position on. What lies before it has been seen, on a
+    /// Takes in what lies on a leaf from an entry key on. What lies before it has been seen, on a
     /// leaf that has been merged into this one since.
-    fn collect(&mut self, leaf: &Page, from: &Position<N>) {
+    fn collect(&mut self, leaf: &Page, from: &EntryKey<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;
         self.places.clear();
         let keys = leaf::keys::<N>(leaf);
         filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
         for &i in &self.places {
-            let position = leaf::position::<N>(leaf, usize::from(i));
-            let key = position.key;
-            if key[..word] != wanted[..word] || position < *from {
+            let entry_key = leaf::entry_key::<N>(leaf, usize::from(i));
+            let key = entry_key.key;
+            if key[..word] != wanted[..word] || entry_key < *from {
                 continue;
             }
             let sketch = [key[word], key[word + 1]];
@@ -239,7 +243,7 @@ impl<const N: usize> BandScan<N> {
             if bits > self.query.mismatches {
                 continue;
             }
-            let packed = position.tid.packed();
+            let packed = entry_key.tid.packed();
             if packed >= self.from && self.to.is_none_or(|to| packed < to) {
                 self.found.push(packed << BELOW | u64::from(bits + alike));
             }
@@ -248,7 +252,7 @@ impl<const N: usize> BandScan<N> {
 
     /// Leaves half of the rows found to another pass. Entries of one row stay together, however
     /// many.
-    fn put_off(&mut self) {
+    fn spill(&mut self) {
         let middle = self.found.len() / 2;
         let (_, median, _) = self.found.select_nth_unstable(middle);
         let to = (*median >> BELOW).max(self.from + 1);

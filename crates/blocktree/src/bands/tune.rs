@@ -7,7 +7,7 @@ use crate::key::Tid;
 /// looked at in vain: what boilerplate and frequent phrases make.
 pub const BACKGROUND: f64 = 0.1;
 
-/// How full leaves are after a build.
+/// Fill factor of leaves after a build.
 const FILL: f64 = 0.9;
 
 /// Bands, and what to expect of them.
@@ -17,7 +17,7 @@ pub struct Choice {
     pub bands: usize,
     /// Values in each; of bands that share all values out, in the smallest.
     pub rows: usize,
-    /// Whether all rows of the similarity asked for are found, whatever chance does.
+    /// All rows of the similarity asked for are found with certainty.
     pub exact: bool,
 }
 
@@ -27,7 +27,7 @@ impl Choice {
         1.0 - (1.0 - similarity.powi(self.rows as i32)).powi(self.bands as i32)
     }
 
-    /// Unrelated rows, of so many, that are expected to agree with a query in a band by chance.
+    /// Unrelated rows, out of all, that are expected to agree with a query in a band by chance.
     pub fn candidates(&self, rows: f64) -> f64 {
         rows * self.found(BACKGROUND)
     }
@@ -75,7 +75,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_recall_asked_for_is_reached(
-            similarity in 0.3..1.0_f64, recall in 0.1..0.9999_f64, hashes in 16_usize..1025, rows in 1.0..1e9_f64,
+            similarity in 0.3..1.0_f64, recall in 0.1..0.9999_f64, hashes in 16_usize..1025,
+            rows in 1.0..1e9_f64,
         ) {
             if let Some(choice) = approximate(similarity, recall, hashes, rows) {
                 prop_assert!(choice.found(similarity) >= recall);

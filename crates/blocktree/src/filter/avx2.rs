@@ -7,10 +7,10 @@ use std::arch::x86_64::*;
 
 /// Keys of a step: four distances fit into a register.
 const STEP: usize = 4;
-/// Steps to a look at the result.
+/// Steps between two checks of the result.
 const STEPS: usize = 4;
 
-/// Whether the machine has what [`within`] needs.
+/// Returns whether the machine has the instructions that [`within`] needs.
 #[inline]
 pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 /// Keys of a step: eight distances fit into a register.
 const STEP: usize = 8;
 
-/// Whether the machine has what [`within`] needs.
+/// Returns whether the machine has the instructions that [`within`] needs.
 #[inline]
 pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx512f")

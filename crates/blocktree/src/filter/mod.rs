@@ -194,7 +194,8 @@ mod tests {
                     query: [u64; $words], radius in 0..64u32 * $words + 2,
                     small in 0..12u32, wide: bool,
                     keys in prop::collection::vec((
-                        any::<[u64; $words]>(), prop::collection::vec(any::<u32>(), 0..8), any::<bool>(),
+                        any::<[u64; $words]>(), prop::collection::vec(any::<u32>(), 0..8),
+                        any::<bool>(),
                     ), 0..300),
                 ) {
                     let radius = if wide { radius } else { small };

@@ -1,6 +1,6 @@
 //! A part of a table in memory: its entries in the order of their keys, cut into groups.
 
-use crate::key::{Key, Position, Tid};
+use crate::key::{EntryKey, Key, Tid};
 use crate::leaf;
 use crate::page::{self, Page};
 use crate::scan::prefix;
@@ -14,14 +14,14 @@ const UNWANTED: u64 = 1 << 62;
 
 /// Entries of one scope that follow each other; without scopes, all of a chunk.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(super) struct ScopeRun {
     /// The scope; 0 if there are none.
     pub scope: u64,
     /// Leading bits that make its groups.
     pub bits: u32,
     /// Its groups.
     pub groups: Range<usize>,
-    /// Where its part of the directory starts, and how prefixes map to it.
+    /// Start of its part of the directory, and the shift from prefixes to slots.
     directory: usize,
     shift: u32,
 }
@@ -35,15 +35,15 @@ struct Group {
 
 /// Entries of one table, from some leaves of it.
 #[derive(Debug)]
-pub(super) struct Chunk<const N: usize> {
+pub(super) struct SortedChunk<const N: usize> {
     /// Words of a key that hold a scope.
     scope_words: usize,
-    /// Whether of equal keys one is enough.
+    /// Of equal keys one is enough.
     distinct: bool,
     keys: Vec<Key<N>>,
     /// Rows in the same order, packed, with what is known of them.
     rows: Vec<Cell<u64>>,
-    runs: Vec<Run>,
+    runs: Vec<ScopeRun>,
     groups: Vec<Group>,
     /// For the high bits of a prefix, the first group that has them or higher ones.
     directory: Vec<u32>,
@@ -58,9 +58,9 @@ pub(super) const fn entry_size<const N: usize>() -> usize {
     size_of::<Key<N>>() + size_of::<u64>() + size_of::<Group>() + 4 * size_of::<u32>()
 }
 
-impl<const N: usize> Chunk<N> {
+impl<const N: usize> SortedChunk<N> {
     pub fn new(scope_words: usize, distinct: bool) -> Self {
-        Chunk {
+        SortedChunk {
             scope_words,
             distinct,
             keys: Vec::new(),
@@ -112,7 +112,7 @@ impl<const N: usize> Chunk<N> {
         &self.keys
     }
 
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[ScopeRun] {
         &self.runs
     }
 
@@ -124,16 +124,16 @@ impl<const N: usize> Chunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies what a leaf holds from a position on, of one scope if one is given, without looking
-    /// at it: the leaf is locked. [`Chunk::accept`] does the rest.
-    pub fn copy(&mut self, leaf: &Page, from: &Position<N>, scope: Option<u64>) {
+    /// Copies what a leaf holds from an entry key on, of one scope if one is given, without looking
+    /// at it: the leaf is locked. [`SortedChunk::accept`] does the rest.
+    pub fn copy(&mut self, leaf: &Page, from: &EntryKey<N>, scope: Option<u64>) {
         debug_assert!(self.incoming.is_empty());
         // A leaf that has been merged into this one was passed before.
         let passed = page::low(leaf) < *from;
         for i in 0..leaf::count::<N>(leaf) {
-            let Position { key, tid, .. } = leaf::position(leaf, i);
+            let EntryKey { key, tid, .. } = leaf::entry_key(leaf, i);
             if scope.is_none_or(|scope| scope == key[0])
-                && !(passed && leaf::position(leaf, i) < *from)
+                && !(passed && leaf::entry_key(leaf, i) < *from)
             {
                 self.incoming.push((key, tid.packed()));
             }
@@ -240,7 +240,7 @@ impl<const N: usize> Chunk<N> {
             }
             self.directory.push((first + next) as u32);
         }
-        self.runs.push(Run {
+        self.runs.push(ScopeRun {
             scope,
             bits,
             groups: first..self.groups.len(),
@@ -261,7 +261,7 @@ impl<const N: usize> Chunk<N> {
     }
 
     /// The group of a run that has a prefix.
-    pub fn group(&self, run: &Run, prefix: u64) -> Option<usize> {
+    pub fn group(&self, run: &ScopeRun, prefix: u64) -> Option<usize> {
         let low = self.groups[run.groups.start].prefix;
         let slot = usize::try_from(prefix.checked_sub(low)? >> run.shift).ok()?;
         if prefix > self.groups[run.groups.end - 1].prefix {
@@ -291,7 +291,7 @@ impl<const N: usize> Chunk<N> {
         (row & UNWANTED == 0).then(|| Tid::from_packed(row & !RESOLVED))
     }
 
-    /// Whether an entry's row is known not to be wanted.
+    /// Returns whether an entry's row is known not to be wanted.
     #[inline]
     pub fn is_unwanted(&self, entry: usize) -> bool {
         self.rows[entry].get() & UNWANTED != 0

@@ -1,10 +1,10 @@
 //! Comparing the groups of two chunks, or of one with itself, a piece at a time.
 
 use super::Pair;
-use super::chunk::Chunk;
+use super::chunk::SortedChunk;
 use super::plan;
-use super::thin::{Open, Thinning};
-use crate::design::Design;
+use super::thinning::{Open, Thinning};
+use crate::block_layout::BlockLayout;
 use crate::filter;
 use crate::key::Tid;
 use crate::plan::Probe;
@@ -13,45 +13,45 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A step ends when it has given so many pairs, or a little more.
+/// Pairs after which a step ends; it may give a few more.
 const BATCH: usize = 1024;
 /// Keys that are compared at once. What they bring at most is added to a batch.
 const PIECE: usize = 4096;
-/// Comparisons between two looks whether to go on at all.
+/// Comparisons between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
 
-/// What is compared with what.
-pub(super) struct Sides<'a, const N: usize> {
+/// Both inputs of the join.
+pub(super) struct JoinInputs<'a, const N: usize> {
     /// The passes up to this one, which is the last.
     pub probes: &'a [Probe<N>],
-    pub design: &'a Design<N>,
-    pub left: &'a Chunk<N>,
-    pub right: &'a Chunk<N>,
-    /// Whether both sides are the same chunk: then each pair of entries is met once.
+    pub layout: &'a BlockLayout<N>,
+    pub left: &'a SortedChunk<N>,
+    pub right: &'a SortedChunk<N>,
+    /// Both sides are the same chunk: then each pair of entries is met once.
     pub within: bool,
 }
 
-impl<const N: usize> Sides<'_, N> {
+impl<const N: usize> JoinInputs<'_, N> {
     pub fn probe(&self) -> &Probe<N> {
         &self.probes[self.probes.len() - 1]
     }
 }
 
-/// How far a comparison of two chunks has come.
+/// Progress of a comparison of two chunks.
 #[derive(Debug)]
-pub(super) struct Join {
+pub(super) struct JoinCursor {
     run: usize,
     /// The group of the left side, within its run.
     group: usize,
     /// The next of its neighbours.
     neighbour: usize,
-    task: Option<Task>,
+    task: Option<GroupPair>,
 }
 
-impl Join {
+impl JoinCursor {
     /// From the first group of a run on.
     pub fn of(run: usize) -> Self {
-        Join {
+        JoinCursor {
             run,
             group: 0,
             neighbour: 0,
@@ -62,13 +62,13 @@ impl Join {
 
 /// Two groups that are compared.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct GroupPair {
     pub left: Range<usize>,
     pub right: Range<usize>,
     pub same: bool,
     /// If pairs are thinned out.
     pub open: Open,
-    /// How far the entry at the start of `left` has come.
+    /// Progress of the entry at the start of `left`.
     at: usize,
 }
 
@@ -84,8 +84,8 @@ pub(super) struct Compare<const N: usize> {
     /// to its neighbours.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
     pub(super) found: Vec<u16>,
-    /// Pairs that the step under way has given.
-    given: usize,
+    /// Pairs that the current step has given.
+    emitted: usize,
     since_pause: usize,
 }
 
@@ -100,14 +100,14 @@ impl<const N: usize> Compare<N> {
             thinning,
             masks: HashMap::new(),
             found: Vec::new(),
-            given: 0,
+            emitted: 0,
             since_pause: 0,
         }
     }
 
     /// Prepares a chunk for thinning, if there is any: entries are in no pairs, and each is its own
     /// parent, by a number from `first` on. False: there is no memory.
-    pub fn mark(&self, chunk: &mut Chunk<N>, first: usize) -> bool {
+    pub fn mark(&self, chunk: &mut SortedChunk<N>, first: usize) -> bool {
         match self.thinning {
             None => true,
             Some(Thinning::Degree(_)) => chunk.mark_all(|_| 0),
@@ -129,7 +129,7 @@ impl<const N: usize> Compare<N> {
 
     /// Counts a pair that is given.
     pub(super) fn count(&mut self) {
-        self.given += 1;
+        self.emitted += 1;
     }
 
     /// Counts comparisons towards the next pause.
@@ -139,17 +139,17 @@ impl<const N: usize> Compare<N> {
 
     /// Begins a batch.
     pub fn begin(&mut self) {
-        self.given = 0;
+        self.emitted = 0;
     }
 
     /// Goes on until a batch is full (false) or everything is compared.
-    pub fn go_on<S: PageStore>(
+    pub fn resume<S: PageStore>(
         &mut self,
-        join: &mut Join,
-        sides: &Sides<'_, N>,
+        join: &mut JoinCursor,
+        sides: &JoinInputs<'_, N>,
         store: &S,
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) -> bool {
         loop {
             let Some(task) = &mut join.task else {
@@ -161,11 +161,11 @@ impl<const N: usize> Compare<N> {
             };
             while !task.left.is_empty() {
                 match self.thinning {
-                    None => self.compare_entry(task, sides, resolve, give),
-                    Some(thinning) => self.compare_thinned(thinning, task, sides, store, give),
+                    None => self.compare_entry(task, sides, resolve, emit),
+                    Some(thinning) => self.compare_thinned(thinning, task, sides, store, emit),
                 }
-                self.pause(store);
-                if self.given >= BATCH {
+                self.check_interrupts(store);
+                if self.emitted >= BATCH {
                     return false;
                 }
             }
@@ -175,29 +175,29 @@ impl<const N: usize> Compare<N> {
 
     /// Lets the store pause from time to time.
     #[inline]
-    pub(super) fn pause<S: PageStore>(&mut self, store: &S) {
+    pub(super) fn check_interrupts<S: PageStore>(&mut self, store: &S) {
         if self.since_pause >= PAUSE {
             self.since_pause = 0;
-            store.pause();
+            store.check_interrupts();
         }
     }
 
     /// The next two groups to be compared.
     fn next_task<S: PageStore>(
         &mut self,
-        join: &mut Join,
-        sides: &Sides<'_, N>,
+        join: &mut JoinCursor,
+        sides: &JoinInputs<'_, N>,
         store: &S,
-    ) -> Option<Task> {
+    ) -> Option<GroupPair> {
         loop {
             self.since_pause += 1;
-            self.pause(store);
+            self.check_interrupts(store);
             let run = sides.left.runs().get(join.run)?;
             if join.group == run.groups.len() {
                 if !sides.within {
                     return None;
                 }
-                *join = Join::of(join.run + 1);
+                *join = JoinCursor::of(join.run + 1);
                 continue;
             }
             let group = run.groups.start + join.group;
@@ -243,7 +243,7 @@ impl<const N: usize> Compare<N> {
             };
             if let Some(other) = found {
                 let right = sides.right.entries(other);
-                return Some(Task {
+                return Some(GroupPair {
                     left: sides.left.entries(group),
                     at: right.start,
                     right,
@@ -259,10 +259,10 @@ impl<const N: usize> Compare<N> {
     #[inline]
     fn compare_entry(
         &mut self,
-        task: &mut Task,
-        sides: &Sides<'_, N>,
+        task: &mut GroupPair,
+        sides: &JoinInputs<'_, N>,
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) {
         let entry = task.left.start;
         let from = match task.same {
@@ -283,7 +283,7 @@ impl<const N: usize> Compare<N> {
                 &mut self.found,
             );
             let (probe, earlier) = (sides.probe(), &sides.probes[..sides.probes.len() - 1]);
-            let table = &sides.design.tables()[usize::from(probe.table)];
+            let table = &sides.layout.tables()[usize::from(probe.table)];
             for &i in &self.found {
                 let other = from + usize::from(i);
                 let other_key = &sides.right.keys()[other];
@@ -305,8 +305,8 @@ impl<const N: usize> Compare<N> {
                     break;
                 };
                 if let Some(other_row) = sides.right.row(other, resolve) {
-                    self.given += 1;
-                    give(Pair {
+                    self.emitted += 1;
+                    emit(Pair {
                         rows: [row, other_row],
                         fingerprints: [table.restore(key), table.restore(other_key)],
                         distance,

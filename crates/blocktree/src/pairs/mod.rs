@@ -18,21 +18,22 @@ mod chunk;
 mod compare;
 mod plan;
 mod thin;
+mod thinning;
 
-use crate::design::Design;
-use crate::key::{Key, Position, Tid};
+use crate::block_layout::BlockLayout;
+use crate::key::{EntryKey, Key, Tid};
 use crate::leaf;
+use crate::level_cursor::LevelCursor;
 use crate::page::{self, Result};
 use crate::plan::next_within;
 use crate::scan::prefix;
 use crate::store::PageStore;
 use crate::tree::Tree;
-use crate::walk::Walk;
-use chunk::Chunk;
-use compare::{Compare, Join, Sides};
+use chunk::SortedChunk;
+use compare::{Compare, JoinCursor, JoinInputs};
 pub use plan::PairPlan;
 use std::rc::Rc;
-pub use thin::Thinning;
+pub use thinning::Thinning;
 
 /// Two rows within the radius.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,42 +42,43 @@ pub struct Pair<const N: usize> {
     pub rows: [Tid; 2],
     /// Their fingerprints, behind their scope.
     pub fingerprints: [Key<N>; 2],
-    /// How far they are apart, in bits.
+    /// Their distance in bits.
     pub distance: u32,
 }
 
-/// What is to be done next.
+/// Next step of a search.
 #[derive(Debug)]
 enum Phase {
     /// Read the next chunk.
     Read,
     /// Compare its entries with each other.
-    Within(Join),
+    Within(JoinCursor),
     /// Read more leaves to the right of it.
     ReadOn,
     /// Compare it with them.
-    Across(Join),
+    Across(JoinCursor),
     /// Nothing: all pairs are given.
     Done,
 }
 
-/// A search for all pairs under way. It stands on no page between its steps.
+/// Search for all pairs in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct Pairs<const N: usize> {
-    design: Rc<Design<N>>,
+    layout: Rc<BlockLayout<N>>,
     plan: PairPlan<N>,
-    /// The pass under way.
+    /// The current pass.
     probe: usize,
     phase: Phase,
-    /// Where to read on, and up to where has been read; `None` at the table's end.
-    walk: Walk<N>,
-    end: Option<Position<N>>,
-    chunk: Chunk<N>,
+    /// Cursor of the chunk, and the end of the part read so far; `None` at the table's end.
+    cursor: LevelCursor<N>,
+    end: Option<EntryKey<N>>,
+    chunk: SortedChunk<N>,
     /// The same for what lies right of the chunk and is compared with it.
-    beyond: Walk<N>,
-    beyond_end: Option<Position<N>>,
-    other: Chunk<N>,
-    /// The prefixes of the chunk's last run: runs of them with the same high bits, so many.
+    beyond: LevelCursor<N>,
+    beyond_end: Option<EntryKey<N>>,
+    other: SortedChunk<N>,
+    /// The prefixes of the chunk's last run: ranges of them that share their high bits, and the
+    /// number of these bits.
     cover: Vec<(u64, u32)>,
     /// Entries of a chunk.
     capacity: usize,
@@ -84,51 +86,56 @@ pub struct Pairs<const N: usize> {
 }
 
 impl<const N: usize> Pairs<N> {
-    /// A search that follows a plan with so many bytes of memory, but no less than two leaves take.
+    /// A search that follows a plan within `memory` bytes, or as many as two leaves take.
     /// With `distinct` it gives pairs of fingerprints: one row stands for all that have the same,
     /// and a pair may come twice.
-    pub fn new(design: Rc<Design<N>>, plan: PairPlan<N>, memory: usize, distinct: bool) -> Self {
-        Self::with(design, plan, memory, distinct, None)
+    pub fn new(
+        layout: Rc<BlockLayout<N>>,
+        plan: PairPlan<N>,
+        memory: usize,
+        distinct: bool,
+    ) -> Self {
+        Self::with(layout, plan, memory, distinct, None)
     }
 
     /// A search for pairs of fingerprints that need not be all: for each, [`Thinning`] says which.
     /// A pair may come twice, and names no rows. What equals another fingerprint is in no pair.
     pub fn thinned(
-        design: Rc<Design<N>>,
+        layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
         memory: usize,
         thinning: Thinning,
     ) -> Self {
-        Self::with(design, plan, memory, true, Some(thinning))
+        Self::with(layout, plan, memory, true, Some(thinning))
     }
 
     fn with(
-        design: Rc<Design<N>>,
+        layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
         memory: usize,
         distinct: bool,
         thinning: Option<Thinning>,
     ) -> Self {
-        let scope_words = design.scope_words();
+        let scope_words = layout.scope_words();
         let leaves = 2 * leaf::capacity::<N>();
         Pairs {
-            walk: Walk::new(plan.probes[0].table),
-            beyond: Walk::new(0),
-            end: Some(Position::start_of(0)),
+            cursor: LevelCursor::new(plan.probes[0].table),
+            beyond: LevelCursor::new(0),
+            end: Some(EntryKey::start_of(0)),
             beyond_end: None,
             probe: 0,
             phase: Phase::Read,
-            chunk: Chunk::new(scope_words, distinct),
-            other: Chunk::new(scope_words, distinct),
+            chunk: SortedChunk::new(scope_words, distinct),
+            other: SortedChunk::new(scope_words, distinct),
             cover: Vec::new(),
             capacity: (memory / 2 / chunk::entry_size::<N>()).clamp(leaves, 1 << 31),
             compare: Compare::new(plan.radius, scope_words, distinct, thinning),
-            design,
+            layout,
             plan,
         }
     }
 
-    /// Looks on until it has given some pairs. False: these were the last, if there were any.
+    /// Searches on until it has given some pairs. False: these were the last, if there were any.
     ///
     /// `resolve` is asked for the rows of pairs, for each entry once: the address under which the
     /// caller knows the row, or `None` if the row is not to be in any pair. A thinned search asks
@@ -137,7 +144,7 @@ impl<const N: usize> Pairs<N> {
         &mut self,
         tree: &Tree<'_, S, N>,
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) -> Result<bool> {
         self.compare.begin();
         loop {
@@ -147,23 +154,23 @@ impl<const N: usize> Pairs<N> {
                     self.read(tree, resolve)?;
                     self.phase = match self.chunk.len() {
                         0 => self.next_pass(),
-                        _ => Phase::Within(Join::of(0)),
+                        _ => Phase::Within(JoinCursor::of(0)),
                     };
                 }
                 Phase::Within(join) => {
-                    let sides = Sides {
+                    let sides = JoinInputs {
                         probes: &self.plan.probes[..=self.probe],
-                        design: &self.design,
+                        layout: &self.layout,
                         left: &self.chunk,
                         right: &self.chunk,
                         within: true,
                     };
-                    if !self.compare.go_on(join, &sides, tree.store, resolve, give) {
+                    if !self.compare.resume(join, &sides, tree.store, resolve, emit) {
                         return Ok(true);
                     }
                     self.phase = match self.end {
                         Some(end) => {
-                            (self.beyond, self.beyond_end) = (self.walk, Some(end));
+                            (self.beyond, self.beyond_end) = (self.cursor, Some(end));
                             self.cover();
                             Phase::ReadOn
                         }
@@ -174,18 +181,18 @@ impl<const N: usize> Pairs<N> {
                     self.read_on(tree, resolve)?;
                     self.phase = match self.other.len() {
                         0 => Phase::Read,
-                        _ => Phase::Across(Join::of(self.chunk.runs().len() - 1)),
+                        _ => Phase::Across(JoinCursor::of(self.chunk.runs().len() - 1)),
                     };
                 }
                 Phase::Across(join) => {
-                    let sides = Sides {
+                    let sides = JoinInputs {
                         probes: &self.plan.probes[..=self.probe],
-                        design: &self.design,
+                        layout: &self.layout,
                         left: &self.chunk,
                         right: &self.other,
                         within: false,
                     };
-                    if !self.compare.go_on(join, &sides, tree.store, resolve, give) {
+                    if !self.compare.resume(join, &sides, tree.store, resolve, emit) {
                         return Ok(true);
                     }
                     self.phase = Phase::ReadOn;
@@ -199,8 +206,8 @@ impl<const N: usize> Pairs<N> {
         let Some(probe) = self.plan.probes.get(self.probe) else {
             return Phase::Done;
         };
-        self.walk = Walk::new(probe.table);
-        self.end = Some(Position::start_of(probe.table));
+        self.cursor = LevelCursor::new(probe.table);
+        self.end = Some(EntryKey::start_of(probe.table));
         Phase::Read
     }
 
@@ -214,7 +221,7 @@ impl<const N: usize> Pairs<N> {
         let is_thinned = self.compare.is_thinned();
         let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         while self.end.is_some() && self.chunk.len() + leaf::capacity::<N>() <= self.capacity {
-            self.end = read_leaf(tree, &mut self.walk, &mut self.chunk, None, wanted)?;
+            self.end = read_leaf(tree, &mut self.cursor, &mut self.chunk, None, wanted)?;
         }
         let probe = &self.plan.probes[self.probe];
         if !self.chunk.form_groups(probe.bits, probe.threshold > 0)
@@ -237,7 +244,7 @@ impl<const N: usize> Pairs<N> {
         let Some(run) = self.chunk.runs().last().cloned() else {
             return Ok(());
         };
-        let scope = (self.design.scope_words() > 0).then_some(run.scope);
+        let scope = (self.layout.scope_words() > 0).then_some(run.scope);
         while let Some(end) = self.beyond_end
             && self.other.len() + leaf::capacity::<N>() <= self.capacity
         {
@@ -246,10 +253,10 @@ impl<const N: usize> Pairs<N> {
                 break;
             };
             if next != end {
-                self.beyond = Walk::at(next);
+                self.beyond = LevelCursor::at(next);
             }
-            let (walk, other) = (&mut self.beyond, &mut self.other);
-            self.beyond_end = read_leaf(tree, walk, other, scope, wanted)?;
+            let (cursor, other) = (&mut self.beyond, &mut self.other);
+            self.beyond_end = read_leaf(tree, cursor, other, scope, wanted)?;
         }
         if !self.other.form_groups(run.bits, false)
             || !self.compare.mark(&mut self.other, self.chunk.len())
@@ -262,14 +269,14 @@ impl<const N: usize> Pairs<N> {
     /// The first position, from one on, where an entry near the chunk's last run may stand.
     fn next_needed(
         &self,
-        from: &Position<N>,
+        from: &EntryKey<N>,
         bits: u32,
         scope: Option<u64>,
-    ) -> Option<Position<N>> {
+    ) -> Option<EntryKey<N>> {
         if scope.is_some_and(|scope| scope != from.key[0]) {
             return None;
         }
-        let word = self.design.scope_words();
+        let word = self.layout.scope_words();
         let threshold = self.plan.probes[self.probe].threshold;
         let first = prefix(from.key[word], bits);
         let next = (self.cover.iter())
@@ -289,7 +296,7 @@ impl<const N: usize> Pairs<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);
         key[word] = next << (64 - bits);
-        Some(Position::before_key(from.table, key))
+        Some(EntryKey::before_key(from.table, key))
     }
 
     /// Cuts the prefixes of the chunk's last run into parts that share their high bits.
@@ -311,20 +318,20 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Appends the wanted entries of a walk's next leaf. Returns where the leaf ends; `None`: with its
-/// table.
+/// Appends the wanted entries of a cursor's next leaf. Returns the leaf's end; `None` if the table
+/// ends there.
 fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
-    walk: &mut Walk<N>,
-    chunk: &mut Chunk<N>,
+    cursor: &mut LevelCursor<N>,
+    chunk: &mut SortedChunk<N>,
     scope: Option<u64>,
     wanted: &mut impl FnMut(Tid) -> bool,
-) -> Result<Option<Position<N>>> {
+) -> Result<Option<EntryKey<N>>> {
     if !chunk.reserve() {
         tree.store.out_of_memory();
     }
-    tree.store.pause();
-    let Some((leaf, from)) = walk.step(tree, |block| tree.store.read(block))? else {
+    tree.store.check_interrupts();
+    let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(None);
     };
     chunk.copy(&leaf, &from, scope);
@@ -339,19 +346,19 @@ fn read_leaf<S: PageStore, const N: usize>(
 /// All entries of an index's first table in the order of their keys there: rows with equal
 /// fingerprints follow each other.
 #[derive(Debug)]
-pub struct InOrder<const N: usize> {
-    design: Rc<Design<N>>,
-    walk: Walk<N>,
-    leaf: Chunk<N>,
+pub struct KeyOrderScan<const N: usize> {
+    layout: Rc<BlockLayout<N>>,
+    cursor: LevelCursor<N>,
+    leaf: SortedChunk<N>,
 }
 
-impl<const N: usize> InOrder<N> {
+impl<const N: usize> KeyOrderScan<N> {
     /// From the first on.
-    pub fn new(design: Rc<Design<N>>) -> Self {
-        InOrder {
-            walk: Walk::new(0),
-            leaf: Chunk::new(design.scope_words(), false),
-            design,
+    pub fn new(layout: Rc<BlockLayout<N>>) -> Self {
+        KeyOrderScan {
+            cursor: LevelCursor::new(0),
+            leaf: SortedChunk::new(layout.scope_words(), false),
+            layout,
         }
     }
 
@@ -360,14 +367,14 @@ impl<const N: usize> InOrder<N> {
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
-        give: &mut impl FnMut(Key<N>, Tid),
+        emit: &mut impl FnMut(Key<N>, Tid),
     ) -> Result<bool> {
         self.leaf.clear();
-        let end = read_leaf(tree, &mut self.walk, &mut self.leaf, None, &mut |_| true)?;
-        let table = &self.design.tables()[0];
+        let end = read_leaf(tree, &mut self.cursor, &mut self.leaf, None, &mut |_| true)?;
+        let table = &self.layout.tables()[0];
         for (entry, key) in self.leaf.keys().iter().enumerate() {
             if let Some(row) = self.leaf.row(entry, &mut Some) {
-                give(table.restore(key), row);
+                emit(table.restore(key), row);
             }
         }
         Ok(end.is_some())

@@ -1,4 +1,5 @@
-//! Which tables a search for all pairs reads, and which groups of rows it compares in each.
+//! Plan of a search for all pairs: the tables that it reads, and the groups of rows that it
+//! compares in each.
 //!
 //! The principle is that of a query's plan ([`crate::plan`]), but it is paid for once for all rows:
 //! in a table, rows whose first bits agree stand together, and each such group is compared with
@@ -6,16 +7,16 @@
 //! (Norouzi, Punjani, Fleet, CVPR 2012, turned from a query into a join). Nothing is looked up from
 //! the root, so that what counts is how many keys are compared.
 
-use crate::design::Design;
+use crate::block_layout::BlockLayout;
 use crate::plan::{Part, Probe, ball, disjoint_parts, exact_tables};
 
-/// What it costs, in nanoseconds, to read an entry into memory and to sort it.
+/// Nanoseconds to read an entry into memory and to sort it.
 const READ: f64 = 40.0;
 /// To compare two keys of one word.
 const COMPARE: f64 = 0.25;
 /// To begin to compare a key with another group.
 const VISIT: f64 = 10.0;
-/// To look for a neighbouring group.
+/// To search a neighbouring group.
 const LOOK_UP: f64 = 6.0;
 
 /// The passes that find all pairs within a radius.
@@ -26,31 +27,31 @@ pub struct PairPlan<const N: usize> {
     /// One pass for each: the table, how many leading bits make a group, and in how many of them
     /// two groups may differ.
     pub probes: Vec<Probe<N>>,
-    /// What it takes, in nanoseconds, roughly, if fingerprints are spread evenly.
+    /// Estimated nanoseconds, if fingerprints are spread evenly.
     pub cost: f64,
 }
 
 impl<const N: usize> PairPlan<N> {
     /// The cheapest plan for a radius in an index of `rows` rows. Every plan finds the same.
-    pub fn new(design: &Design<N>, radius: u32, rows: f64) -> Self {
-        let radius = radius.min(design.bits());
-        let exact = exact_tables(design, radius).map(|tables| {
+    pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
+        let radius = radius.min(layout.bits());
+        let exact = exact_tables(layout, radius).map(|tables| {
             let pass = |table| Pass {
                 table,
-                bits: design.leading_bits(table).min(64),
+                bits: layout.leading_bits(table).min(64),
                 threshold: 0,
             };
-            Self::of(design, radius, rows, tables.into_iter().map(pass).collect())
+            Self::of(layout, radius, rows, tables.into_iter().map(pass).collect())
         });
-        let spread = disjoint_parts(design)
+        let spread = disjoint_parts(layout)
             .into_iter()
-            .map(|parts| Self::of(design, radius, rows, spread(&parts, radius, rows, N)));
+            .map(|parts| Self::of(layout, radius, rows, spread(&parts, radius, rows, N)));
         let whole = Pass {
             table: 0,
             bits: 0,
             threshold: 0,
         };
-        let whole = Self::of(design, radius, rows, vec![whole]);
+        let whole = Self::of(layout, radius, rows, vec![whole]);
         exact.into_iter().chain(spread).fold(
             whole,
             |best, plan| {
@@ -59,12 +60,12 @@ impl<const N: usize> PairPlan<N> {
         )
     }
 
-    fn of(design: &Design<N>, radius: u32, rows: f64, passes: Vec<Pass>) -> Self {
+    fn of(layout: &BlockLayout<N>, radius: u32, rows: f64, passes: Vec<Pass>) -> Self {
         PairPlan {
             radius,
             cost: passes.iter().map(|pass| pass.cost(rows, N)).sum(),
             probes: (passes.iter())
-                .map(|pass| Probe::new(design, pass.table, pass.bits, pass.threshold))
+                .map(|pass| Probe::new(layout, pass.table, pass.bits, pass.threshold))
                 .collect(),
         }
     }
@@ -162,8 +163,10 @@ mod tests {
             rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9]),
             difference in prop::collection::vec(0..64u32, 0..200),
         ) {
-            let Ok(design) = Design::<1>::new(distance, distance + more) else { return Ok(()) };
-            let plan = PairPlan::new(&design, radius, rows);
+            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else {
+                return Ok(());
+            };
+            let plan = PairPlan::new(&layout, radius, rows);
             let mut bits = 0u64;
             for &bit in &difference {
                 if bits.count_ones() < radius {
@@ -186,20 +189,20 @@ mod tests {
 
     #[test]
     fn the_guaranteed_radius_takes_the_tables_as_they_are() {
-        let design = Design::<1>::new(3, 4).unwrap();
-        let plan = PairPlan::new(&design, 3, 1e7);
+        let layout = BlockLayout::<1>::new(3, 4).unwrap();
+        let plan = PairPlan::new(&layout, 3, 1e7);
         assert_eq!(plan.probes.len(), 4);
         assert!(plan.probes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
     }
 
     #[test]
     fn a_wide_radius_costs_far_less_than_comparing_all() {
-        let design = Design::<1>::new(3, 4).unwrap();
+        let layout = BlockLayout::<1>::new(3, 4).unwrap();
         let all = |rows: f64| COMPARE * rows * rows / 2.0;
-        assert!(PairPlan::new(&design, 8, 1e6).cost * 20.0 < all(1e6));
-        assert!(PairPlan::new(&design, 12, 1e7).cost * 20.0 < all(1e7));
+        assert!(PairPlan::new(&layout, 8, 1e6).cost * 20.0 < all(1e6));
+        assert!(PairPlan::new(&layout, 12, 1e7).cost * 20.0 < all(1e7));
         // And never more than a little beyond it.
-        let widest = PairPlan::new(&design, 64, 1e6);
+        let widest = PairPlan::new(&layout, 64, 1e6);
         assert_eq!((widest.probes.len(), widest.probes[0].bits), (1, 0));
     }
 }

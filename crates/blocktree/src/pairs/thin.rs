@@ -1,23 +1,12 @@
-//! Fewer pairs, for whoever makes clusters of them: as many as there are fingerprints, times a
-//! constant, however many are near each other.
+//! Thinned search for the making of clusters: its pairs are at most a constant times the
+//! fingerprints, however many of these are near each other.
 
-use super::chunk::Chunk;
-use super::compare::{Compare, Sides, Task};
+use super::compare::{Compare, GroupPair, JoinInputs};
+use super::thinning::{Marks, Thinning};
 use super::{Pair, Tid};
 use crate::filter;
 use crate::key::Key;
 use crate::store::PageStore;
-
-/// Which pairs of fingerprints may be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinning {
-    /// Those of two fingerprints that both are in more than so many other pairs. Whatever is in no
-    /// more pairs than that is in all that it has.
-    Degree(u32),
-    /// Those of two fingerprints that other pairs connect. Only where no fingerprint is in several
-    /// scopes with one hash: what connects two of one scope might be of another.
-    Forest,
-}
 
 /// Keys that are compared at once.
 const PIECE: usize = 4096;
@@ -27,63 +16,15 @@ const MANY: usize = 32;
 /// Comparisons with a whole group that cost as much as going through a list of it, or more.
 const WAIT: usize = 32;
 
-/// The entries of a group that may still bring pairs for entries that have brought enough.
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    /// `None`: all of them.
-    entries: Option<Vec<u32>>,
-    /// Comparisons with the whole group before the list is tried again, since it was too long.
-    wait: usize,
-    /// With [`Thinning::Forest`], an entry of the component whose entries are left out.
-    base: usize,
-}
-
-/// The marks of two chunks, one after the other: pairs that an entry is in, or its parent.
-struct Marks<'a, const N: usize> {
-    left: &'a Chunk<N>,
-    right: &'a Chunk<N>,
-    /// Offset that is added to positions in the right chunk.
-    shift: usize,
-}
-
-impl<const N: usize> Marks<'_, N> {
-    fn get(&self, entry: usize) -> u32 {
-        match entry.checked_sub(self.left.len()) {
-            None => self.left.mark(entry),
-            Some(other) => self.right.mark(other),
-        }
-    }
-
-    fn set(&self, entry: usize, mark: u32) {
-        match entry.checked_sub(self.left.len()) {
-            None => self.left.set_mark(entry, mark),
-            Some(other) => self.right.set_mark(other, mark),
-        }
-    }
-
-    fn root(&self, mut entry: usize) -> usize {
-        loop {
-            let parent = self.get(entry) as usize;
-            let above = self.get(parent) as usize;
-            if parent == above {
-                return parent;
-            }
-            // Path halving (van Leeuwen and van der Weide, 1977).
-            self.set(entry, above as u32);
-            entry = above;
-        }
-    }
-}
-
 impl<const N: usize> Compare<N> {
     /// Compares the first entry left in a task with the other group, and strikes it off.
     pub(super) fn compare_thinned<S: PageStore>(
         &mut self,
         thinning: Thinning,
-        task: &mut Task,
-        sides: &Sides<'_, N>,
+        task: &mut GroupPair,
+        sides: &JoinInputs<'_, N>,
         store: &S,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) {
         let entry = task.left.start;
         task.left.start += 1;
@@ -118,11 +59,11 @@ impl<const N: usize> Compare<N> {
             if open.len() <= task.right.len() / 8 {
                 for &other in &open {
                     if other as usize >= from {
-                        self.meet(thinning, entry, other as usize, sides, &marks, give);
+                        self.meet(thinning, entry, other as usize, sides, &marks, emit);
                     }
                 }
                 task.open.entries = Some(open);
-                self.pause(store);
+                self.check_interrupts(store);
                 return;
             }
             task.open.entries = Some(open);
@@ -139,10 +80,10 @@ impl<const N: usize> Compare<N> {
             filter::within_keys(keys, key, self.skipped(), self.radius(), &mut found);
             brought += found.len();
             for &i in &found {
-                self.meet(thinning, entry, start + usize::from(i), sides, &marks, give);
+                self.meet(thinning, entry, start + usize::from(i), sides, &marks, emit);
             }
             start = end;
-            self.pause(store);
+            self.check_interrupts(store);
         }
         self.found = found;
         if thinning == Thinning::Forest && !has_enough && brought >= MANY {
@@ -161,9 +102,9 @@ impl<const N: usize> Compare<N> {
         thinning: Thinning,
         entry: usize,
         other: usize,
-        sides: &Sides<'_, N>,
+        sides: &JoinInputs<'_, N>,
         marks: &Marks<'_, N>,
-        give: &mut impl FnMut(Pair<N>),
+        emit: &mut impl FnMut(Pair<N>),
     ) {
         let (a, b) = (entry, other + marks.shift);
         let roots = match thinning {
@@ -192,7 +133,7 @@ impl<const N: usize> Compare<N> {
             return;
         }
         let (probe, earlier) = (sides.probe(), &sides.probes[..sides.probes.len() - 1]);
-        let table = &sides.design.tables()[usize::from(probe.table)];
+        let table = &sides.layout.tables()[usize::from(probe.table)];
         let difference = table.restore(&difference);
         if !probe.finds(&difference) || earlier.iter().any(|p| p.finds(&difference)) {
             return;
@@ -202,11 +143,12 @@ impl<const N: usize> Compare<N> {
                 marks.set(a, marks.get(a).saturating_add(1));
                 marks.set(b, marks.get(b).saturating_add(1));
             }
-            // The left chunk stays when the right one is read anew: nothing in it points out of it.
+            // The left chunk stays when the right one is read again: nothing in it points out of
+            // it.
             Some((a, b)) => marks.set(a.max(b), a.min(b) as u32),
         }
         self.count();
-        give(Pair {
+        emit(Pair {
             rows: [Tid::MIN; 2],
             fingerprints: [table.restore(key), table.restore(other_key)],
             distance,

@@ -4,10 +4,10 @@ use crate::mem_store::MemStore;
 use neardup_blocktree::bands::{BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate};
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::clusters::{Star, UNRANKED};
-use neardup_blocktree::key::{Position, Tid};
+use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::meta::Meta;
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::sort::{Entry, Rows};
+use neardup_blocktree::sort::{Entry, ExternalSort};
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -15,23 +15,24 @@ use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-type Model = BTreeMap<Tid, Option<Vec<u32>>>;
+type BandModel = BTreeMap<Tid, Option<Vec<u32>>>;
 
 const KIND: u64 = 3;
 
-struct Index {
+struct BandIndex {
     store: MemStore,
     bands: Rc<Bands>,
     meta: Meta,
 }
 
-impl Index {
-    fn build(bands: Bands, model: &Model, memory: usize) -> Self {
+impl BandIndex {
+    fn build(bands: Bands, model: &BandModel, memory: usize) -> Self {
         let store = MemStore::new();
         let mut host = &store;
-        let mut rows: Vec<Rows<&MemStore, 2>> =
-            (0..bands.count()).map(|_| Rows::new(memory)).collect();
-        let mut nulls = Rows::new(memory);
+        let mut rows: Vec<ExternalSort<&MemStore, 2>> = (0..bands.count())
+            .map(|_| ExternalSort::new(memory))
+            .collect();
+        let mut nulls = ExternalSort::new(memory);
         for (&tid, signature) in model {
             let Some(signature) = signature else {
                 nulls.push(&mut host, [0; 2], tid);
@@ -48,7 +49,7 @@ impl Index {
         }
         let meta = build_bands(&mut host, &bands, &mut rows, &mut nulls, Fill::default());
         let bands = Rc::new(bands);
-        Index { store, bands, meta }
+        BandIndex { store, bands, meta }
     }
 
     fn tree(&self) -> Tree<'_, MemStore, 2> {
@@ -58,7 +59,7 @@ impl Index {
     fn insert(&self, tree: &Tree<'_, MemStore, 2>, tid: Tid, signature: Option<&[u32]>) {
         let Some(signature) = signature else {
             let table = self.bands.count() as u16;
-            let position = Position {
+            let position = EntryKey {
                 table,
                 key: [0; 2],
                 tid,
@@ -69,7 +70,7 @@ impl Index {
         for band in 0..self.bands.count() {
             let key = self.bands.key(band, signature, KIND, None, &sketch);
             let table = band as u16;
-            tree.insert(&Position { table, key, tid }).unwrap();
+            tree.insert(&EntryKey { table, key, tid }).unwrap();
         }
     }
 
@@ -88,7 +89,7 @@ impl Index {
         let mut search = BandPairs::new(self.bands.clone(), mismatches, memory);
         let mut candidates: BTreeMap<[Tid; 2], (u32, u32)> = BTreeMap::new();
         let tree = self.tree();
-        let mut give = |candidate| {
+        let mut emit = |candidate| {
             let Candidate::Pair(rows, least) = candidate else {
                 unreachable!("all pairs are asked for");
             };
@@ -97,7 +98,7 @@ impl Index {
             *bound = least.min(*bound);
             *shared += 1;
         };
-        while search.step(&tree, &mut |_| true, &mut give).unwrap() {}
+        while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
         let most = if search.by_bands() {
             self.bands.count()
         } else {
@@ -115,7 +116,7 @@ impl Index {
             .collect()
     }
 
-    fn assert_finds_pairs(&self, model: &Model, rng: &mut StdRng) {
+    fn assert_finds_pairs(&self, model: &BandModel, rng: &mut StdRng) {
         let guaranteed = self.bands.guaranteed();
         let known: Vec<(Tid, &Vec<u32>)> = (model.iter())
             .filter_map(|(tid, signature)| Some((*tid, signature.as_ref()?)))
@@ -136,9 +137,9 @@ impl Index {
         }
     }
 
-    fn assert_finds(&self, model: &Model, rng: &mut StdRng) {
-        let design = self.bands.design::<2>(false);
-        let stats = self.tree().check(&design, |_, _, _| ()).unwrap();
+    fn assert_finds(&self, model: &BandModel, rng: &mut StdRng) {
+        let layout = self.bands.layout::<2>(false);
+        let stats = self.tree().check(&layout, |_, _, _| ()).unwrap();
         assert!(stats.tables_agree);
         assert_eq!(stats.rows, model.values().flatten().count() as u64);
         let known: Vec<&Vec<u32>> = model.values().flatten().collect();
@@ -171,7 +172,7 @@ impl Index {
 }
 
 /// A signature that is unlike all others, or near a known one, or equal to it.
-fn some_signature(rng: &mut StdRng, model: &Model, hashes: usize) -> Option<Vec<u32>> {
+fn some_signature(rng: &mut StdRng, model: &BandModel, hashes: usize) -> Option<Vec<u32>> {
     if rng.random_bool(0.02) {
         return None;
     }
@@ -201,15 +202,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn random_operations(seed: u64, hashes in 16_usize..200, share in 2_usize..9, start in 0_u32..400) {
+    fn random_operations(
+        seed: u64, hashes in 16_usize..200, share in 2_usize..9, start in 0_u32..400,
+    ) {
         let mut rng = StdRng::seed_from_u64(seed);
         let bands = Bands::new(hashes, (hashes / share).max(1), 0).unwrap();
-        let mut model = Model::new();
+        let mut model = BandModel::new();
         for n in 0..start {
             let signature = some_signature(&mut rng, &model, hashes);
             model.insert(tid(n), signature);
         }
-        let index = Index::build(bands, &model, if seed.is_multiple_of(2) { 0 } else { 1 << 22 });
+        let memory = if seed.is_multiple_of(2) { 0 } else { 1 << 22 };
+        let index = BandIndex::build(bands, &model, memory);
         index.assert_finds(&model, &mut rng);
         let tree = index.tree();
         let mut next = start;
@@ -239,7 +243,8 @@ proptest! {
                 stays
             });
             let null_table = index.bands.count() as u16;
-            tree.vacuum(null_table, Fill::default(), |tid| dead.binary_search(&tid).is_ok()).unwrap();
+            let is_dead = |tid| dead.binary_search(&tid).is_ok();
+            tree.vacuum(null_table, Fill::default(), is_dead).unwrap();
             index.assert_finds(&model, &mut rng);
         }
     }
@@ -278,23 +283,23 @@ fn stars(
     let rows: Vec<Tid> = (0..count).map(row_of).collect();
     let ranks: BTreeMap<Tid, u32> = rows.iter().copied().zip(0..).collect();
     assert_eq!(ranks.len(), rows.len());
-    let model: Model = (rows.iter().copied())
+    let model: BandModel = (rows.iter().copied())
         .zip(signatures.iter().cloned().map(Some))
         .collect();
     let hashes = signatures[0].len();
     let bands = Bands::new(hashes, mismatches + 3, 0).unwrap();
-    let index = Index::build(bands, &model, 1 << 22);
+    let index = BandIndex::build(bands, &model, 1 << 22);
     let mut search = BandPairs::thinned(index.bands.clone(), mismatches, search_memory, most);
-    let (mut pairs, mut crowd, mut given) = (BTreeMap::new(), Vec::new(), 0);
+    let (mut pairs, mut crowd, mut emitted) = (BTreeMap::new(), Vec::new(), 0);
     let tree = index.tree();
-    let mut give = |candidate| match candidate {
+    let mut emit = |candidate| match candidate {
         Candidate::Pair(rows, least) => {
-            given += 1;
+            emitted += 1;
             pairs.entry(rows).or_insert((least, 0)).1 += 1;
         }
         Candidate::Crowded(bucket, row, sketch) => crowd.push((bucket, row, sketch)),
     };
-    while search.step(&tree, &mut |_| true, &mut give).unwrap() {}
+    while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
 
     let store = MemStore::new();
     let mut files = &store;
@@ -327,7 +332,7 @@ fn stars(
     star.finish(&mut files, &mut of, &mut centers);
     drop(centers);
     let found = (0..count).map(|rank| of.get(&mut files, rank)).collect();
-    (found, given, compared)
+    (found, emitted, compared)
 }
 
 /// Signatures of 64 values around a few, each with some positions of its own.

@@ -2,13 +2,13 @@
 //! to make them.
 use crate::mem_store::MemStore;
 use crate::model::{Index, Model};
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::centers::DenseCenters;
 use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
-use neardup_blocktree::design::Design;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{PairPlan, Pairs, Thinning};
-use neardup_blocktree::sort::{Entry, Rows};
+use neardup_blocktree::sort::{Entry, ExternalSort};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -85,9 +85,9 @@ fn clusters(
             (tid, Some(*key))
         })
         .collect();
-    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
-    let plan = PairPlan::new(&index.design, RADIUS, rows);
-    let mut pairs = Pairs::thinned(index.design.clone(), plan, memory[0], thinning);
+    let index = Index::build(BlockLayout::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    let plan = PairPlan::new(&index.layout, RADIUS, rows);
+    let mut pairs = Pairs::thinned(index.layout.clone(), plan, memory[0], thinning);
     let mut numbers: BTreeMap<Key<1>, Vec<u32>> = BTreeMap::new();
     for (i, (key, _)) in (0..).zip(nodes) {
         numbers.entry(*key).or_default().push(i);
@@ -174,7 +174,8 @@ proptest! {
 
     #[test]
     fn a_paged_array_is_an_array(
-        length in 1..60_000u32, changes in prop::collection::vec((any::<u32>(), any::<u32>()), 0..2_000),
+        length in 1..60_000u32,
+        changes in prop::collection::vec((any::<u32>(), any::<u32>()), 0..2_000),
     ) {
         let store = MemStore::new();
         let mut files = &store;
@@ -241,12 +242,12 @@ fn a_ball_brings_no_quadratic_pairs() {
         .zip(&keys)
         .map(|(block, key)| (Tid { block, offset: 1 }, Some(*key)))
         .collect();
-    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    let index = Index::build(BlockLayout::<1>::new(3, 4).unwrap(), &model, 1 << 20);
     let pairs = |thinning| {
         // One pass over the table as a whole.
-        let plan = PairPlan::new(&index.design, 4, 1.0);
+        let plan = PairPlan::new(&index.layout, 4, 1.0);
         assert_eq!(plan.probes.len(), 1);
-        let mut pairs = Pairs::thinned(index.design.clone(), plan, 1 << 20, thinning);
+        let mut pairs = Pairs::thinned(index.layout.clone(), plan, 1 << 20, thinning);
         let (tree, mut count) = (index.tree(), 0);
         while (pairs.step(&tree, &mut Some, &mut |_| count += 1)).unwrap() {}
         count
@@ -271,15 +272,15 @@ fn a_forest_leaves_out_entries() {
         .zip(&keys)
         .map(|(block, key)| (Tid { block, offset: 1 }, Some(*key)))
         .collect();
-    let index = Index::build(Design::<1>::new(3, 4).unwrap(), &model, 1 << 20);
+    let index = Index::build(BlockLayout::<1>::new(3, 4).unwrap(), &model, 1 << 20);
     // The middle of each chain, and one row of each fingerprint of the ball.
     let is_out = |row: Tid| match row.block {
         row if row < 3 * 399 => row % 3 == 1,
         row => row % 2 == 0,
     };
     for memory in [0, 1 << 20] {
-        let plan = PairPlan::new(&index.design, RADIUS, 1e4);
-        let mut pairs = Pairs::thinned(index.design.clone(), plan, memory, Thinning::Forest);
+        let plan = PairPlan::new(&index.layout, RADIUS, 1e4);
+        let mut pairs = Pairs::thinned(index.layout.clone(), plan, memory, Thinning::Forest);
         let (tree, mut found) = (index.tree(), BTreeSet::new());
         let mut resolve = |row| (!is_out(row)).then_some(row);
         while (pairs.step(&tree, &mut resolve, &mut |pair| {
@@ -302,7 +303,7 @@ fn a_forest_leaves_out_entries() {
 fn many_runs_are_merged_in_several_steps() {
     let store = MemStore::new();
     let mut files = &store;
-    let mut rows = Rows::<&MemStore, 1>::new(0);
+    let mut rows = ExternalSort::<&MemStore, 1>::new(0);
     let mut rng = StdRng::seed_from_u64(7);
     let mut expected: Vec<u64> = (0..600_000).map(|_| rng.random()).collect();
     for key in &expected {

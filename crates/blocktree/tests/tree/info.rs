@@ -1,8 +1,8 @@
-//! What is measured of a tree is what a count of its rows says.
+//! Statistics of a tree against a count of its rows.
 use crate::model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;
-use neardup_blocktree::design::Design;
-use neardup_blocktree::info::{Crowd, Info};
+use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::leaf;
 use neardup_blocktree::page::{self, Kind};
@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 impl<const N: usize> Index<N> {
     fn measure(&self) -> Info<N> {
-        self.tree().measure(&self.design).unwrap()
+        self.tree().measure(&self.layout).unwrap()
     }
 }
 
 /// Counts rows by what their fingerprints have under each table's mask, without the tree.
 fn expected<const N: usize>(
-    design: &Design<N>,
+    layout: &BlockLayout<N>,
     rows: &Model<N>,
 ) -> (f64, Option<(u16, u64, Key<N>, Tid)>) {
     let mut candidates = 0.0;
-    let mut crowd: Option<(u16, u64, Key<N>, Tid)> = None;
-    for (number, table) in design.tables().iter().enumerate() {
-        let mut mask = table.leading_mask(design.leading_bits(number).min(64));
-        mask[..design.scope_words()].fill(u64::MAX);
+    let mut largest_bucket: Option<(u16, u64, Key<N>, Tid)> = None;
+    for (number, table) in layout.tables().iter().enumerate() {
+        let mut mask = table.leading_mask(layout.leading_bits(number).min(64));
+        mask[..layout.scope_words()].fill(u64::MAX);
         // By the bits in the table's order, of which the lowest come first.
         let mut groups: BTreeMap<Key<N>, (u64, Tid, Key<N>)> = BTreeMap::new();
         for (&tid, fingerprint) in rows {
@@ -43,12 +43,12 @@ fn expected<const N: usize>(
         let all: u64 = groups.values().map(|group| group.0).sum();
         for &(entries, tid, bits) in groups.values() {
             candidates += (entries * entries) as f64 / all as f64;
-            if crowd.is_none_or(|crowd| entries > crowd.1) {
-                crowd = Some((number as u16, entries, bits, tid));
+            if largest_bucket.is_none_or(|largest_bucket| entries > largest_bucket.1) {
+                largest_bucket = Some((number as u16, entries, bits, tid));
             }
         }
     }
-    (candidates, crowd)
+    (candidates, largest_bucket)
 }
 
 fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
@@ -63,13 +63,13 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
     assert_eq!(info.null_rows, rows.len() as u64 - with);
     assert_eq!(
         info.entries,
-        with * index.design.tables().len() as u64 + info.null_rows
+        with * index.layout.tables().len() as u64 + info.null_rows
     );
-    let (candidates, crowd) = expected(&index.design, rows);
+    let (candidates, largest_bucket) = expected(&index.layout, rows);
     assert!((info.candidates - candidates).abs() < 1e-6 * candidates.max(1.0));
     assert_eq!(
-        info.crowd.map(
-            |Crowd {
+        info.largest_bucket.map(
+            |LargestBucket {
                  table,
                  entries,
                  bits,
@@ -77,18 +77,18 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
                  ..
              }| (table, entries, bits, tid)
         ),
-        crowd
+        largest_bucket
     );
-    if let Some(crowd) = info.crowd {
+    if let Some(largest_bucket) = info.largest_bucket {
         // Whoever looks for the rows by mask and bits finds as many.
-        let scoped = index.design.scope_words();
+        let scoped = index.layout.scope_words();
         let alike = rows.values().flatten().filter(|key| {
             (0..N).all(|word| match word < scoped {
-                true => key[word] == crowd.bits[word],
-                false => key[word] & crowd.mask[word] == crowd.bits[word],
+                true => key[word] == largest_bucket.bits[word],
+                false => key[word] & largest_bucket.mask[word] == largest_bucket.bits[word],
             })
         });
-        assert_eq!(alike.count() as u64, crowd.entries);
+        assert_eq!(alike.count() as u64, largest_bucket.entries);
     }
     // Every page is of one kind, as a look at each without the tree says.
     let (mut inner, mut leaves, mut empty) = (0, 0, 0);
@@ -124,10 +124,10 @@ impl<const N: usize> Index<N> {
     }
 }
 
-fn grown_and_shrunk<const N: usize>(design: Design<N>, seed: u64) {
+fn grown_and_shrunk<const N: usize>(layout: BlockLayout<N>, seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut rows = random_rows::<N>(&mut rng, 3_000);
-    let index = Index::build(design, &rows, 1 << 20);
+    let index = Index::build(layout, &rows, 1 << 20);
     assert_measured(&index, &rows);
     let tree = index.tree();
     for block in 1_000_000..1_002_000 {
@@ -140,7 +140,7 @@ fn grown_and_shrunk<const N: usize>(design: Design<N>, seed: u64) {
     assert_measured(&index, &rows);
     rows.retain(|tid, _| tid.block % 3 != 0);
     let kept = rows.clone();
-    let null_table = index.design.null_table();
+    let null_table = index.layout.null_table();
     tree.vacuum(null_table, Fill::default(), |tid| !kept.contains_key(&tid))
         .unwrap();
     assert_measured(&index, &rows);
@@ -150,20 +150,20 @@ fn grown_and_shrunk<const N: usize>(design: Design<N>, seed: u64) {
 
 #[test]
 fn a_tree_is_what_a_count_of_its_rows_says() {
-    grown_and_shrunk::<1>(Design::new(3, 4).unwrap(), 1);
-    grown_and_shrunk::<1>(Design::new(0, 1).unwrap(), 2);
-    grown_and_shrunk::<2>(Design::new(2, 6).unwrap(), 3);
+    grown_and_shrunk::<1>(BlockLayout::new(3, 4).unwrap(), 1);
+    grown_and_shrunk::<1>(BlockLayout::new(0, 1).unwrap(), 2);
+    grown_and_shrunk::<2>(BlockLayout::new(2, 6).unwrap(), 3);
     // More leading bits than a search looks up.
-    grown_and_shrunk::<4>(Design::new(1, 2).unwrap(), 4);
+    grown_and_shrunk::<4>(BlockLayout::new(1, 2).unwrap(), 4);
     // Scopes, of which each word is one: many of a few rows, and that of the nulls.
-    grown_and_shrunk::<3>(Design::in_scope(true, 2, 4).unwrap(), 5);
+    grown_and_shrunk::<3>(BlockLayout::in_scope(true, 2, 4).unwrap(), 5);
     // Several levels.
-    grown_and_shrunk::<16>(Design::new(2, 4).unwrap(), 6);
+    grown_and_shrunk::<16>(BlockLayout::new(2, 4).unwrap(), 6);
 }
 
 #[test]
 fn an_empty_tree_has_nothing_to_measure() {
-    let index = Index::<1>::build(Design::new(3, 4).unwrap(), &Model::new(), 0);
+    let index = Index::<1>::build(BlockLayout::new(3, 4).unwrap(), &Model::new(), 0);
     let info = index.measure();
     assert_eq!(
         info,
@@ -174,7 +174,7 @@ fn an_empty_tree_has_nothing_to_measure() {
             ..Info::default()
         }
     );
-    assert_eq!((info.crowd, info.fill()), (None, None));
+    assert_eq!((info.largest_bucket, info.fill()), (None, None));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn even_keys_have_the_candidates_of_the_formula() {
     let rows: Model<1> = (0..20_000)
         .map(|block| (Tid { block, offset: 1 }, Some([rng.random()])))
         .collect();
-    let index = Index::build(Design::new(3, 4).unwrap(), &rows, 1 << 20);
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &rows, 1 << 20);
     let even = 4.0 * (1.0 + 19_999.0 / 65_536.0);
     let found = index.measure().candidates;
     assert!((found / even - 1.0).abs() < 0.02, "{found} against {even}");
@@ -191,9 +191,9 @@ fn even_keys_have_the_candidates_of_the_formula() {
 
 #[test]
 fn rows_are_counted_once_while_leaves_split() {
-    let design = Design::<16>::new(1, 3).unwrap();
-    let index = Index::build(design.clone(), &Model::new(), 0);
-    let (store, root, tables) = (&index.store, index.meta.root, design.tables().len() as u64);
+    let layout = BlockLayout::<16>::new(1, 3).unwrap();
+    let index = Index::build(layout.clone(), &Model::new(), 0);
+    let (store, root, tables) = (&index.store, index.meta.root, layout.tables().len() as u64);
     let (inserted, measured) = (AtomicU64::new(0), AtomicU32::new(0));
     std::thread::scope(|scope| {
         let measurer = scope.spawn(|| {
@@ -203,7 +203,7 @@ fn rows_are_counted_once_while_leaves_split() {
                 || inserted.load(Ordering::SeqCst) < 500
             {
                 let before = inserted.load(Ordering::SeqCst);
-                let info = tree.measure(&design).unwrap();
+                let info = tree.measure(&layout).unwrap();
                 // One more may stand in some of its tables.
                 let after = inserted.load(Ordering::SeqCst) + 1;
                 assert!((before..=after).contains(&info.rows), "{info:?}");

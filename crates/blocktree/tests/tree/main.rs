@@ -1,21 +1,21 @@
 //! The tree over a store in memory: against a model, under threads, with crashes, with damage.
 
 mod bands;
+mod bloat;
 mod clusters;
 mod info;
-mod meetings;
+mod interleavings;
+mod knn;
 mod mem_store;
 mod model;
-mod nearest;
 mod pairs;
 mod scopes;
-mod space;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;
-use neardup_blocktree::design::Design;
-use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
@@ -26,19 +26,19 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::rc::Rc;
 
-fn any_design<const N: usize>() -> impl Strategy<Value = Design<N>> {
-    (0..=4u32, 1..=3u32).prop_filter_map("no design", |(distance, more)| {
-        Design::new(distance, distance + more).ok()
+fn any_design<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
+    (0..=4u32, 1..=3u32).prop_filter_map("no layout", |(distance, more)| {
+        BlockLayout::new(distance, distance + more).ok()
     })
 }
 
 /// Random operations on an index with keys of `N` words. Wide keys make small pages, hence trees
 /// of several levels with few rows.
-fn random_operations<const N: usize>(design: Design<N>, seed: u64, start: u32, steps: u32) {
+fn random_operations<const N: usize>(layout: BlockLayout<N>, seed: u64, start: u32, steps: u32) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut model = random_rows::<N>(&mut rng, start);
     let index = Index::build(
-        design,
+        layout,
         &model,
         if seed.is_multiple_of(2) { 0 } else { 1 << 24 },
     );
@@ -84,21 +84,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn narrow_keys_equal_the_model(design in any_design::<1>(), seed: u64, start in 0..3000u32) {
-        random_operations(design, seed, start, 12);
+    fn narrow_keys_equal_the_model(layout in any_design::<1>(), seed: u64, start in 0..3000u32) {
+        random_operations(layout, seed, start, 12);
     }
 
     #[test]
-    fn wide_keys_equal_the_model(design in any_design::<16>(), seed: u64, start in 0..1500u32) {
-        random_operations(design, seed, start, 12);
+    fn wide_keys_equal_the_model(layout in any_design::<16>(), seed: u64, start in 0..1500u32) {
+        random_operations(layout, seed, start, 12);
     }
 }
 
 #[test]
 fn a_tree_of_three_levels_grows_from_nothing() {
     let mut rng = StdRng::seed_from_u64(1);
-    let design = Design::<16>::new(1, 2).unwrap();
-    let index = Index::build(design, &Model::new(), 1 << 20);
+    let layout = BlockLayout::<16>::new(1, 2).unwrap();
+    let index = Index::build(layout, &Model::new(), 1 << 20);
     let tree = index.tree();
     let mut model = Model::new();
     for i in 0..60_000u32 {
@@ -127,10 +127,10 @@ fn a_tree_of_three_levels_grows_from_nothing() {
 fn little_memory_builds_the_same_pages() {
     let mut rng = StdRng::seed_from_u64(2);
     let model = random_rows::<1>(&mut rng, 30_000);
-    let design = || Design::new(3, 5).unwrap();
+    let layout = || BlockLayout::new(3, 5).unwrap();
     let (small, large) = (
-        Index::build(design(), &model, 0),
-        Index::build(design(), &model, 1 << 30),
+        Index::build(layout(), &model, 0),
+        Index::build(layout(), &model, 1 << 30),
     );
     assert_eq!(small.store.blocks(), large.store.blocks());
     for block in 0..small.store.blocks() {
@@ -154,7 +154,7 @@ fn the_nearest_of_many_come_in_order_and_all_of_them() {
             Some([0x5555]),
         );
     }
-    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 24);
     for query in [[0u64], [0x5555], [rng.random()]] {
         let mut expected: Vec<(u32, Tid)> = (model.iter())
             .filter_map(|(tid, key)| Some((distance(key.as_ref()?, &query, 0), *tid)))
@@ -184,8 +184,8 @@ fn one_mask_on_everything_changes_nothing() {
         .iter()
         .map(|(tid, key)| (*tid, key.map(|key| [key[0] ^ mask])))
         .collect();
-    let plain = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 20);
-    let other = Index::build(Design::new(3, 4).unwrap(), &masked, 1 << 20);
+    let plain = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
+    let other = Index::build(BlockLayout::new(3, 4).unwrap(), &masked, 1 << 20);
     let known: Vec<Key<1>> = model.values().flatten().copied().collect();
     for _ in 0..200 {
         let query = some_key(&mut rng, &known);
@@ -202,11 +202,11 @@ fn one_mask_on_everything_changes_nothing() {
 
 #[test]
 fn threads_insert_search_and_vacuum_together() {
-    let design = Design::<16>::new(1, 3).unwrap();
+    let layout = BlockLayout::<16>::new(1, 3).unwrap();
     let mut rng = StdRng::seed_from_u64(4);
     let model = random_rows::<16>(&mut rng, 2_000);
-    let index = Index::build(design, &model, 1 << 20);
-    let (store, meta, null_table) = (&index.store, index.meta, index.design.null_table());
+    let index = Index::build(layout, &model, 1 << 20);
+    let (store, meta, null_table) = (&index.store, index.meta, index.layout.null_table());
     // These rows stay: whoever searches must find each of them, once, at any time.
     let fixed: Vec<(Tid, Key<16>)> = model
         .iter()
@@ -216,7 +216,7 @@ fn threads_insert_search_and_vacuum_together() {
         let writers: Vec<_> = (0..3u32)
             .map(|thread| {
                 scope.spawn(move || {
-                    let design = Design::<16>::new(1, 3).unwrap();
+                    let layout = BlockLayout::<16>::new(1, 3).unwrap();
                     let mut rng = StdRng::seed_from_u64(100 + u64::from(thread));
                     let tree = Tree::new(store, meta.root);
                     let mut added = Model::new();
@@ -226,9 +226,9 @@ fn threads_insert_search_and_vacuum_together() {
                             offset: 1,
                         };
                         let key = some_key::<16>(&mut rng, &[]);
-                        for (table, permutation) in design.tables().iter().enumerate() {
+                        for (table, permutation) in layout.tables().iter().enumerate() {
                             let key = permutation.permute(&key);
-                            tree.insert(&Position {
+                            tree.insert(&EntryKey {
                                 table: table as u16,
                                 key,
                                 tid,
@@ -252,14 +252,14 @@ fn threads_insert_search_and_vacuum_together() {
             }
         });
         scope.spawn(|| {
-            let design = Rc::new(Design::<16>::new(1, 3).unwrap());
+            let layout = Rc::new(BlockLayout::<16>::new(1, 3).unwrap());
             let mut rng = StdRng::seed_from_u64(5);
             let tree = Tree::new(store, meta.root);
             for _ in 0..600 {
                 let (tid, key) = fixed[rng.random_range(0..fixed.len())];
                 let radius = [0, 1, 40][rng.random_range(0..3)];
-                let plan = Rc::new(Plan::new(&design, radius, 1e6));
-                let mut scan = Scan::new(design.clone(), plan, key);
+                let plan = Rc::new(Plan::new(&layout, radius, 1e6));
+                let mut scan = Scan::new(layout.clone(), plan, key);
                 let mut matches = Vec::new();
                 while scan.step(&tree, &mut matches).unwrap() {}
                 assert_eq!(matches.iter().filter(|m| m.tid == tid).count(), 1);
@@ -285,7 +285,7 @@ fn threads_insert_search_and_vacuum_together() {
 #[test]
 fn splits_between_the_steps_of_a_search_hide_nothing() {
     // Leaves of 29 entries, whose places a search looks up some time before it reads them.
-    let design = Design::<16>::new(3, 4).unwrap();
+    let layout = BlockLayout::<16>::new(3, 4).unwrap();
     let mut rng = StdRng::seed_from_u64(7);
     let center: Key<16> = std::array::from_fn(|_| rng.random());
     let near = |rng: &mut StdRng| {
@@ -306,11 +306,11 @@ fn splits_between_the_steps_of_a_search_hide_nothing() {
             )
         });
         let model: Model<16> = rows.collect();
-        let index = Index::build(design.clone(), &model, 1 << 20);
-        let plan = Rc::new(Plan::new(&index.design, 3, 1e9));
+        let index = Index::build(layout.clone(), &model, 1 << 20);
+        let plan = Rc::new(Plan::new(&index.layout, 3, 1e9));
         assert_eq!(plan.probes.len(), 4);
         let (tree, inserting) = (index.tree(), index.tree());
-        let mut scan = Scan::new(index.design.clone(), plan, center);
+        let mut scan = Scan::new(index.layout.clone(), plan, center);
         let (mut matches, mut next) = (Vec::new(), 1_000);
         while scan.step(&tree, &mut matches).unwrap() {
             // A search that is outrun would never end.
@@ -337,7 +337,7 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
     let start = random_rows::<16>(&mut rng, 300);
     for fuse in 0..400 {
         let mut model = start.clone();
-        let index = Index::build(Design::<16>::new(1, 2).unwrap(), &model, 1 << 20);
+        let index = Index::build(BlockLayout::<16>::new(1, 2).unwrap(), &model, 1 << 20);
         index.store.crash_after(fuse);
         let mut broken = None;
         for i in 0..200 {
@@ -370,14 +370,14 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
 
 #[test]
 fn a_root_with_a_right_link_is_an_error_and_no_endless_loop() {
-    let index = Index::<1>::build(Design::new(2, 3).unwrap(), &Model::new(), 1 << 20);
+    let index = Index::<1>::build(BlockLayout::new(2, 3).unwrap(), &Model::new(), 1 << 20);
     let right_link = PAGE_SIZE - 24;
     index
         .store
         .damage(index.meta.root.block, right_link, &1u32.to_ne_bytes());
-    let position = Position::start_of(1);
-    assert!(index.tree().insert(&position).is_err());
-    assert!(index.tree().holds(&position).is_err());
+    let entry_key = EntryKey::start_of(1);
+    assert!(index.tree().insert(&entry_key).is_err());
+    assert!(index.tree().holds(&entry_key).is_err());
 }
 
 #[test]
@@ -386,15 +386,15 @@ fn damage_is_an_error_and_no_panic() {
     let model = random_rows::<1>(&mut rng, 3_000);
     let mut errors = 0;
     for round in 0..300 {
-        let index = Index::build(Design::new(2, 3).unwrap(), &model, 1 << 20);
+        let index = Index::build(BlockLayout::new(2, 3).unwrap(), &model, 1 << 20);
         let block = rng.random_range(1..index.store.blocks());
         let offset = [12, PAGE_SIZE - 32][round % 2] + rng.random_range(0..8);
         let bytes: Vec<u8> = (0..rng.random_range(1..16)).map(|_| rng.random()).collect();
         index.store.damage(block, offset, &bytes);
         // Links may lead out of the index; a real store reports that by itself.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let checked = index.tree().check(&index.design, |_, _, _| ());
-            index.tree().measure(&index.design).and(checked)
+            let checked = index.tree().check(&index.layout, |_, _, _| ());
+            index.tree().measure(&index.layout).and(checked)
         }));
         errors += match result {
             Ok(result) => u32::from(result.is_err()),

@@ -5,7 +5,7 @@ use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{self, Kind, PAGE_SIZE, Page};
 use neardup_blocktree::sort::TempFiles;
-use neardup_blocktree::store::{Held, PageStore, Patch};
+use neardup_blocktree::store::{PageGuard, PageStore, Patch};
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -17,14 +17,14 @@ thread_local! {
     static HELD: RefCell<Vec<(Block, Option<u16>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a simulated crash unwinds with.
+/// Payload of a simulated crash.
 pub struct Crash;
 
 pub struct MemStore {
     pages: RwLock<Vec<Arc<RwLock<Page>>>>,
     /// Changes until the crash; negative for never.
     fuse: AtomicI64,
-    /// How often what runs long looked for interrupts.
+    /// Number of checks for interrupts.
     pauses: AtomicU64,
 }
 
@@ -114,12 +114,12 @@ impl Deref for Write {
         &self.0
     }
 }
-impl Held for Read {
+impl PageGuard for Read {
     fn block(&self) -> Block {
         self.1
     }
 }
-impl Held for Write {
+impl PageGuard for Write {
     fn block(&self) -> Block {
         self.1
     }
@@ -151,17 +151,17 @@ impl PageStore for MemStore {
         Write(guard, block)
     }
 
-    fn write_anew(&self, block: Block) -> Write {
+    fn write_new(&self, block: Block) -> Write {
         let guard = self.page(block).write_arc();
         HELD.with_borrow_mut(|held| held.push((block, None)));
         Write(guard, block)
     }
 
-    fn write_alone(&self, block: Block) -> Write {
+    fn cleanup_lock(&self, block: Block) -> Write {
         self.write(block)
     }
 
-    fn try_write_alone(&self, block: Block) -> Option<Write> {
+    fn try_cleanup_lock(&self, block: Block) -> Option<Write> {
         let guard = self.page(block).try_write_arc()?;
         // Whoever does not wait may take pages in any order.
         HELD.with_borrow_mut(|held| held.push((block, Some(page::level(&guard)))));
@@ -178,7 +178,7 @@ impl PageStore for MemStore {
         Write(guard, block)
     }
 
-    fn patch(&self, page: &mut Write, patches: &[Patch<'_>]) {
+    fn write_logged(&self, page: &mut Write, patches: &[Patch<'_>]) {
         self.burn();
         let mut end = 0;
         for patch in patches {
@@ -200,7 +200,7 @@ impl PageStore for MemStore {
         }
     }
 
-    fn pause(&self) {
+    fn check_interrupts(&self) {
         self.pauses.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -246,7 +246,7 @@ impl TempFiles for &MemStore {
         bytes.copy_from_slice(&file.bytes[file.at..file.at + bytes.len()]);
         file.at += bytes.len();
     }
-    fn pause(&mut self) {}
+    fn check_interrupts(&mut self) {}
 }
 
 impl BuildHost for &MemStore {

@@ -1,20 +1,20 @@
 //! An index over the store in memory, beside a model of what it must hold and find.
 use crate::mem_store::MemStore;
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::check::CheckStats;
-use neardup_blocktree::design::Design;
-use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::leaves::Leaves;
+use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
+use neardup_blocktree::knn::KnnScan;
+use neardup_blocktree::leaf_cache::LeafCache;
+use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::{self, Meta};
-use neardup_blocktree::nearest::Nearest;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::sort::Rows;
+use neardup_blocktree::sort::ExternalSort;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use neardup_blocktree::vacuum::VacuumStats;
-use neardup_blocktree::walk::AllRows;
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
@@ -24,29 +24,29 @@ pub type Model<const N: usize> = BTreeMap<Tid, Option<Key<N>>>;
 
 pub struct Index<const N: usize> {
     pub store: MemStore,
-    pub design: Rc<Design<N>>,
+    pub layout: Rc<BlockLayout<N>>,
     pub meta: Meta,
-    /// Where those who have not looked since still think that leaves are.
-    pub leaves: Leaves,
+    /// Leaf cache of a backend that has not accessed the index since.
+    pub leaves: LeafCache,
 }
 
 impl<const N: usize> Index<N> {
-    pub fn build(design: Design<N>, rows: &Model<N>, memory: usize) -> Self {
+    pub fn build(layout: BlockLayout<N>, rows: &Model<N>, memory: usize) -> Self {
         let store = MemStore::new();
         let mut host = &store;
-        let (mut with, mut without) = (Rows::new(memory), Rows::new(memory));
+        let (mut with, mut without) = (ExternalSort::new(memory), ExternalSort::new(memory));
         for (&tid, fingerprint) in rows {
             match fingerprint {
                 Some(fingerprint) => with.push(&mut host, *fingerprint, tid),
                 None => without.push(&mut host, [0; N], tid),
             }
         }
-        let meta = build(&mut host, &design, &mut with, &mut without, Fill::default());
+        let meta = build(&mut host, &layout, &mut with, &mut without, Fill::default());
         Index {
             store,
-            design: Rc::new(design),
+            layout: Rc::new(layout),
             meta,
-            leaves: Leaves::default(),
+            leaves: LeafCache::default(),
         }
     }
 
@@ -57,46 +57,46 @@ impl<const N: usize> Index<N> {
         if root.block >= self.store.blocks() {
             root = meta::root(&self.store.read(0)).unwrap();
         }
-        Tree::new(&self.store, root).with_leaves(&self.leaves)
+        Tree::new(&self.store, root).with_leaf_cache(&self.leaves)
     }
 
     pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
-        let positions = match fingerprint {
-            Some(fingerprint) => (self.design.tables().iter().enumerate())
-                .map(|(i, table)| Position {
+        let entry_keys = match fingerprint {
+            Some(fingerprint) => (self.layout.tables().iter().enumerate())
+                .map(|(i, table)| EntryKey {
                     table: i as u16,
                     key: table.permute(&fingerprint),
                     tid,
                 })
                 .collect(),
-            None => vec![Position {
-                table: self.design.null_table(),
+            None => vec![EntryKey {
+                table: self.layout.null_table(),
                 key: [0; N],
                 tid,
             }],
         };
-        tree.prepare(positions.iter().copied()).unwrap();
-        for position in positions {
-            tree.insert(&position).unwrap();
+        tree.prepare(entry_keys.iter().copied()).unwrap();
+        for entry_key in entry_keys {
+            tree.insert(&entry_key).unwrap();
         }
     }
 
     /// Moves at most so many pages to the front, and cuts off the end.
     pub fn compact(&self, mut moves: u32) {
         let blocks = self.store.blocks();
-        let go_on = || {
+        let resume = || {
             moves = moves.saturating_sub(1);
             moves > 0
         };
-        let compacted = self.tree().compact(blocks, go_on).unwrap();
+        let compacted = self.tree().compact(blocks, resume).unwrap();
         self.leaves.forget();
         self.store.truncate(compacted.end);
         self.tree().add_free_pages(&compacted.holes);
     }
 
     pub fn search(&self, query: &Key<N>, radius: u32, rows: f64) -> Vec<(Tid, Key<N>, u32)> {
-        let plan = Rc::new(Plan::new(&self.design, radius, rows));
-        let mut scan = Scan::new(self.design.clone(), plan, *query);
+        let plan = Rc::new(Plan::new(&self.layout, radius, rows));
+        let mut scan = Scan::new(self.layout.clone(), plan, *query);
         let mut matches = Vec::new();
         let tree = self.tree();
         while scan.step(&tree, &mut matches).unwrap() {}
@@ -110,10 +110,10 @@ impl<const N: usize> Index<N> {
 
     /// The `limit` nearest rows, by (distance, tid).
     pub fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
-        let plan_of = |radius| Rc::new(Plan::new(&self.design, radius, rows));
-        let first = plan_of(self.design.distance());
-        let scan = Scan::new(self.design.clone(), first, *query);
-        let mut nearest = Nearest::new(scan, vec![], u32::MAX, 1 << 20);
+        let plan_of = |radius| Rc::new(Plan::new(&self.layout, radius, rows));
+        let first = plan_of(self.layout.distance());
+        let scan = Scan::new(self.layout.clone(), first, *query);
+        let mut nearest = KnnScan::new(scan, vec![], u32::MAX, 1 << 20);
         let tree = self.tree();
         (0..limit)
             .map_while(|_| nearest.next(&tree, plan_of, |_| true).unwrap())
@@ -123,7 +123,7 @@ impl<const N: usize> Index<N> {
 
     pub fn all_rows(&self) -> Vec<(Tid, Option<Key<N>>)> {
         let mut rows = Vec::new();
-        let mut scan = AllRows::new(self.design.clone(), None);
+        let mut scan = FullScan::new(self.layout.clone(), None);
         let tree = self.tree();
         while scan.step(&tree, &mut rows).unwrap() {}
         let mut rows: Vec<_> = rows
@@ -137,7 +137,7 @@ impl<const N: usize> Index<N> {
     /// Checks every invariant, and that no page has been lost but those that were new in a crash.
     pub fn check(&self) -> CheckStats {
         let tree = self.tree();
-        let stats = tree.check(&self.design, |_, _, _| ()).unwrap();
+        let stats = tree.check(&self.layout, |_, _, _| ()).unwrap();
         let known = 1 + stats.leaves + stats.inner_pages + tree.free_pages();
         let unused =
             (0..self.store.blocks()).filter(|&block| *self.store.read(block) == [0; PAGE_SIZE]);
@@ -150,7 +150,7 @@ impl<const N: usize> Index<N> {
 
     /// Takes rows away.
     pub fn vacuum(&self, is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
-        let (tree, null_table) = (self.tree(), self.design.null_table());
+        let (tree, null_table) = (self.tree(), self.layout.null_table());
         tree.vacuum(null_table, Fill::default(), is_dead).unwrap()
     }
 
@@ -166,22 +166,22 @@ impl<const N: usize> Index<N> {
         assert_eq!(self.all_rows(), all);
         for (tid, key) in model.iter().take(3) {
             if let Some(key) = key {
-                let key = self.design.tables()[0].permute(key);
-                let position = |offset| Position {
+                let key = self.layout.tables()[0].permute(key);
+                let entry_key = |offset| EntryKey {
                     table: 0,
                     key,
                     tid: Tid { offset, ..*tid },
                 };
-                assert!(self.tree().holds(&position(tid.offset)).unwrap());
-                assert!(!self.tree().holds(&position(9_999)).unwrap());
+                assert!(self.tree().holds(&entry_key(tid.offset)).unwrap());
+                assert!(!self.tree().holds(&entry_key(9_999)).unwrap());
             }
         }
         let fingerprints: Vec<Key<N>> = model.values().flatten().copied().collect();
         for _ in 0..searches {
             let query = some_key(rng, &fingerprints);
             let radius = match rng.random_range(0..4) {
-                0 => self.design.distance(),
-                1 => rng.random_range(0..=self.design.distance()),
+                0 => self.layout.distance(),
+                1 => rng.random_range(0..=self.layout.distance()),
                 _ => rng.random_range(0..=20 * N as u32),
             };
             // The estimate of the number of rows chooses the plan, and no plan may be wrong.

@@ -1,9 +1,9 @@
 //! All pairs, against comparing every row with every other.
 use crate::model::{Index, Model, random_rows, some_key};
+use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;
-use neardup_blocktree::design::Design;
-use neardup_blocktree::key::{Key, Position, Tid, distance};
-use neardup_blocktree::pairs::{InOrder, Pair, PairPlan, Pairs};
+use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
+use neardup_blocktree::pairs::{KeyOrderScan, Pair, PairPlan, Pairs};
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -31,8 +31,8 @@ fn search<const N: usize>(
     memory: usize,
     resolve: impl Fn(Tid) -> Option<Tid>,
 ) -> Vec<Pair<N>> {
-    let plan = PairPlan::new(&index.design, radius, rows);
-    let mut pairs = Pairs::new(index.design.clone(), plan, memory, false);
+    let plan = PairPlan::new(&index.layout, radius, rows);
+    let mut pairs = Pairs::new(index.layout.clone(), plan, memory, false);
     let (tree, mut all) = (index.tree(), Vec::new());
     loop {
         let before = all.len();
@@ -65,20 +65,20 @@ fn expected<const N: usize>(model: &Model<N>, radius: u32, scope_words: usize) -
     pairs
 }
 
-fn assert_pairs<const N: usize>(design: Design<N>, seed: u64, count: u32, scopes: u64) {
+fn assert_pairs<const N: usize>(layout: BlockLayout<N>, seed: u64, count: u32, scopes: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
-    let scope_words = design.scope_words();
+    let scope_words = layout.scope_words();
     let mut model = random_rows::<N>(&mut rng, count);
     if scope_words > 0 {
         for key in model.values_mut().flatten() {
             key[0] = rng.random_range(0..scopes) << rng.random_range(0..2);
         }
     }
-    let index = Index::build(design, &model, 1 << 20);
+    let index = Index::build(layout, &model, 1 << 20);
     for _ in 0..4 {
         let radius = match rng.random_range(0..4) {
-            0 => index.design.distance(),
-            1 => rng.random_range(0..=index.design.distance()),
+            0 => index.layout.distance(),
+            1 => rng.random_range(0..=index.layout.distance()),
             2 => rng.random_range(0..20),
             _ => rng.random_range(0..80 * N as u32),
         };
@@ -105,14 +105,14 @@ proptest! {
 
     #[test]
     fn narrow_keys(
-        design in super::any_design::<1>(), seed: u64, count in 0..1500u32,
+        layout in super::any_design::<1>(), seed: u64, count in 0..1500u32,
     ) {
-        assert_pairs(design, seed, count, 0);
+        assert_pairs(layout, seed, count, 0);
     }
 
     #[test]
-    fn wide_keys(design in super::any_design::<4>(), seed: u64, count in 0..800u32) {
-        assert_pairs(design, seed, count, 0);
+    fn wide_keys(layout in super::any_design::<4>(), seed: u64, count in 0..800u32) {
+        assert_pairs(layout, seed, count, 0);
     }
 
     #[test]
@@ -120,8 +120,8 @@ proptest! {
         (distance, more) in (0..=3u32, 1..=2u32), seed: u64, count in 0..1000u32,
         scopes in prop::sample::select(vec![1, 2, 40, 3000]),
     ) {
-        let design = Design::<2>::in_scope(true, distance, distance + more).unwrap();
-        assert_pairs(design, seed, count, scopes);
+        let layout = BlockLayout::<2>::in_scope(true, distance, distance + more).unwrap();
+        assert_pairs(layout, seed, count, scopes);
     }
 }
 
@@ -146,7 +146,7 @@ fn groups_that_span_chunks() {
     let mut rng = StdRng::seed_from_u64(21);
     let model = crowded(&mut rng, 12_000);
     for (distance, blocks) in [(3, 4), (2, 4), (1, 2)] {
-        let index = Index::build(Design::new(distance, blocks).unwrap(), &model, 1 << 20);
+        let index = Index::build(BlockLayout::new(distance, blocks).unwrap(), &model, 1 << 20);
         for radius in [3, 5, 9] {
             let expected = expected(&model, radius, 0);
             assert!(expected.len() > 100);
@@ -165,7 +165,7 @@ fn groups_that_span_chunks() {
 fn rows_that_are_not_wanted_are_asked_for_once_in_a_pass_and_in_no_pair() {
     let mut rng = StdRng::seed_from_u64(22);
     let model = crowded(&mut rng, 3_000);
-    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 20);
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
     let alive: Model<1> = (model.iter())
         .filter(|(tid, _)| !tid.block.is_multiple_of(3))
         .map(|(tid, key)| (*tid, *key))
@@ -213,19 +213,23 @@ fn distinct_fingerprints_meet_though_their_rows_are_many() {
         .flat_map(|a| keys.range(a + 1..).map(move |b| (*a, *b)))
         .filter(|(a, b)| (a ^ b).count_ones() <= 3)
         .collect();
-    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 24);
     for memory in [0, 1 << 22] {
-        let plan = PairPlan::new(&index.design, 3, 1e5);
-        let mut pairs = Pairs::new(index.design.clone(), plan, memory, true);
-        let (tree, mut found, mut given) = (index.tree(), BTreeSet::new(), 0);
-        let mut give = |pair: Pair<1>| {
+        let plan = PairPlan::new(&index.layout, 3, 1e5);
+        let mut pairs = Pairs::new(index.layout.clone(), plan, memory, true);
+        let (tree, mut found, mut emitted) = (index.tree(), BTreeSet::new(), 0);
+        let mut emit = |pair: Pair<1>| {
             let [[a], [b]] = pair.fingerprints;
             found.insert((a.min(b), a.max(b)));
-            given += 1;
+            emitted += 1;
         };
-        while pairs.step(&tree, &mut Some, &mut give).unwrap() {}
+        while pairs.step(&tree, &mut Some, &mut emit).unwrap() {}
         assert!(found == expected);
-        assert!(given < 4 * expected.len(), "{given} of {}", expected.len());
+        assert!(
+            emitted < 4 * expected.len(),
+            "{emitted} of {}",
+            expected.len()
+        );
     }
 }
 
@@ -242,14 +246,14 @@ fn pairs_of_equal_rows_stream() {
             )
         })
         .collect();
-    let index = Index::build(Design::new(3, 4).unwrap(), &model, 1 << 24);
-    let plan = PairPlan::new(&index.design, 3, 1e5);
-    let mut pairs = Pairs::new(index.design.clone(), plan, 1 << 22, false);
-    let (tree, mut given) = (index.tree(), 0);
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 24);
+    let plan = PairPlan::new(&index.layout, 3, 1e5);
+    let mut pairs = Pairs::new(index.layout.clone(), plan, 1 << 22, false);
+    let (tree, mut emitted) = (index.tree(), 0);
     for _ in 0..50 {
-        assert!(pairs.step(&tree, &mut Some, &mut |_| given += 1).unwrap());
+        assert!(pairs.step(&tree, &mut Some, &mut |_| emitted += 1).unwrap());
     }
-    assert!((50 * 1_024..50 * 6_000).contains(&given));
+    assert!((50 * 1_024..50 * 6_000).contains(&emitted));
 }
 
 #[test]
@@ -257,7 +261,7 @@ fn each_pair_once_while_others_insert_and_vacuum() {
     let mut rng = StdRng::seed_from_u64(24);
     let model = random_rows::<16>(&mut rng, 1_200);
     for radius in [1, 30] {
-        let index = Index::build(Design::<16>::new(1, 3).unwrap(), &model, 1 << 20);
+        let index = Index::build(BlockLayout::<16>::new(1, 3).unwrap(), &model, 1 << 20);
         let expected = expected(&model, radius, 0);
         assert!(expected.len() > 50);
         let (store, meta) = (&index.store, index.meta);
@@ -265,7 +269,7 @@ fn each_pair_once_while_others_insert_and_vacuum() {
             for thread in 0..2u64 {
                 let model = &model;
                 scope.spawn(move || {
-                    let design = Design::<16>::new(1, 3).unwrap();
+                    let layout = BlockLayout::<16>::new(1, 3).unwrap();
                     let mut rng = StdRng::seed_from_u64(thread);
                     let known: Vec<Key<16>> = model.values().flatten().copied().collect();
                     let tree = Tree::new(store, meta.root);
@@ -275,17 +279,17 @@ fn each_pair_once_while_others_insert_and_vacuum() {
                             offset: 1,
                         };
                         let key = some_key(&mut rng, &known);
-                        for (table, permutation) in design.tables().iter().enumerate() {
+                        for (table, permutation) in layout.tables().iter().enumerate() {
                             let key = permutation.permute(&key);
                             let table = table as u16;
-                            tree.insert(&Position { table, key, tid }).unwrap();
+                            tree.insert(&EntryKey { table, key, tid }).unwrap();
                         }
                     }
                 });
             }
             scope.spawn(move || {
                 let tree = Tree::<_, 16>::new(store, meta.root);
-                let null_table = Design::<16>::new(1, 3).unwrap().null_table();
+                let null_table = BlockLayout::<16>::new(1, 3).unwrap().null_table();
                 for _ in 0..20 {
                     // Merges pages that the inserters have split, and are splitting.
                     let dead = |tid: Tid| tid.block > 1_000_000;
@@ -307,15 +311,15 @@ fn each_pair_once_while_others_insert_and_vacuum() {
 fn damage_is_an_error() {
     let mut rng = StdRng::seed_from_u64(25);
     let model = random_rows::<1>(&mut rng, 3_000);
-    let index = Index::build(Design::new(2, 3).unwrap(), &model, 1 << 20);
+    let index = Index::build(BlockLayout::new(2, 3).unwrap(), &model, 1 << 20);
     for block in 1..index.store.blocks() {
         // No page's kind.
         index
             .store
             .damage(block, neardup_blocktree::page::PAGE_SIZE - 2, &[0, 0]);
     }
-    let plan = PairPlan::new(&index.design, 2, 3e3);
-    let mut pairs = Pairs::new(index.design.clone(), plan, 0, false);
+    let plan = PairPlan::new(&index.layout, 2, 3e3);
+    let mut pairs = Pairs::new(index.layout.clone(), plan, 0, false);
     assert!(pairs.step(&index.tree(), &mut Some, &mut |_| ()).is_err());
 }
 
@@ -333,16 +337,16 @@ fn rows_with_equal_fingerprints_follow_each_other() {
             Some([i as u64 % 3]),
         )
     }));
-    let index = Index::build(Design::new(2, 4).unwrap(), &rows, 1 << 20);
-    let (tree, mut given) = (index.tree(), Vec::new());
-    let mut walk = InOrder::new(index.design.clone());
-    while walk
-        .step(&tree, &mut |key, tid| given.push((key, tid)))
+    let index = Index::build(BlockLayout::new(2, 4).unwrap(), &rows, 1 << 20);
+    let (tree, mut emitted) = (index.tree(), Vec::new());
+    let mut cursor = KeyOrderScan::new(index.layout.clone());
+    while cursor
+        .step(&tree, &mut |key, tid| emitted.push((key, tid)))
         .unwrap()
     {}
-    let table = &index.design.tables()[0];
-    assert!(given.is_sorted_by_key(|(key, tid)| (table.permute(key), *tid)));
-    given.sort_unstable_by_key(|(_, tid)| *tid);
+    let table = &index.layout.tables()[0];
+    assert!(emitted.is_sorted_by_key(|(key, tid)| (table.permute(key), *tid)));
+    emitted.sort_unstable_by_key(|(_, tid)| *tid);
     let expected: Vec<_> = rows.iter().map(|(tid, key)| (key.unwrap(), *tid)).collect();
-    assert!(given == expected);
+    assert!(emitted == expected);
 }

@@ -1,13 +1,13 @@
 //! Rows of a scope stand together: searches in one scope, and the leaves that it takes.
 use crate::model::{Index, Model, random_rows, some_key};
-use neardup_blocktree::design::Design;
-use neardup_blocktree::key::{Key, Position, Tid, distance};
+use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
 use neardup_blocktree::leaf::usual_count;
+use neardup_blocktree::level_cursor::{FullScan, LevelCursor};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
-use neardup_blocktree::walk::{AllRows, Walk};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::rc::Rc;
@@ -27,13 +27,13 @@ fn a_scope_keeps_its_rows_to_itself() {
         .enumerate()
         .map(|(i, (tid, key))| (tid, key.map(|key| [scope_of(i as u32), key[1], key[2]])))
         .collect();
-    let design = || Design::in_scope(true, 2, 4).unwrap();
+    let layout = || BlockLayout::in_scope(true, 2, 4).unwrap();
     let built: Model<3> = model
         .iter()
         .take(3_000)
         .map(|(tid, key)| (*tid, *key))
         .collect();
-    let index = Index::build(design(), &built, 1 << 20);
+    let index = Index::build(layout(), &built, 1 << 20);
     assert_scopes_hold(&index, &built, &scopes, &mut rng);
     let tree = index.tree();
     (model.iter().skip(3_000)).for_each(|(tid, key)| index.insert(&tree, *tid, *key));
@@ -41,8 +41,8 @@ fn a_scope_keeps_its_rows_to_itself() {
 }
 
 fn leaves_of_scope<S: PageStore>(tree: &Tree<'_, S, 3>, scope: u64) -> f64 {
-    let from = Position::before_key(0, [scope, 0, 0]);
-    let to = Position::after_key(0, [scope, u64::MAX, u64::MAX]);
+    let from = EntryKey::before_key(0, [scope, 0, 0]);
+    let to = EntryKey::after_key(0, [scope, u64::MAX, u64::MAX]);
     tree.leaves_between(&from, &to).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn leaves_of_scope<S: PageStore>(tree: &Tree<'_, S, 3>, scope: u64) -> f64 {
 fn the_leaves_between_two_positions_are_counted() {
     let mut rng = StdRng::seed_from_u64(10);
     let model = random_rows::<16>(&mut rng, 9_000);
-    let index = Index::build(Design::<16>::new(1, 2).unwrap(), &model, 1 << 24);
+    let index = Index::build(BlockLayout::<16>::new(1, 2).unwrap(), &model, 1 << 24);
     let tree = index.tree();
     for i in 0..6_000 {
         let key = some_key(&mut rng, &[]);
@@ -68,8 +68,8 @@ fn the_leaves_between_two_positions_are_counted() {
     // Where each leaf of a table begins.
     let mut starts = vec![Vec::new(); 2];
     for (table, starts) in starts.iter_mut().enumerate() {
-        let mut walk = Walk::<16>::new(table as u16);
-        while let Some((_, from)) = walk.step(&tree, |block| index.store.read(block)).unwrap() {
+        let mut cursor = LevelCursor::<16>::new(table as u16);
+        while let Some((_, from)) = cursor.step(&tree, |block| index.store.read(block)).unwrap() {
             starts.push(from);
         }
         assert!(starts.len() > 300);
@@ -86,10 +86,10 @@ fn the_leaves_between_two_positions_are_counted() {
         }
         ends.sort_unstable();
         let (from, to) = (
-            Position::before_key(table, ends[0]),
-            Position::after_key(table, ends[1]),
+            EntryKey::before_key(table, ends[0]),
+            EntryKey::after_key(table, ends[1]),
         );
-        let at = |position: &Position<16>| starts.partition_point(|start| start <= position);
+        let at = |entry_key: &EntryKey<16>| starts.partition_point(|start| start <= entry_key);
         let expected = (at(&to) - at(&from) + 1) as f64;
         for tree in [&tree, &old] {
             let leaves = tree.leaves_between(&from, &to).unwrap();
@@ -133,8 +133,8 @@ fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &m
             assert_eq!(index.search(&query, radius, estimate), within(false));
         }
 
-        let whole = Rc::new(Plan::new(&index.design, index.design.bits(), 1.0));
-        let mut scan = Scan::new(index.design.clone(), whole, query).in_all_scopes();
+        let whole = Rc::new(Plan::new(&index.layout, index.layout.bits(), 1.0));
+        let mut scan = Scan::new(index.layout.clone(), whole, query).in_all_scopes();
         scan.narrow(radius);
         let mut found = Vec::new();
         while scan.step(&tree, &mut found).unwrap() {}
@@ -145,7 +145,7 @@ fn assert_scopes_hold(index: &Index<3>, rows: &Model<3>, scopes: &[u64], rng: &m
         assert_eq!(found, within(true));
 
         let mut all = Vec::new();
-        let mut scan = AllRows::new(index.design.clone(), Some(query[0]));
+        let mut scan = FullScan::new(index.layout.clone(), Some(query[0]));
         while scan.step(&tree, &mut all).unwrap() {}
         let mut all: Vec<Tid> = all.into_iter().map(|row| row.tid).collect();
         all.sort_unstable();

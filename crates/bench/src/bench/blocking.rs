@@ -1,0 +1,194 @@
+//! `cargo xtask bench --load`, second part: how far the trigger holds up rows that are no
+//! near-duplicates, at several distances.
+use super::corpus::random;
+use super::session::Session;
+use anyhow::{Result, bail};
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Instant;
+use xtask::ui;
+
+const DISTANCES: [u32; 4] = [3, 8, 10, 16];
+/// Clients at once, transactions of each, rows of each transaction.
+const CLIENTS: usize = 4;
+const TRANSACTIONS: usize = 60;
+const ROWS: usize = 3;
+/// Rows that are inserted while another one is held up in an AFTER trigger.
+const OTHERS: usize = 200;
+
+/// The stream of values; those of [`super::corpus`] are others.
+const STREAM: u64 = 8;
+
+/// Measurements at one distance.
+struct Measured {
+    distance: u32,
+    deadlocks: usize,
+    seconds: f64,
+    held_up: usize,
+}
+
+/// Measures on a database with the extension, prints the table and returns the same as JSON.
+pub fn bench(session: &mut Session, conninfo: &str) -> Result<Value> {
+    let mut measured = Vec::new();
+    for distance in DISTANCES {
+        let step = format!("Transactions of {ROWS} unrelated rows, distance {distance}");
+        measured.push(ui::step(step, || at(session, conninfo, distance))?);
+    }
+    println!("\n{}", table(&measured));
+    let contenders = measured.iter().map(|measured| {
+        json!({
+            "distance": measured.distance,
+            "deadlocks": measured.deadlocks,
+            "transactions": CLIENTS * TRANSACTIONS,
+            "seconds": measured.seconds,
+            "held_up": measured.held_up,
+            "others": OTHERS,
+        })
+    });
+    Ok(contenders.collect())
+}
+
+fn at(session: &mut Session, conninfo: &str, distance: u32) -> Result<Measured> {
+    session.run(&format!(
+        "DROP TABLE IF EXISTS crossing; DROP TABLE IF EXISTS counter; \
+         CREATE TABLE crossing (id bigint PRIMARY KEY, fp fingerprint); \
+         CREATE INDEX ON crossing USING neardup (fp); \
+         CREATE TRIGGER dedup BEFORE INSERT ON crossing \
+             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance={distance}'); \
+         CREATE TABLE counter (rows bigint); INSERT INTO counter VALUES (0); \
+         CREATE OR REPLACE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN UPDATE counter SET rows = rows + 1; RETURN NULL; END $$; \
+         CREATE TRIGGER count AFTER INSERT ON crossing \
+             FOR EACH ROW EXECUTE FUNCTION count_row();"
+    ))?;
+    let values = far_apart(CLIENTS * TRANSACTIONS * ROWS + 1 + OTHERS);
+    let (crossing, others) = values.split_at(CLIENTS * TRANSACTIONS * ROWS);
+    let begin = Instant::now();
+    let deadlocks = deadlocks(conninfo, crossing)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    Ok(Measured {
+        distance,
+        deadlocks,
+        seconds,
+        held_up: held_up(session, conninfo, others)?,
+    })
+}
+
+/// Values of which no two are within the greatest of the distances.
+fn far_apart(count: usize) -> Vec<u64> {
+    let mut values: Vec<u64> = Vec::new();
+    for value in (0..).map(|i| random(STREAM, i)) {
+        if values.iter().all(|other| (other ^ value).count_ones() > 16) {
+            values.push(value);
+        }
+        if values.len() == count {
+            break;
+        }
+    }
+    values
+}
+
+fn insert(id: usize, value: u64) -> String {
+    format!("INSERT INTO crossing VALUES ({id}, '{value:016x}');")
+}
+
+/// Of the transactions that insert these values, by several clients at once, those that failed.
+fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (values.chunks(TRANSACTIONS * ROWS).enumerate())
+            .map(|(client, values)| {
+                scope.spawn(move || -> Result<usize> {
+                    let mut connection = Client::connect(conninfo, NoTls)?;
+                    connection.batch_execute("SET deadlock_timeout = '10ms'")?;
+                    let mut failed = 0;
+                    for (number, values) in values.chunks(ROWS).enumerate() {
+                        let first = (client * TRANSACTIONS + number) * ROWS;
+                        let rows: String = (values.iter().enumerate())
+                            .map(|(row, &value)| insert(first + row, value))
+                            .collect();
+                        let done = connection.batch_execute(&format!("BEGIN; {rows} COMMIT"));
+                        match done {
+                            Err(error)
+                                if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) =>
+                            {
+                                connection.batch_execute("ROLLBACK")?;
+                                failed += 1;
+                            }
+                            done => done?,
+                        }
+                    }
+                    Ok(failed)
+                })
+            })
+            .collect();
+        let mut failed = 0;
+        for client in clients {
+            match client.join() {
+                Ok(count) => failed += count?,
+                Err(_) => bail!("a client panicked"),
+            }
+        }
+        Ok(failed)
+    })
+}
+
+/// Of rows that are inserted while another one waits in an AFTER trigger, those that wait for it.
+fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usize> {
+    const LOCK: &str = "SELECT pg_advisory_lock(42)";
+    session.run(
+        "CREATE OR REPLACE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$; \
+         DROP TRIGGER count ON crossing; \
+         CREATE TRIGGER halt AFTER INSERT ON crossing FOR EACH ROW WHEN (NEW.id < 0) \
+             EXECUTE FUNCTION halt();",
+    )?;
+    session.run(LOCK)?;
+    let mut first = Client::connect(conninfo, NoTls)?;
+    let backend: i32 = first.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    std::thread::scope(|scope| {
+        let held = format!("INSERT INTO crossing VALUES (-1, '{:016x}')", values[0]);
+        let held = scope.spawn(move || first.batch_execute(&held));
+        while session.value(&format!("SELECT pg_blocking_pids({backend}) = '{{}}'"))? {}
+        let mut other = Client::connect(conninfo, NoTls)?;
+        // Whoever waits at all waits until the other one is let go.
+        other.batch_execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '10s'")?;
+        let mut held_up = 0;
+        for (row, &value) in values[1..].iter().enumerate() {
+            match other.batch_execute(&insert(1_000_000 + row, value)) {
+                Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => held_up += 1,
+                done => done?,
+            }
+        }
+        session.run("SELECT pg_advisory_unlock(42)")?;
+        match held.join() {
+            Ok(done) => done?,
+            Err(_) => bail!("a client panicked"),
+        }
+        Ok(held_up)
+    })
+}
+
+/// The table, in Markdown.
+fn table(measured: &[Measured]) -> String {
+    let mut table = format!(
+        "| distance | deadlocks of {} transactions | time | held up of {OTHERS} rows |\n\
+         |---:|---:|---:|---:|\n",
+        CLIENTS * TRANSACTIONS
+    );
+    for Measured {
+        distance,
+        deadlocks,
+        seconds,
+        held_up,
+    } in measured
+    {
+        // To write to a string does not fail.
+        let _ = writeln!(
+            table,
+            "| {distance} | {deadlocks} | {seconds:.1} s | {held_up} |"
+        );
+    }
+    table
+}

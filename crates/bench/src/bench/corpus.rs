@@ -1,0 +1,313 @@
+//! The data: uniform 64-bit values with neighbours planted at known distances, the same in every
+//! run, loaded by binary COPY.
+use super::session::Session;
+use crate::lines::each_line;
+use anyhow::{Result, ensure};
+use std::io::Write;
+use std::path::Path;
+
+/// Values that are searched for.
+pub const PROBES: u64 = 1000;
+/// The distances, in bits, at which each probe has a row of its own. Uniform values alone would
+/// have none: two of them lie 32 bits apart, give or take 4.
+pub const PLANTED: [u32; 8] = [0, 1, 2, 3, 5, 8, 10, 12];
+/// The table of the probes, and that of as many values without any neighbour.
+pub const PLANTED_PROBES: &str = "probes";
+/// See [`PLANTED_PROBES`].
+pub const ABSENT_PROBES: &str = "absent";
+/// Rows of one insert.
+pub const INSERTED: u64 = 200_000;
+/// Statements of a series of inserts.
+pub const INSERTS: u64 = 5;
+/// The fewest rows that the planted ones can be spread among.
+pub const FEWEST: u64 = 2 * PROBES * PLANTED.len() as u64;
+
+/// Independent streams of random values.
+const ROWS: u64 = 1;
+const CENTRES: u64 = 2;
+const FLIPS: u64 = 3;
+const ABSENT: u64 = 4;
+const MIXED: u64 = 5;
+const LOADED: u64 = 6;
+const COPIES: u64 = 7;
+
+/// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the state
+/// after any number of steps at once.
+pub fn random(stream: u64, i: u64) -> u64 {
+    let mut z = (stream << 48).wrapping_add(i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The `i`th value that is searched for.
+fn probe(i: u64) -> u64 {
+    random(CENTRES, i)
+}
+
+/// A value with `distance` bits set, a different one for each `seed`.
+fn flips(seed: u64, distance: u32) -> u64 {
+    let mut bits = 0u64;
+    let mut draw = seed << 16;
+    while bits.count_ones() < distance {
+        bits |= 1 << (random(FLIPS, draw) & 63);
+        draw += 1;
+    }
+    bits
+}
+
+/// The value of a row of a table of so many rows. A probe's neighbours stand far apart, so that
+/// fetching each costs a page of its own, as it would among documents that came over the years.
+fn value(row: u64, rows: u64) -> u64 {
+    let planted = PROBES * PLANTED.len() as u64;
+    let (stride, shift) = (rows / planted, rows / planted / 2);
+    let plant = row / stride;
+    if row % stride != shift || plant >= planted {
+        return random(ROWS, row);
+    }
+    let distance = PLANTED[(plant / PROBES) as usize];
+    probe(plant % PROBES) ^ flips(plant, distance)
+}
+
+/// The value with its `block`th 16 bits in front. Any order of the others would do; a rotation is
+/// its own description.
+fn rotated(value: u64, block: u32) -> u64 {
+    value.rotate_left(16 * block)
+}
+
+/// The value that [`rotated`] was given.
+pub fn restored(value: i64, block: u32) -> i64 {
+    value.cast_unsigned().rotate_right(16 * block).cast_signed()
+}
+
+/// Loads the table of documents, `docs (id, fp)`.
+pub fn load_docs(session: &mut Session, rows: u64) -> Result<()> {
+    let values = (0..rows).map(|row| [row.cast_signed(), value(row, rows).cast_signed()]);
+    load(session, "docs (id bigint, fp bigint)", values)
+}
+
+/// Loads the same values in their four permutations, `permuted (p0, p1, p2, p3)`.
+pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
+    let values = (0..rows).map(|row| permuted(value(row, rows)));
+    load(session, &format!("permuted ({PERMUTED})"), values)
+}
+
+/// Loads what is searched for, with its permutations.
+pub fn load_probes(session: &mut Session) -> Result<()> {
+    for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
+        let values = (0..PROBES).map(|i| {
+            let fp = random(stream, i);
+            let [p0, p1, p2, p3] = permuted(fp);
+            [i.cast_signed(), fp.cast_signed(), p0, p1, p2, p3]
+        });
+        let columns = format!("{table} (id bigint, fp bigint, {PERMUTED})");
+        load(session, &columns, values)?;
+    }
+    Ok(())
+}
+
+/// Adds rows near the probes that have none: so many each, within 3 bits.
+pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
+    let values = (0..each * PROBES).map(|i| {
+        let seed = (PLANTED.len() as u64 * PROBES) + i;
+        let value = random(ABSENT, i % PROBES) ^ flips(seed, (i / PROBES % 4) as u32);
+        [(rows + i).cast_signed(), value.cast_signed()]
+    });
+    load(session, "crowd (id bigint, fp bigint)", values)?;
+    session.run("INSERT INTO docs TABLE crowd")?;
+    session.run("VACUUM (ANALYZE) docs")
+}
+
+/// Values of other origin: each column of 16 hexadecimal digits of a file with tabs, by its name.
+pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
+    let mut columns: Vec<(String, Vec<u64>)> = Vec::new();
+    each_line(path, |fields| {
+        for (i, field) in fields.iter().enumerate() {
+            let value = (field.len() == 16).then(|| u64::from_str_radix(field, 16).ok());
+            match (columns.get_mut(i), value.flatten()) {
+                (None, None) => columns.push(((*field).to_owned(), Vec::new())),
+                (None, Some(value)) => columns.push((format!("column {}", i + 1), vec![value])),
+                (Some((_, values)), Some(value)) => values.push(value),
+                (Some(_), None) => (),
+            }
+        }
+        Ok(())
+    })?;
+    columns.retain(|(_, values)| values.len() as u64 >= PROBES);
+    ensure!(
+        !columns.is_empty(),
+        "{} has no column with {PROBES} values of 16 hexadecimal digits",
+        path.display()
+    );
+    Ok(columns)
+}
+
+/// Loads `docs (id, fp)` with these values and as many more as make so many rows, and `probes` with
+/// 1,000 of them. What is added takes each of its four blocks from a value drawn at random: it has
+/// the skew of each block, by which indexes look, at any number of rows.
+pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
+    let count = values.len() as u64;
+    let mixed = |row: u64| {
+        (0..4).fold(0, |value, block| {
+            let of = values[(random(MIXED, 4 * row + block) % count) as usize];
+            value | of & (0xffff << (16 * block))
+        })
+    };
+    let all = (0..rows.max(count)).map(|row| {
+        let value = values.get(row as usize).copied();
+        [
+            row.cast_signed(),
+            value.unwrap_or_else(|| mixed(row)).cast_signed(),
+        ]
+    });
+    load(session, "docs (id bigint, fp bigint)", all)?;
+    let probes = (0..PROBES).map(|i| {
+        let value = values[(i * count / PROBES) as usize];
+        [i.cast_signed(), value.cast_signed()]
+    });
+    load(
+        session,
+        &format!("{PLANTED_PROBES} (id bigint, fp bigint)"),
+        probes,
+    )
+}
+
+/// Loads what is inserted, each statement's rows in a table of their own, `fresh_0 (id, fp)` and so
+/// on.
+pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
+    for statement in 0..INSERTS {
+        let start = rows + statement * INSERTED;
+        let values = (start..start + INSERTED)
+            .map(|row| [row.cast_signed(), random(ROWS, row).cast_signed()]);
+        load(
+            session,
+            &format!("fresh_{statement} (id bigint, fp bigint)"),
+            values,
+        )?;
+    }
+    Ok(())
+}
+
+/// Loads a table `(id, fp)` of which three rows in ten are near-duplicates.
+pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
+    let values = (0..rows).map(|row| [row.cast_signed(), near(row).cast_signed()]);
+    load(session, &format!("{table} (id bigint, fp bigint)"), values)
+}
+
+/// Returns whether a row of [`load_near`] is within 3 bits of an earlier one. No others are.
+pub fn is_copy(row: u64) -> bool {
+    row >= 10 && row % 10 >= 7
+}
+
+/// The value of such a row: that of some earlier row which is no copy, with none to three bits
+/// changed; or a new one.
+fn near(row: u64) -> u64 {
+    if !is_copy(row) {
+        return random(LOADED, row);
+    }
+    let choice = random(COPIES, row);
+    let earlier = choice % row;
+    let original = earlier
+        - if is_copy(earlier) {
+            earlier % 10 - 6
+        } else {
+            0
+        };
+    random(LOADED, original) ^ flips(row, (choice >> 32) as u32 % 4)
+}
+
+const PERMUTED: &str = "p0 bigint, p1 bigint, p2 bigint, p3 bigint";
+
+fn permuted(value: u64) -> [i64; 4] {
+    [0, 1, 2, 3].map(|block| rotated(value, block).cast_signed())
+}
+
+/// Creates a table of bigint columns and fills it, frozen: every row is visible to all, so that
+/// nothing is written to it later and index-only scans need not look at it.
+fn load<const K: usize>(
+    session: &mut Session,
+    definition: &str,
+    rows: impl Iterator<Item = [i64; K]>,
+) -> Result<()> {
+    let name = definition.split(' ').next().unwrap_or(definition);
+    let mut transaction = session.client.transaction()?;
+    transaction.batch_execute(&format!("CREATE TABLE {definition}"))?;
+    let copy = format!("COPY {name} FROM STDIN (FORMAT binary, FREEZE)");
+    let mut writer = std::io::BufWriter::with_capacity(1 << 16, transaction.copy_in(&copy)?);
+    // The signature, no flags, no extension; per row the number of fields, and per field its
+    // length and bytes; -1 ends it (PostgreSQL's documentation of COPY, "Binary Format").
+    writer.write_all(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0")?;
+    for row in rows {
+        writer.write_all(&(K as i16).to_be_bytes())?;
+        for value in row {
+            writer.write_all(&8i32.to_be_bytes())?;
+            writer.write_all(&value.to_be_bytes())?;
+        }
+    }
+    writer.write_all(&(-1i16).to_be_bytes())?;
+    let copied = writer.into_inner().map_err(|error| error.into_error())?;
+    copied.finish()?;
+    transaction.commit()?;
+    session.run(&format!("VACUUM (ANALYZE) {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_probe_has_its_neighbours() {
+        let rows = FEWEST + 1234;
+        let values: Vec<u64> = (0..rows).map(|row| value(row, rows)).collect();
+        for i in [0, 1, PROBES - 1] {
+            let mut near: Vec<u32> = (values.iter())
+                .map(|value| (value ^ probe(i)).count_ones())
+                .filter(|distance| *distance <= 12)
+                .collect();
+            near.sort_unstable();
+            near.retain(|distance| PLANTED.contains(distance));
+            for distance in PLANTED {
+                assert!(near.contains(&distance), "probe {i}: {near:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn copies_are_near_to_an_earlier_row_that_is_none() {
+        let rows = 2_000;
+        let values: Vec<u64> = (0..rows).map(near).collect();
+        let mut copies = 0;
+        let mut seen = [0; 4];
+        for row in 0..rows {
+            let nearest = (0..row)
+                .filter(|&earlier| !is_copy(earlier))
+                .map(|earlier| (values[earlier as usize] ^ values[row as usize]).count_ones())
+                .min();
+            let is_near = nearest.is_some_and(|distance| distance <= 3);
+            assert_eq!(is_near, is_copy(row), "row {row}");
+            if is_near {
+                copies += 1;
+                seen[nearest.unwrap_or_default() as usize] += 1;
+            }
+        }
+        assert_eq!(copies, 597);
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
+    }
+
+    #[test]
+    fn the_data_never_change() {
+        // Figures of different versions can be compared only over the same data.
+        assert_eq!(random(0, 0), 0xe220_a839_7b1d_cdaf);
+        let sum = (0..FEWEST).fold(0u64, |sum, row| sum.rotate_left(1) ^ value(row, FEWEST));
+        assert_eq!(sum, 0x07d3_3fdd_ddcd_c7ca, "{sum:#x}");
+    }
+
+    #[test]
+    fn rotations_are_undone() {
+        for block in 0..4 {
+            let turned = rotated(0x0123_4567_89ab_cdef, block).cast_signed();
+            assert_eq!(restored(turned, block), 0x0123_4567_89ab_cdef);
+        }
+        assert_eq!(rotated(0x0123_4567_89ab_cdef, 1), 0x4567_89ab_cdef_0123);
+    }
+}

@@ -1,0 +1,317 @@
+//! The measurements, in their order. Contenders take turns within each round, so that what else
+//! happens on the machine falls on all of them alike.
+use super::contenders::{Contender, Probes, Query};
+use super::corpus::{self, INSERTED, INSERTS, PROBES};
+use super::session::{Session, Time, least};
+use anyhow::{Result, ensure};
+use std::collections::BTreeMap;
+use xtask::ui;
+
+/// Memory of index builds, the same for all contenders.
+pub const BUILD_MEMORY: &str = "1GB";
+/// PostgreSQL's default for the same.
+pub const DEFAULT_MEMORY: &str = "64MB";
+/// Radii beyond the one that an index guarantees by default.
+pub const WIDER: [u32; 2] = [8, 12];
+/// Time, in seconds, that the probes of one slow query may take together.
+const SLOW_LIMIT: f64 = 1.0;
+
+/// Measurements of one run over a table of some size.
+#[derive(Default)]
+pub struct Measured {
+    /// Rows of the table.
+    pub rows: u64,
+    /// All repetitions by name: `probe/...` in seconds a probe, `build/...` in seconds, `size/...`
+    /// in bytes, `insert/...` in seconds and `wal/...` in bytes a statement. Behind `cpu/` stand
+    /// the times on a processor.
+    pub samples: BTreeMap<String, Vec<f64>>,
+    /// The plans that were measured.
+    pub plans: BTreeMap<String, String>,
+    /// Number of equal results of each comparison.
+    pub agreed: BTreeMap<String, usize>,
+}
+
+impl Measured {
+    fn add(&mut self, name: &str, values: impl IntoIterator<Item = f64>) {
+        let samples = self.samples.entry(name.to_owned()).or_default();
+        samples.extend(values);
+    }
+
+    fn add_times(&mut self, name: &str, times: impl IntoIterator<Item = Time>) {
+        for time in times {
+            self.add(name, [time.wall]);
+            self.add(&format!("cpu/{name}"), time.cpu);
+        }
+    }
+
+    /// The smallest of a measurement's repetitions.
+    pub fn least(&self, name: &str) -> Option<f64> {
+        self.samples.get(name).map(|values| least(values))
+    }
+
+    /// Requires two contenders to have found the same.
+    fn agree(&mut self, what: &str, ours: &[(i64, i64)], theirs: &[(i64, i64)]) -> Result<()> {
+        ensure!(
+            ours == theirs,
+            "{what}: neardup's index finds {}, the others {}, and not the same",
+            ours.len(),
+            theirs.len()
+        );
+        ensure!(!ours.is_empty(), "{what}: nothing was found");
+        self.agreed.insert(what.to_owned(), ours.len());
+        Ok(())
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    session: &'a mut Session,
+    measured: Measured,
+    /// Result of neardup's index within radius 3, as rows and as values.
+    rows_found: Vec<(i64, i64)>,
+    values_found: Vec<(i64, i64)>,
+}
+
+/// Loads a table of so many rows and measures all, `rounds` times what is done in rounds.
+pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
+    ui::step(format!("Loading {rows} rows"), || {
+        corpus::load_docs(session, rows)?;
+        corpus::load_permuted(session, rows)?;
+        corpus::load_probes(session)?;
+        corpus::load_fresh(session, rows)
+    })?;
+    let mut run = Run {
+        session,
+        measured: Measured {
+            rows,
+            ..Measured::default()
+        },
+        rows_found: Vec::new(),
+        values_found: Vec::new(),
+    };
+    for round in 1..=rounds {
+        let step = |contender: Contender, what: &str| {
+            format!("Round {round} of {rounds}, {}: {what}", contender.label())
+        };
+        for contender in Contender::ALL {
+            ui::step(step(contender, "build and search"), || {
+                run.build(contender)?;
+                run.search(contender)
+            })?;
+            if round == 1 && contender == Contender::Neardup {
+                ui::step("Sequential scans and wider radii", || run.slow())?;
+            }
+            if contender == Contender::Neardup {
+                ui::step(step(contender, "all pairs"), || run.pairs(round == 1))?;
+            }
+            if contender != Contender::Permuted {
+                ui::step(step(contender, "insert"), || run.insert(contender))?;
+            }
+            run.clear(contender)?;
+        }
+    }
+    ui::step(format!("Builds with {DEFAULT_MEMORY}"), || {
+        run.small_builds()
+    })?;
+    Ok(run.measured)
+}
+
+impl Run<'_> {
+    fn build(&mut self, contender: Contender) -> Result<()> {
+        // Every contender starts right after a checkpoint; whatever pages its build writes are
+        // logged since, and inserts need not log them whole again.
+        self.session.run("RESET ALL; CHECKPOINT")?;
+        self.session
+            .run(&format!("SET maintenance_work_mem = '{BUILD_MEMORY}'"))?;
+        if contender == Contender::Bare {
+            return Ok(());
+        }
+        let time = contender.build(self.session)?;
+        let size = contender.size(self.session)?;
+        self.measured
+            .add_times(&format!("build/{}", contender.key()), [time]);
+        self.measured
+            .add(&format!("size/{}", contender.key()), [size]);
+        // Indexes on expressions have statistics of their own.
+        self.session.run(&format!("ANALYZE {}", contender.table()))
+    }
+
+    fn search(&mut self, contender: Contender) -> Result<()> {
+        let query = |probes| match contender {
+            Contender::Neardup => Query::neardup(probes, 3),
+            Contender::Blocks => Query::blocks(probes),
+            Contender::Permuted => Query::permuted(probes),
+            Contender::Bare | Contender::Plain => Query::equality(probes),
+        };
+        if contender == Contender::Bare {
+            return Ok(());
+        }
+        let absent = Probes::absent(PROBES);
+        self.probe(
+            &format!("{} absent", contender.key()),
+            &query(absent),
+            absent,
+        )?;
+        let probes = Probes::planted(PROBES);
+        let query = query(probes);
+        self.probe(contender.key(), &query, probes)?;
+        match contender {
+            Contender::Neardup => {
+                self.rows_found = query.rows(self.session)?;
+                self.values_found = query.values(self.session)?;
+            }
+            Contender::Blocks => {
+                let theirs = query.rows(self.session)?;
+                self.measured
+                    .agree("rows within 3", &self.rows_found, &theirs)?;
+            }
+            Contender::Permuted => {
+                let theirs = query.values(self.session)?;
+                self.measured
+                    .agree("values within 3", &self.values_found, &theirs)?;
+            }
+            Contender::Bare | Contender::Plain => {}
+        }
+        Ok(())
+    }
+
+    /// Times a query of so many probes.
+    fn probe(&mut self, name: &str, query: &Query, probes: Probes) -> Result<()> {
+        query.set(self.session)?;
+        let count = query.count();
+        let plan = self.session.plan(&count, query.plan)?;
+        let times = self.session.times(&count)?;
+        let each = times
+            .into_iter()
+            .map(|time| time.divided(probes.count as f64));
+        self.measured.add_times(&format!("probe/{name}"), each);
+        self.measured.plans.insert(name.to_owned(), plan);
+        Ok(())
+    }
+
+    /// Measures slow searches with fewer probes, and compares them with the index.
+    fn slow(&mut self) -> Result<()> {
+        self.sequential("sequential", 3, |probes| Query::sequential(probes, 3))?;
+        self.sequential("bit_count", 3, |probes| Query::bit_count(probes, 3))?;
+        for radius in WIDER {
+            let ours = |probes| Query::neardup(probes, radius);
+            let probes = self.affordable(ours)?;
+            self.probe(&format!("neardup {radius}"), &ours(probes), probes)?;
+            let name = format!("sequential {radius}");
+            self.sequential(&name, radius, |probes| Query::sequential(probes, radius))?;
+        }
+        Ok(())
+    }
+
+    fn sequential(
+        &mut self,
+        name: &str,
+        radius: u32,
+        query: impl Fn(Probes) -> Query,
+    ) -> Result<()> {
+        let probes = self.affordable(&query)?;
+        self.probe(name, &query(probes), probes)?;
+        let theirs = query(probes).rows(self.session)?;
+        let ours = Query::neardup(probes, radius).rows(self.session)?;
+        self.measured
+            .agree(&format!("rows, {name}"), &ours, &theirs)
+    }
+
+    /// All pairs of the table, by one pass over each of the index's tables and, once, by a join
+    /// that searches for each row.
+    fn pairs(&mut self, with_join: bool) -> Result<()> {
+        self.session.run("RESET ALL")?;
+        for radius in [3, WIDER[0]] {
+            let count = format!("SELECT count(*) FROM neardup_pairs('docs_neardup', {radius})");
+            let time = self.session.timed(&count)?;
+            let name = format!("pairs/neardup {radius}");
+            self.measured.add_times(&name, [time]);
+        }
+        if !with_join {
+            return Ok(());
+        }
+        let from = "docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id";
+        let count = format!("SELECT count(*) FROM {from}");
+        let plan = (self.session).plan(&count, "Index Scan using docs_neardup")?;
+        let time = self.session.timed(&count)?;
+        self.measured.add_times("pairs/join 3", [time]);
+        self.measured.plans.insert("all pairs".to_owned(), plan);
+        let ours = self.session.pairs(
+            "SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs_neardup', 3) \
+                p \
+             JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b",
+        )?;
+        let theirs = self
+            .session
+            .pairs(&format!("SELECT a.id, b.id FROM {from}"))?;
+        self.measured.agree("all pairs within 3", &ours, &theirs)
+    }
+
+    /// Number of probes of a query may be made, going by the time of one.
+    fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
+        query(Probes::planted(1)).set(self.session)?;
+        let one = query(Probes::planted(1)).count();
+        self.session.timed(&one)?;
+        let time = self.session.timed(&one)?.wall;
+        Ok(Probes::planted(
+            ((SLOW_LIMIT / time) as u64).clamp(1, PROBES),
+        ))
+    }
+
+    /// Statements one after the other, so that the share of splits is that of a growing table and
+    /// not of one that has just been built. Counted is a statement's share of all.
+    fn insert(&mut self, contender: Contender) -> Result<()> {
+        self.session.run("RESET ALL")?;
+        let (key, share) = (contender.key(), INSERTS as f64);
+        let (mut time, mut wal) = (Time::ZERO, 0.0);
+        for statement in 0..INSERTS {
+            let before = self.session.wal()?;
+            let insert = format!("INSERT INTO docs SELECT id, fp FROM fresh_{statement}");
+            let taken = self.session.timed(&insert)?;
+            let bytes = (self.session.wal()? - before) as f64;
+            if statement == 0 {
+                self.measured
+                    .add_times(&format!("insert/{key} first"), [taken]);
+                self.measured.add(&format!("wal/{key} first"), [bytes]);
+            }
+            time = time.plus(taken);
+            wal += bytes;
+        }
+        let time = time.divided(share);
+        self.measured.add_times(&format!("insert/{key}"), [time]);
+        self.measured.add(&format!("wal/{key}"), [wal / share]);
+        let expected = self.measured.rows + INSERTS * INSERTED;
+        let count: i64 = self.session.value("SELECT count(*) FROM docs")?;
+        ensure!(
+            count.cast_unsigned() == expected,
+            "{count} rows, not {expected}"
+        );
+        Ok(())
+    }
+
+    /// Drops the indexes and cuts the table back to what was loaded.
+    fn clear(&mut self, contender: Contender) -> Result<()> {
+        contender.drop(self.session)?;
+        if contender == Contender::Permuted {
+            return Ok(());
+        }
+        let rows = self.measured.rows;
+        self.session
+            .run(&format!("DELETE FROM docs WHERE id >= {rows}"))?;
+        self.session.run("VACUUM docs")
+    }
+
+    /// Builds that have to sort outside memory when the table is large.
+    fn small_builds(&mut self) -> Result<()> {
+        for contender in [Contender::Neardup, Contender::Blocks, Contender::Plain] {
+            self.session.run("RESET ALL; CHECKPOINT")?;
+            self.session
+                .run(&format!("SET maintenance_work_mem = '{DEFAULT_MEMORY}'"))?;
+            let time = contender.build(self.session)?;
+            self.measured
+                .add_times(&format!("build/{} small", contender.key()), [time]);
+            contender.drop(self.session)?;
+        }
+        Ok(())
+    }
+}

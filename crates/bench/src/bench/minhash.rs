@@ -1,0 +1,264 @@
+//! `cargo xtask bench --minhash`: from text to signatures, beside ClickHouse's function and rensa,
+//! and searches in an index on signatures.
+use super::session::{Session, Time, least};
+use super::text::{self, Case, clickhouse, texts};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write as _;
+use std::process::Command;
+use xtask::{cargo, ui};
+
+const CASES: &[Case] = &[
+    Case {
+        what: "English, 3 words, 128 hashes",
+        texts: "english",
+        ours: "minhash(body)",
+        theirs: &["tupleElement(wordShingleMinHash(t, 3, 25), 1)"],
+        speed: Some(100.0),
+        times: Some(3.0),
+    },
+    Case {
+        what: "Chinese, 3 words (characters)",
+        texts: "chinese",
+        ours: "minhash(body)",
+        theirs: &["tupleElement(ngramMinHashUTF8(t, 3, 25), 1)"],
+        speed: None,
+        times: None,
+    },
+];
+
+/// Makes shingles of the lines of a file, and prints their bytes and the seconds that signatures of
+/// them take, the least of several times.
+const RENSA: &str = r#"
+import sys, time
+from rensa import RMinHash
+rows = []
+for line in open(sys.argv[1], encoding="utf-8"):
+    words = line.split()
+    rows.append([" ".join(words[i:i + 3]) for i in range(len(words) - 2)])
+best = None
+for _ in range(int(sys.argv[2])):
+    start = time.process_time()
+    for row in rows:
+        signature = RMinHash(num_perm=128, seed=0)
+        signature.update(row)
+        signature.digest()
+    spent = time.process_time() - start
+    best = spent if best is None else min(best, spent)
+print(sum(len(s.encode()) for row in rows for s in row), best)
+"#;
+
+/// Rows that are searched for.
+const PROBES: u64 = 2000;
+/// Words of a document, at most.
+const WORDS: u64 = 140;
+
+/// Measures on an empty database with the extension, prints what it has found and returns it as
+/// JSON.
+pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
+    let mut result = text::bench(session, rounds, CASES, None)?;
+    result["shingles"] = shingles(session, rounds)?;
+    result["index"] = index(session, rows, rounds)?;
+    Ok(result)
+}
+
+/// Ready-made shingles of three words.
+fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
+    session.run(
+        "CREATE TABLE shingled AS SELECT ARRAY(SELECT words[i] || ' ' || words[i + 1] || ' ' || \
+            words[i + 2] \
+             FROM generate_series(1, array_length(words, 1) - 2) i) AS features \
+         FROM (SELECT regexp_split_to_array(trim(body), '\\s+') AS words FROM english LIMIT 1000) \
+         w",
+    )?;
+    // Not compressed: that would be most of the time.
+    session.run(
+        "ALTER TABLE shingled ALTER features SET STORAGE EXTERNAL; \
+         UPDATE shingled SET features = features || ARRAY[]::text[]",
+    )?;
+    session.run("VACUUM (FREEZE, ANALYZE) shingled")?;
+    let bytes: i64 =
+        session.value("SELECT sum(octet_length(f))::bigint FROM shingled, unnest(features) f")?;
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        times.extend(session.times("SELECT count(minhash(features)) FROM shingled")?);
+    }
+    let ours = on_processor(&times);
+    println!(
+        "\nready-made shingles of 3 words, {bytes} bytes: minhash(features) {:.0} MB/s of CPU time",
+        bytes as f64 / ours / 1e6
+    );
+    let python = clickhouse::python(&cargo::target_dir()?);
+    let file = std::env::temp_dir().join(format!("neardup-{}-shingles", std::process::id()));
+    let lines: Vec<String> = session
+        .client
+        .query(
+            "SELECT regexp_replace(trim(body), '\\s+', ' ', 'g') FROM english LIMIT 1000",
+            &[],
+        )?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    fs::write(&file, lines.join("\n"))?;
+    let output = Command::new(&python)
+        .args(["-c", RENSA])
+        .arg(&file)
+        .arg((3 * rounds).to_string())
+        .output();
+    fs::remove_file(&file)?;
+    let theirs = match output {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8(output.stdout)?;
+            let numbers: Vec<f64> = text
+                .split_whitespace()
+                .map(str::parse)
+                .collect::<Result<_, _>>()?;
+            ensure!(numbers.len() == 2, "unexpected output: {text}");
+            println!(
+                "rensa RMinHash(128): {:.0} MB/s; ratio {:.2}",
+                numbers[0] / numbers[1] / 1e6,
+                numbers[1] / numbers[0] * bytes as f64 / ours
+            );
+            Some(numbers[1])
+        }
+        _ => {
+            ui::note(format!(
+                "without rensa; to have it: {} -m pip install rensa==0.5.0",
+                python.display()
+            ));
+            None
+        }
+    };
+    Ok(json!({ "bytes": bytes, "seconds": ours, "rensa": theirs }))
+}
+
+fn on_processor(times: &[Time]) -> f64 {
+    least(
+        &times
+            .iter()
+            .map(|time| time.cpu.unwrap_or(time.wall))
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// Documents that look real: words about as frequent as in texts, sites with a line that all of
+/// their pages share, and of a third of the pages five versions, with up to an eighth of the words
+/// changed.
+fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let text = texts::spaced(texts::LATIN, 3_000_000);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut state = 7_u64;
+    let mut below = move |n: u64| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+    };
+    let mut document: Vec<&str> = Vec::new();
+    let mut versions = 0;
+    for _ in 0..rows {
+        if versions == 0 {
+            versions = if below(12) == 0 { 5 } else { 1 };
+            let site = below(200) as usize * 12;
+            document.clear();
+            document.extend(&words[site..site + 12]);
+            for _ in 0..20 + below(WORDS - 20) {
+                document.push(words[below(words.len() as u64) as usize]);
+            }
+        }
+        versions -= 1;
+        let changed = below(document.len() as u64 / 8 + 1);
+        let mut version = document.clone();
+        for _ in 0..changed {
+            let at = below(version.len() as u64) as usize;
+            version[at] = words[below(words.len() as u64) as usize];
+        }
+        give(&version.join(" "))?;
+    }
+    Ok(())
+}
+
+fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
+    ui::step(format!("Making {rows} signatures"), || {
+        session.run(
+            "CREATE UNLOGGED TABLE documents (id int GENERATED ALWAYS AS IDENTITY, body text)",
+        )?;
+        let mut copy = session.client.copy_in("COPY documents (body) FROM STDIN")?;
+        documents(rows, |line| Ok(writeln!(copy, "{line}")?))?;
+        copy.finish()?;
+        session.run(
+            "CREATE TABLE signatures AS SELECT id, minhash(body) AS sig FROM documents; \
+             DROP TABLE documents; SET maintenance_work_mem = '1GB'",
+        )?;
+        session.run("VACUUM (FREEZE, ANALYZE) signatures")
+    })?;
+    let build = ui::step("Building the index", || {
+        session.timed("CREATE INDEX signatures_sig ON signatures USING neardup (sig)")
+    })?;
+    let probes = format!(
+        "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) LIMIT {PROBES}; \
+         CREATE TABLE strangers AS SELECT minhash(ARRAY(SELECT md5(g || ' ' || n) \
+             FROM generate_series(1, 100) n)) AS sig FROM generate_series(1, {PROBES}) g; \
+         ANALYZE probes; ANALYZE strangers; SET enable_seqscan = off"
+    );
+    session.run(&probes)?;
+    let query = |table: &str| {
+        format!(
+            "SELECT coalesce(sum(n), 0)::bigint FROM {table} q CROSS JOIN LATERAL \
+             (SELECT count(*) AS n FROM signatures s WHERE s.sig <%> q.sig <= 0.2) near"
+        )
+    };
+    session.plan(&query("probes"), "Index Scan using signatures_sig")?;
+    let mut measured = Vec::new();
+    for table in ["probes", "strangers"] {
+        let mut times = Vec::new();
+        for _ in 0..rounds {
+            times.extend(session.times(&query(table))?);
+        }
+        let probe = |time: f64| 1e6 * time / PROBES as f64;
+        let wall = least(&times.iter().map(|time| time.wall).collect::<Vec<_>>());
+        measured.push((table, probe(wall), probe(on_processor(&times))));
+    }
+    session.run("BEGIN")?;
+    // The server counts them for the index that led to them.
+    let fetched = "SELECT pg_stat_get_xact_tuples_fetched('signatures_sig'::regclass)";
+    let before: i64 = session.value(fetched)?;
+    let matches: i64 = session.value(&query("probes"))?;
+    let after: i64 = session.value(fetched)?;
+    session.run("COMMIT")?;
+    ensure!(matches >= PROBES as i64, "each probe is a row of the table");
+    let share = (after - before) as f64 / matches as f64;
+    let size: f64 = session.value(
+        "SELECT pg_relation_size('signatures_sig') / sum(pg_column_size(sig))::float8 FROM \
+            signatures",
+    )?;
+    let pairs = ui::step("Finding all pairs", || {
+        session.timed("SELECT count(*) FROM neardup_pairs('signatures_sig', 0.2)")
+    })?;
+    let found: i64 = session.value("SELECT count(*) FROM neardup_pairs('signatures_sig', 0.2)")?;
+    println!("\nindex on {rows} signatures of 128 hashes, searches within 0.2");
+    println!(
+        "build: {:.1} s; size: {size:.2} times the signatures",
+        build.wall
+    );
+    for (table, wall, cpu) in &measured {
+        println!("a search for {table}: {wall:.0} us by the clock, {cpu:.0} us on a processor");
+    }
+    println!("rows of the table looked at for each that is found: {share:.2}");
+    println!("neardup_pairs: {:.1} s, {found} pairs", pairs.wall);
+    measured
+        .first()
+        .map(|_| {
+            json!({
+                "rows": rows, "build": build.wall, "size": size, "looked_at": share,
+                "pairs": { "seconds": pairs.wall, "found": found },
+                "search": measured
+                    .iter()
+                    .map(|(table, wall, cpu)| json!([table, wall, cpu]))
+                    .collect::<Vec<_>>(),
+            })
+        })
+        .context("nothing was measured")
+}

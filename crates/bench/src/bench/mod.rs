@@ -1,0 +1,299 @@
+//! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
+//! each line means.
+mod blocking;
+mod contenders;
+mod corpus;
+mod load;
+mod machine;
+mod measure;
+mod minhash;
+mod report;
+mod session;
+mod text;
+mod wide;
+
+use anyhow::{Context, Result, bail};
+use machine::Machine;
+use neardup_pgserver::{Instance, Lock, Server, stop_leftovers};
+use serde_json::{Value, json};
+use session::Session;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use xtask::{cargo, extension, private, ui};
+
+/// Options of the command line.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Rows of the table
+    #[arg(long, default_value_t = SMALL)]
+    #[arg(value_parser = clap::value_parser!(u64).range(corpus::FEWEST..))]
+    rows: u64,
+    /// One million rows and then ten million; takes 15 minutes and 4 GB of disk
+    #[arg(long, conflicts_with = "rows")]
+    full: bool,
+    /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
+    #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
+    text: bool,
+    /// With --text: a file whose lines stand in for the generated English documents
+    #[arg(long, value_name = "FILE", requires = "text")]
+    documents: Option<PathBuf>,
+    /// Only MinHash: from text to signatures, beside ClickHouse and rensa, and an index on them
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
+    minhash: bool,
+    /// Only a load of which three rows in ten are near-duplicates; takes two minutes
+    #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
+    load: bool,
+    /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes
+    /// some 2 minutes for each million rows
+    #[arg(long, conflicts_with_all = ["full", "text"])]
+    wide: bool,
+    /// A Python interpreter that has faiss-cpu, to compare with
+    #[arg(long, value_name = "PYTHON", requires = "wide")]
+    faiss: Option<PathBuf>,
+    /// Search also among values like these: a file with tabs, plain or .gz, in which columns of 16
+    /// hexadecimal digits are taken for fingerprints
+    #[arg(long, value_name = "FILE", requires = "wide")]
+    hashes: Vec<PathBuf>,
+    /// Repetitions of builds, searches and inserts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
+    #[arg(long, value_name = "SIZE")]
+    shared_buffers: Option<String>,
+    /// Where to write the results as JSON [default: bench/ROWS.json, or bench/text.json, load.json
+    /// or minhash.json in the target folder]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+const SMALL: u64 = 1_000_000;
+const LARGE: u64 = 10_000_000;
+/// The server's name.
+const PURPOSE: &str = "bench";
+
+/// Runs the benchmark.
+pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> {
+    let private = private::prepare(pg_config)?;
+    let dir = &private.instance.data_root;
+    let Some(_lock) = Lock::try_take(dir, PURPOSE)? else {
+        bail!("another cargo xtask bench is running");
+    };
+    stop_leftovers(dir, PURPOSE)?;
+    if options.text {
+        let server = start(&private.instance, &settings(SMALL, None))?;
+        let result = bench_texts(&server, options.rounds, |session| {
+            text::bench(
+                session,
+                options.rounds,
+                text::CASES,
+                options.documents.as_deref(),
+            )
+        })?;
+        return write(&result, "text", options.json.as_deref());
+    }
+    if options.minhash {
+        // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
+        let server = start(&private.instance, &settings(16 * options.rows, None))?;
+        let result = bench_texts(&server, options.rounds, |session| {
+            minhash::bench(session, options.rows, options.rounds)
+        })?;
+        return write(&result, "minhash", options.json.as_deref());
+    }
+    if options.load {
+        let settings = settings(options.rows, options.shared_buffers.as_deref());
+        let server = start(&private.instance, &settings)?;
+        let result = bench_load(&server, options.rows, options.rounds)?;
+        return write(&result, "load", options.json.as_deref());
+    }
+    if options.wide {
+        let settings = settings(options.rows, options.shared_buffers.as_deref());
+        let server = start(&private.instance, &settings)?;
+        let result = bench_wide(&server, options, &settings)?;
+        let name = format!("wide-{}", options.rows);
+        return write(&result, &name, options.json.as_deref());
+    }
+    let sizes = if options.full {
+        vec![SMALL, LARGE]
+    } else {
+        vec![options.rows]
+    };
+    let mut results = Vec::new();
+    for &rows in &sizes {
+        let settings = settings(rows, options.shared_buffers.as_deref());
+        let result = {
+            let server = start(&private.instance, &settings)?;
+            bench(&server, rows, options.rounds, &settings)?
+        };
+        results.push(result);
+    }
+    let name = sizes
+        .iter()
+        .map(u64::to_string)
+        .collect::<Vec<_>>()
+        .join("-");
+    write(&json!({ "runs": results }), &name, options.json.as_deref())
+}
+
+/// Starts a server with these settings.
+fn start(instance: &Instance, settings: &[(&str, String)]) -> Result<Server> {
+    ui::step("Starting a server for the benchmark", || {
+        let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
+        Server::temporary(instance, PURPOSE, &pairs.collect::<Vec<_>>())
+    })
+}
+
+/// Writes results to a file.
+fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => cargo::target_dir()?
+            .join("bench")
+            .join(format!("{name}.json")),
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    let text = serde_json::to_string_pretty(results)? + "\n";
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    ui::note(format!("written to {}", path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures loads on a server.
+fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut result = load::bench(&mut session, rows, rounds)?;
+    let load = [before, machine::load()];
+    println!("{}", machine.line());
+    println!("One thread, all in memory; the least of {rounds} rounds.");
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+    result["blocking"] = blocking::bench(&mut session, &server.conninfo("postgres"))?;
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
+}
+
+/// Measures the functions over texts on a server.
+fn bench_texts(
+    server: &Server,
+    rounds: u32,
+    bench: impl FnOnce(&mut Session) -> Result<Value>,
+) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut result = bench(&mut session)?;
+    let load = [before, machine::load()];
+    println!("{}", machine.line());
+    println!(
+        "One thread, warm cache; the least processor time of all repetitions in {rounds} rounds. \
+         Ratio: theirs to neardup's time, above 1 neardup is better."
+    );
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
+}
+
+/// Measures wide searches on one server.
+fn bench_wide(server: &Server, options: &Options, settings: &[(&str, String)]) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let faiss = options.faiss.as_deref();
+    let mut result = wide::bench(
+        &mut session,
+        options.rows,
+        options.rounds,
+        faiss,
+        &options.hashes,
+    )?;
+    let load = [before, machine::load()];
+    print_conditions(&machine, settings, options.rounds, load);
+    println!("\n{}", wide::table(&result));
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    Ok(result)
+}
+
+/// Measures on one server, prints the table and returns the same and more as JSON.
+fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -> Result<Value> {
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let load = [machine::load()];
+    let measured = measure::run(&mut session, rows, rounds)?;
+    let load = [load[0], machine::load()];
+    println!("\n{rows} rows");
+    print_conditions(&machine, settings, rounds, load);
+    println!("\n{}", report::table(&measured));
+    let mut json = report::json(&measured);
+    json["machine"] = machine.json();
+    json["load"] = json!(load);
+    json["rounds"] = json!(rounds);
+    json["settings"] = settings
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .collect();
+    Ok(json)
+}
+
+/// Says on what machine and how a table was measured.
+fn print_conditions(
+    machine: &Machine,
+    settings: &[(&str, String)],
+    rounds: u32,
+    load: [Option<f64>; 2],
+) {
+    println!("{}", machine.line());
+    let listed: Vec<String> = settings
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    println!("{}", listed.join(", "));
+    println!(
+        "One thread, warm cache; the least of all repetitions in {rounds} rounds. Ratio: theirs to \
+         neardup's, above 1 neardup is better; by CPU time it leaves out waiting for the disk and \
+         for \
+         other programs."
+    );
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+}
+
+/// Settings of the server. By default all that is measured fits into its memory; no checkpoint and
+/// no background work comes in between; a query uses one process and no compiled expressions.
+fn settings(rows: u64, buffers: Option<&str>) -> Vec<(&'static str, String)> {
+    // Table and indexes of one contender, and the table below a quarter of it: above that a
+    // sequential scan reads through a small ring of buffers.
+    let all = || format!("{}MB", (rows * 256 / (1 << 20)).max(512));
+    let buffers = buffers.map_or_else(all, str::to_owned);
+    let fixed = [
+        ("max_parallel_workers_per_gather", "0"),
+        ("max_parallel_maintenance_workers", "0"),
+        ("jit", "off"),
+        ("autovacuum", "off"),
+        ("checkpoint_timeout", "1h"),
+        ("max_wal_size", "32GB"),
+    ];
+    let mut settings = vec![("shared_buffers", buffers)];
+    settings.extend(fixed.map(|(name, value)| (name, value.to_owned())));
+    settings
+}

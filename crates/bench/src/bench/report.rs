@@ -1,0 +1,376 @@
+//! The results as a table for people and as JSON for programs.
+use super::corpus::INSERTED;
+use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, WIDER};
+use serde_json::{Value, json};
+
+/// Unit of a figure.
+#[derive(Clone, Copy)]
+enum Unit {
+    /// Measured and shown in seconds.
+    Seconds,
+    /// Measured in seconds.
+    Microseconds,
+    /// Measured in bytes of the whole.
+    BytesPerRow,
+    /// Measured in bytes.
+    Megabytes,
+}
+
+impl Unit {
+    fn of(self, value: f64, rows: u64) -> f64 {
+        match self {
+            Unit::Seconds => value,
+            Unit::Microseconds => value * 1e6,
+            Unit::BytesPerRow => value / rows as f64,
+            Unit::Megabytes => value / 1e6,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Microseconds => "us",
+            Unit::BytesPerRow => "B/row",
+            Unit::Megabytes => "MB",
+        }
+    }
+}
+
+/// Requirement on neardup.
+#[derive(Clone, Copy)]
+enum Goal {
+    /// At most so much, in the unit shown.
+    Most(f64),
+    /// The other contender's figure is at least so many times ours.
+    Better(f64),
+    /// Ours is at most so many times the other contender's.
+    Times(f64),
+}
+
+impl Goal {
+    fn text(self, unit: Unit) -> String {
+        match self {
+            Goal::Most(most) => format!("<= {most} {}", unit.name()),
+            Goal::Better(ratio) => format!("ratio >= {ratio}"),
+            Goal::Times(times) => format!("<= {times} times"),
+        }
+    }
+
+    fn met(self, ours: f64, theirs: Option<f64>) -> Option<bool> {
+        match self {
+            Goal::Most(most) => Some(ours <= most),
+            Goal::Better(ratio) => theirs.map(|theirs| theirs >= ratio * ours),
+            Goal::Times(times) => theirs.map(|theirs| ours <= times * theirs),
+        }
+    }
+}
+
+/// A line of the table: a figure of ours beside one of the other contender.
+struct Line {
+    what: String,
+    unit: Unit,
+    /// The name of the other contender, and the names of both measurements.
+    against: &'static str,
+    ours: String,
+    theirs: String,
+    goals: Vec<Goal>,
+}
+
+impl Line {
+    fn new(what: &str, unit: Unit, ours: &str, against: &'static str, theirs: &str) -> Self {
+        Self {
+            what: what.to_owned(),
+            unit,
+            against,
+            ours: ours.to_owned(),
+            theirs: theirs.to_owned(),
+            goals: Vec::new(),
+        }
+    }
+
+    fn goals(mut self, goals: &[Goal]) -> Self {
+        self.goals = goals.to_vec();
+        self
+    }
+}
+
+const BLOCKS: &str = "4 btree on blocks, OR";
+const PERMUTED: &str = "4 btree on permuted values";
+const PLAIN: &str = "one btree";
+
+/// The lines, with goals where the number of rows is one that goals were set for.
+fn lines(rows: u64) -> Vec<Line> {
+    use Goal::{Better, Most, Times};
+    use Unit::{BytesPerRow, Megabytes, Microseconds, Seconds};
+    let (probe, build, pairs): (&[Goal], &[Goal], &[Goal]) = match rows {
+        1_000_000 => (&[Most(12.0), Better(8.0)], &[], &[Most(1.0)]),
+        10_000_000 => (&[Most(18.0), Better(150.0)], &[Most(15.0)], &[Most(15.0)]),
+        _ => (&[], &[], &[]),
+    };
+    let search = |what: &str, key: &str, against, theirs: &str| {
+        let (ours, theirs) = (
+            format!("probe/neardup{key}"),
+            format!("probe/{theirs}{key}"),
+        );
+        Line::new(what, Microseconds, &ours, against, &theirs)
+    };
+    let (found, absent) = ("probe, radius 3", "probe, radius 3, none found");
+    let mut lines = vec![
+        search(found, "", BLOCKS, "blocks").goals(probe),
+        search(found, "", PERMUTED, "permuted"),
+        search(found, "", "sequential scan, bit_count", "bit_count"),
+        search(found, "", "sequential scan, <~>", "sequential"),
+        search(found, "", "one btree, equality", "plain"),
+        search(absent, " absent", BLOCKS, "blocks"),
+        search(absent, " absent", PERMUTED, "permuted"),
+        search(absent, " absent", "one btree, equality", "plain"),
+    ];
+    lines.extend(WIDER.map(|radius| {
+        let (ours, theirs) = (
+            format!("probe/neardup {radius}"),
+            format!("probe/sequential {radius}"),
+        );
+        Line::new(
+            &format!("probe, radius {radius}"),
+            Microseconds,
+            &ours,
+            "sequential scan, <~>",
+            &theirs,
+        )
+    }));
+    let [three, wider] = [3, WIDER[0]].map(|radius| {
+        let what = format!("all pairs, radius {radius}");
+        let (ours, theirs) = (
+            format!("pairs/neardup {radius}"),
+            format!("pairs/join {radius}"),
+        );
+        Line::new(&what, Seconds, &ours, "a join by the same index", &theirs)
+    });
+    lines.extend([three.goals(pairs), wider]);
+    let what = format!("build, {BUILD_MEMORY} of memory");
+    lines.extend([
+        Line::new(&what, Seconds, "build/neardup", BLOCKS, "build/blocks").goals(build),
+        Line::new(&what, Seconds, "build/neardup", PERMUTED, "build/permuted"),
+        Line::new(&what, Seconds, "build/neardup", PLAIN, "build/plain"),
+    ]);
+    let what = format!("build, {DEFAULT_MEMORY} of memory");
+    lines.extend([
+        Line::new(
+            &what,
+            Seconds,
+            "build/neardup small",
+            BLOCKS,
+            "build/blocks small",
+        ),
+        Line::new(
+            &what,
+            Seconds,
+            "build/neardup small",
+            PLAIN,
+            "build/plain small",
+        ),
+        Line::new(
+            "size",
+            BytesPerRow,
+            "size/neardup",
+            PERMUTED,
+            "size/permuted",
+        )
+        .goals(&[Most(66.0)]),
+        Line::new("size", BytesPerRow, "size/neardup", BLOCKS, "size/blocks"),
+        Line::new("size", BytesPerRow, "size/neardup", PLAIN, "size/plain"),
+    ]);
+    for (what, unit, key) in [("time", Seconds, "insert"), ("WAL", Megabytes, "wal")] {
+        let mut add = |text: &str, ours: &str, against, theirs: &str, goals: &[Goal]| {
+            let what = format!("insert of {INSERTED} rows, {what}{text}");
+            let (ours, theirs) = (format!("{key}/{ours}"), format!("{key}/{theirs}"));
+            lines.push(Line::new(&what, unit, &ours, against, &theirs).goals(goals));
+        };
+        add("", "neardup", BLOCKS, "blocks", &[Times(1.5)]);
+        add(
+            ", right after the build",
+            "neardup first",
+            BLOCKS,
+            "blocks first",
+            &[],
+        );
+        add("", "neardup", PLAIN, "plain", &[]);
+        add("", "neardup", "no index", "bare", &[]);
+    }
+    lines
+}
+
+/// The table, in Markdown.
+pub fn table(measured: &Measured) -> String {
+    let header = [
+        "",
+        "neardup",
+        "compared with",
+        "",
+        "ratio",
+        "by CPU time",
+        "goal",
+        "met",
+    ]
+    .map(str::to_owned);
+    let mut cells = vec![header];
+    for line in lines(measured.rows) {
+        let shown = |name: &str| {
+            measured
+                .least(name)
+                .map(|value| line.unit.of(value, measured.rows))
+        };
+        let (Some(ours), theirs) = (shown(&line.ours), shown(&line.theirs)) else {
+            continue;
+        };
+        let text = |value: f64| format!("{} {}", number(value), line.unit.name());
+        let goals: Vec<String> = line.goals.iter().map(|goal| goal.text(line.unit)).collect();
+        let met: Vec<&str> = (line.goals.iter())
+            .map(|goal| match goal.met(ours, theirs) {
+                Some(true) => "yes",
+                Some(false) => "NO",
+                None => "?",
+            })
+            .collect();
+        cells.push([
+            line.what.clone(),
+            text(ours),
+            line.against.to_owned(),
+            theirs.map_or(String::new(), text),
+            theirs.map_or(String::new(), |theirs| number(theirs / ours)),
+            cpu_ratio(measured, &line).map_or(String::new(), number),
+            goals.join(", "),
+            met.join(", "),
+        ]);
+    }
+    aligned(&cells, &[0, 2, 6, 7])
+}
+
+/// The ratio of the times on a processor: what it would be if nothing else ran on the machine.
+fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
+    let cpu = |name: &str| measured.least(&format!("cpu/{name}"));
+    Some(cpu(&line.theirs)? / cpu(&line.ours)?)
+}
+
+/// Three digits, or all before the point.
+pub fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v < 0.9995 => 3,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Columns of equal width: those of text set to the left, numbers to the right.
+pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String {
+    let mut widths = [3; K];
+    for row in cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let is_text = |column: usize| text.contains(&column);
+    let mut table = String::new();
+    for (i, row) in cells.iter().enumerate() {
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            table += &match is_text(column) {
+                true => format!("| {cell:width$} "),
+                false => format!("| {cell:>width$} "),
+            };
+        }
+        table += "|\n";
+        if i == 0 {
+            for (column, width) in widths.iter().enumerate() {
+                let line = "-".repeat(width + 1);
+                table += &if is_text(column) {
+                    format!("|-{line}")
+                } else {
+                    format!("|{line}:")
+                };
+            }
+            table += "|\n";
+        }
+    }
+    table
+}
+
+/// All of it, for programs: the lines of the table, every repetition, and the plans.
+pub fn json(measured: &Measured) -> Value {
+    let lines: Vec<Value> = lines(measured.rows)
+        .into_iter()
+        .filter_map(|line| {
+            let shown = |name: &str| {
+                measured
+                    .least(name)
+                    .map(|value| line.unit.of(value, measured.rows))
+            };
+            let (ours, theirs) = (shown(&line.ours)?, shown(&line.theirs));
+            let goals: Vec<Value> = (line.goals.iter())
+                .map(|goal| json!({ "goal": goal.text(line.unit), "met": goal.met(ours, theirs) }))
+                .collect();
+            Some(json!({
+                "what": line.what,
+                "unit": line.unit.name(),
+                "neardup": ours,
+                "compared_with": line.against,
+                "theirs": theirs,
+                "ratio": theirs.map(|theirs| theirs / ours),
+                "cpu_ratio": cpu_ratio(measured, &line),
+                "goals": goals,
+            }))
+        })
+        .collect();
+    json!({
+        "rows": measured.rows,
+        "lines": lines,
+        "samples": measured.samples,
+        "same_results": measured.agreed,
+        "plans": measured.plans,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_judged_by_value_and_by_ratio() {
+        assert_eq!(Goal::Most(12.0).met(12.0, None), Some(true));
+        assert_eq!(Goal::Most(12.0).met(12.1, None), Some(false));
+        assert_eq!(Goal::Better(8.0).met(10.0, Some(80.0)), Some(true));
+        assert_eq!(Goal::Better(8.0).met(10.0, Some(79.0)), Some(false));
+        assert_eq!(Goal::Times(1.5).met(15.0, Some(10.0)), Some(true));
+        assert_eq!(Goal::Times(1.5).met(15.1, Some(10.0)), Some(false));
+        assert_eq!(Goal::Times(1.5).met(15.1, None), None);
+    }
+
+    #[test]
+    fn the_table_shows_least_values_and_what_is_missed() {
+        let mut measured = Measured {
+            rows: 1_000_000,
+            ..Measured::default()
+        };
+        let mut add = |name: &str, values: &[f64]| {
+            measured.samples.insert(name.to_owned(), values.to_vec());
+        };
+        add("probe/neardup", &[12e-6, 10e-6]);
+        add("probe/blocks", &[75e-6, 95e-6]);
+        let table = table(&measured);
+        let row = table.lines().nth(2).unwrap_or_default();
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells[2], "10.0 us");
+        assert_eq!(cells[4], "75.0 us");
+        assert_eq!(cells[5], "7.50");
+        assert_eq!(cells[8], "yes, NO");
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown = |value| number(value);
+        assert_eq!(shown(0.1234), "0.123");
+        assert_eq!(shown(9.876), "9.88");
+        assert_eq!(shown(2650.4), "2650");
+    }
+}

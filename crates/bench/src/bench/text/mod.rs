@@ -1,0 +1,329 @@
+//! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions in one run.
+pub mod clickhouse;
+#[path = "../../../../sketch/benches/texts/mod.rs"]
+pub mod texts;
+
+use super::session::{Session, Time, least};
+use anyhow::{Context, Result, ensure};
+use clickhouse::ClickHouse;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use xtask::{cargo, ui};
+
+/// Bytes of each kind of text, at least.
+pub const BYTES: usize = 16_000_000;
+/// Bytes of a document, about: two rows fill a page.
+const DOCUMENT: usize = 3_900;
+/// Bytes of a line of the file that are one document at most: a row fits a page.
+const LINE: usize = 7_000;
+
+/// A line of the table: an expression over `body` here, and over `t` there.
+pub struct Case {
+    pub what: &'static str,
+    pub texts: &'static str,
+    pub ours: &'static str,
+    pub theirs: &'static [&'static str],
+    /// Megabytes a second at least.
+    pub speed: Option<f64>,
+    /// Times as fast as each of theirs at least.
+    pub times: Option<f64>,
+}
+
+/// Simhash.
+pub const CASES: &[Case] = &[
+    Case {
+        what: "English, 2 words",
+        texts: "english",
+        ours: "simhash(body)",
+        theirs: &[
+            "wordShingleSimHash(t, 2)",
+            "wordShingleSimHashCaseInsensitiveUTF8(t, 2)",
+        ],
+        speed: Some(250.0),
+        times: Some(2.0),
+    },
+    Case {
+        what: "English, 5 characters",
+        texts: "english",
+        ours: "simhash(body, 'char', 5)",
+        theirs: &[
+            "ngramSimHash(t, 5)",
+            "ngramSimHashCaseInsensitiveUTF8(t, 5)",
+        ],
+        speed: Some(150.0),
+        times: None,
+    },
+    Case {
+        what: "Chinese, 2 words (characters)",
+        texts: "chinese",
+        ours: "simhash(body)",
+        theirs: &["ngramSimHashUTF8(t, 2)"],
+        speed: Some(100.0),
+        times: None,
+    },
+    Case {
+        what: "Chinese, 2 characters",
+        texts: "chinese",
+        ours: "simhash(body, 'char', 2)",
+        theirs: &["ngramSimHashUTF8(t, 2)"],
+        speed: Some(100.0),
+        times: None,
+    },
+    Case {
+        what: "English, 2 words, 128 bits",
+        texts: "english",
+        ours: "simhash128(body)",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "English, lines",
+        texts: "english",
+        ours: "simhash(body, 'line', 1)",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "Chinese, 2 words by jieba",
+        texts: "chinese_words",
+        ours: "simhash(body, 'jieba')",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "English, set of 3 words",
+        texts: "english",
+        ours: "minhash64(body)",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "English, 3 words, 128 minima",
+        texts: "english",
+        ours: "minhash(body)",
+        theirs: &[],
+        speed: None,
+        times: None,
+    },
+    Case {
+        what: "reading alone",
+        texts: "english",
+        ours: "nullif(octet_length(body), 0)",
+        theirs: &["length(t)"],
+        speed: None,
+        times: None,
+    },
+];
+
+/// Measures on an empty database with the extension, prints the table and returns the same and more
+/// as JSON.
+///
+/// The lines of `file`, if there is one, stand in for the English documents.
+pub fn bench(
+    session: &mut Session,
+    rounds: u32,
+    cases: &[Case],
+    file: Option<&Path>,
+) -> Result<Value> {
+    let target = cargo::target_dir()?;
+    let mut clickhouse = ClickHouse::start(&target)?;
+    match &clickhouse {
+        Some(clickhouse) => ui::note(format!("beside ClickHouse {}", clickhouse.version)),
+        None => ui::note(format!(
+            "without ClickHouse; to have it: {}",
+            clickhouse::how_to_install(&target)
+        )),
+    }
+    let bytes = ui::step("Making the texts", || {
+        load(session, clickhouse.as_mut(), file)
+    })?;
+    let mut measured: Vec<Vec<Vec<Time>>> = Vec::new();
+    for case in cases {
+        measured.push(vec![Vec::new(); 1 + case.theirs.len()]);
+    }
+    for round in 1..=rounds {
+        ui::step(format!("Round {round} of {rounds}"), || {
+            for (case, times) in cases.iter().zip(&mut measured) {
+                let query = format!("SELECT count({}) FROM {}", case.ours, case.texts);
+                times[0].extend(session.times(&query)?);
+                for (function, times) in case.theirs.iter().zip(&mut times[1..]) {
+                    if let Some(clickhouse) = &mut clickhouse {
+                        let query =
+                            format!("SELECT sum(toUInt64({function})) FROM bench.{}", case.texts);
+                        times.extend(clickhouse.times(&query)?);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    println!("\n{}", table(cases, &measured, &bytes));
+    Ok(json!({
+        "bytes": bytes,
+        "clickhouse": clickhouse.map(|clickhouse| clickhouse.version.clone()),
+        "rounds": rounds,
+        "seconds": as_json(cases, &measured),
+    }))
+}
+
+/// Bytes of the documents of each text.
+type Bytes = BTreeMap<&'static str, usize>;
+
+/// The lines of a file, over and over until there are enough.
+fn lines_of(file: &Path) -> Result<String> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let plain = text.replace(['\\', '\t', '\r'], " ");
+    let documents = plain.lines().flat_map(|line| texts::documents(line, LINE));
+    let documents: Vec<&str> = documents.filter(|text| !text.is_empty()).collect();
+    ensure!(!documents.is_empty(), "{} is empty", file.display());
+    let lines = documents.join("\n") + "\n";
+    Ok(lines.repeat(BYTES.div_ceil(lines.len())))
+}
+
+/// Generated text as documents, a line each.
+fn lines(text: &str) -> String {
+    texts::documents(&text.replace('\n', " "), DOCUMENT).join("\n") + "\n"
+}
+
+/// Fills the tables of both contenders with the same documents.
+fn load(
+    session: &mut Session,
+    mut clickhouse: Option<&mut ClickHouse>,
+    file: Option<&Path>,
+) -> Result<Bytes> {
+    let english = match file {
+        Some(file) => lines_of(file)?,
+        None => lines(&texts::spaced(texts::LATIN, BYTES)),
+    };
+    let generated = [
+        ("english", english),
+        ("chinese", lines(&texts::chinese(BYTES))),
+        ("chinese_words", lines(&texts::chinese_words(BYTES))),
+    ];
+    let mut bytes = Bytes::new();
+    for (name, lines) in generated {
+        ensure!(
+            !lines.contains(['\\', '\t', '\r']),
+            "what COPY would read otherwise"
+        );
+        bytes.insert(name, lines.bytes().filter(|&byte| byte != b'\n').count());
+        // PLAIN: neither compressed nor moved out of the row, which is as fast as reading can be.
+        session
+            .run(&format!("CREATE TABLE {name} (body text STORAGE PLAIN)"))
+            .or_else(|_| {
+                // Before version 16 a column's storage is set afterwards.
+                session.run(&format!(
+                "CREATE TABLE {name} (body text); ALTER TABLE {name} ALTER body SET STORAGE PLAIN"
+            ))
+            })?;
+        let mut copy = session.client.copy_in(&format!("COPY {name} FROM STDIN"))?;
+        copy.write_all(lines.as_bytes())?;
+        copy.finish()?;
+        session.run(&format!("VACUUM (FREEZE, ANALYZE) {name}"))?;
+        if let Some(clickhouse) = clickhouse.as_deref_mut() {
+            let file = std::env::temp_dir().join(format!("neardup-{}-{name}", std::process::id()));
+            fs::write(&file, lines).with_context(|| format!("cannot write {}", file.display()))?;
+            let loaded = clickhouse.load(name, &file);
+            fs::remove_file(&file)?;
+            loaded?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// The least time, by the clock and on a processor.
+fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
+    let walls: Vec<f64> = times.iter().map(|time| time.wall).collect();
+    let cpus: Option<Vec<f64>> = times.iter().map(|time| time.cpu).collect();
+    (!times.is_empty()).then(|| (least(&walls), cpus.map(|cpus| least(&cpus))))
+}
+
+fn table(cases: &[Case], measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
+    let mut out = String::new();
+    let mut row = |cells: [&str; 7]| {
+        let [what, ours, speed, theirs, their_speed, ratio, goal] = cells;
+        let _ = writeln!(
+            out,
+            "| {what:<29} | {ours:<29} | {speed:>8} | {theirs:<43} | {their_speed:>8} | \
+                {ratio:>5} | {goal:<34} |"
+        );
+    };
+    row([
+        "text, features",
+        "neardup",
+        "MB/s",
+        "ClickHouse",
+        "MB/s",
+        "ratio",
+        "goal",
+    ]);
+    row(["---", "---", "---:", "---", "---:", "---:", "---"]);
+    for (case, times) in cases.iter().zip(measured) {
+        let Some(ours) = best(&times[0]) else {
+            continue;
+        };
+        // Waiting for a processor is not counted where it can be told.
+        let speed =
+            |(wall, cpu): (f64, Option<f64>)| bytes[case.texts] as f64 / cpu.unwrap_or(wall) / 1e6;
+        let mut goals = Vec::new();
+        if let Some(goal) = case.speed {
+            goals.push(met(&format!(">= {goal} MB/s"), speed(ours) >= goal));
+        }
+        let theirs: Vec<_> = (case.theirs.iter().zip(&times[1..]))
+            .filter_map(|(function, times)| best(times).map(|best| (function, best)))
+            .collect();
+        if theirs.is_empty() {
+            let speed = format!("{:.0}", speed(ours));
+            row([case.what, case.ours, &speed, "", "", "", &goals.join(", ")]);
+        }
+        for (function, theirs) in theirs {
+            let mut goals = goals.clone();
+            let ratio = speed(ours) / speed(theirs);
+            if let Some(goal) = case.times {
+                goals.push(met(&format!("ratio >= {goal}"), ratio >= goal));
+            }
+            row([
+                case.what,
+                case.ours,
+                &format!("{:.0}", speed(ours)),
+                function,
+                &format!("{:.0}", speed(theirs)),
+                &format!("{ratio:.2}"),
+                &goals.join(", "),
+            ]);
+        }
+    }
+    out
+}
+
+fn met(goal: &str, met: bool) -> String {
+    format!("{goal}: {}", if met { "yes" } else { "NO" })
+}
+
+fn as_json(cases: &[Case], measured: &[Vec<Vec<Time>>]) -> Value {
+    let seconds = |times: &[Time]| -> Vec<Value> {
+        times
+            .iter()
+            .map(|time| json!([time.wall, time.cpu]))
+            .collect()
+    };
+    let mut all = serde_json::Map::new();
+    for (case, times) in cases.iter().zip(measured) {
+        let functions = std::iter::once(&case.ours).chain(case.theirs);
+        let each: serde_json::Map<String, Value> = functions
+            .zip(times)
+            .map(|(function, times)| ((*function).to_owned(), json!(seconds(times))))
+            .collect();
+        all.insert(case.what.to_owned(), Value::Object(each));
+    }
+    Value::Object(all)
+}

@@ -1,0 +1,92 @@
+//! Sketches of texts, and their distances.
+use neardup_sketch::minhash::matches;
+
+/// Kind of sketch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A simhash of 64 bits.
+    Simhash64,
+    /// A simhash of 128 bits.
+    Simhash128,
+    /// A bit of each of 64 minima.
+    Minhash64,
+    /// A bit of each of 128 minima.
+    Minhash128,
+    /// A signature of [`HASHES`] minima.
+    Signature,
+}
+
+/// Positions of a signature, as in SQL by default.
+pub const HASHES: u32 = 128;
+
+impl Kind {
+    /// The largest distance.
+    pub const fn width(self) -> u32 {
+        match self {
+            Self::Simhash64 | Self::Minhash64 => 64,
+            Self::Simhash128 | Self::Minhash128 => 128,
+            Self::Signature => HASHES,
+        }
+    }
+
+    /// The distance that 1 of 64 bits is. A value of a signature differs twice as often as a bit of
+    /// it.
+    pub const fn unit(self) -> u32 {
+        match self {
+            Self::Simhash64 | Self::Minhash64 => 1,
+            Self::Simhash128 | Self::Minhash128 => 2,
+            Self::Signature => HASHES / 32,
+        }
+    }
+
+    /// Within which distance the Jaccard similarity is estimated as `similarity` or more; a simhash
+    /// does not estimate it.
+    pub fn estimated(self, similarity: f32) -> Option<u32> {
+        let estimates = matches!(self, Self::Minhash64 | Self::Minhash128 | Self::Signature);
+        // What floats lack to a whole number must not make it the one below.
+        let distance = (32 * self.unit()) as f32 * (1.0 - similarity) + 1e-3;
+        estimates.then_some(distance as u32)
+    }
+}
+
+/// Sketch of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sketch {
+    /// A fingerprint; 64 bits are the lower half.
+    Bits(u128),
+    /// Minima.
+    Minima(Vec<u32>),
+}
+
+impl Sketch {
+    /// The number of bits or minima that differ.
+    pub fn distance(&self, other: &Self) -> u32 {
+        match (self, other) {
+            (Self::Bits(a), Self::Bits(b)) => (a ^ b).count_ones(),
+            (Self::Minima(a), Self::Minima(b)) => (a.len() - matches(a, b)) as u32,
+            _ => unreachable!("a configuration makes sketches of one kind"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn radii_of_estimates() {
+        let within = |kind: Kind| [0.9, 0.8, 0.75, 0.5].map(|j| kind.estimated(j));
+        assert_eq!(within(Kind::Simhash64), [None; 4]);
+        assert_eq!(within(Kind::Minhash64), [3, 6, 8, 16].map(Some));
+        assert_eq!(within(Kind::Minhash128), [6, 12, 16, 32].map(Some));
+        assert_eq!(within(Kind::Signature), [12, 25, 32, 64].map(Some));
+    }
+
+    #[test]
+    fn distances_count_what_differs() {
+        let bits = Sketch::Bits(0b1011);
+        assert_eq!(bits.distance(&Sketch::Bits(1 << 100)), 4);
+        let minima = |minima: [u32; 3]| Sketch::Minima(minima.to_vec());
+        assert_eq!(minima([1, 2, 3]).distance(&minima([1, 4, 5])), 2);
+    }
+}

@@ -1,0 +1,395 @@
+//! Distances between the fingerprints of similar and of unrelated documents.
+use super::configurations::Configuration;
+use super::kind::{Kind, Sketch};
+use super::set::Set;
+use std::num::NonZero;
+use std::thread;
+
+/// Lower bounds of the bands of similarity. What is less similar than the last is counted with it.
+pub const BANDS: [f32; 12] = [
+    0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.0,
+];
+/// Radii for 64 bits.
+pub const RADII: [u32; 5] = [3, 6, 8, 10, 12];
+/// Widest fingerprint.
+const MOST_BITS: usize = 128;
+
+/// Numbers of pairs by their distance.
+#[derive(Clone, Copy)]
+pub struct Histogram {
+    counts: [u64; MOST_BITS + 1],
+    /// Pairs of which one has no fingerprint: no radius finds them.
+    never: u64,
+}
+
+impl Histogram {
+    pub const EMPTY: Self = Histogram {
+        counts: [0; MOST_BITS + 1],
+        never: 0,
+    };
+
+    /// Counts a pair.
+    pub fn add(&mut self, distance: Option<u32>) {
+        match distance {
+            Some(distance) => self.counts[distance as usize] += 1,
+            None => self.never += 1,
+        }
+    }
+
+    /// Adds what another one has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.never += other.never;
+        for (count, other) in self.counts.iter_mut().zip(other.counts) {
+            *count += other;
+        }
+    }
+
+    /// Pairs in all.
+    pub fn total(&self) -> u64 {
+        self.never + self.counts.iter().sum::<u64>()
+    }
+
+    /// Pairs within a distance.
+    pub fn within(&self, radius: u32) -> u64 {
+        self.counts[..=radius as usize].iter().sum()
+    }
+
+    /// The share of pairs within a distance; `None` if there is no pair.
+    pub fn share_within(&self, radius: u32) -> Option<f64> {
+        let total = self.total();
+        (total > 0).then(|| self.within(radius) as f64 / total as f64)
+    }
+}
+
+/// The distances of all pairs of a set.
+#[derive(Clone)]
+pub struct Distances {
+    /// Of what.
+    pub kind: Kind,
+    /// Similar pairs, by [`BANDS`].
+    pub bands: [Histogram; BANDS.len()],
+    /// Pairs of one group that are less similar than any that the set tells.
+    pub related: Histogram,
+    /// Pairs of different groups.
+    pub unrelated: Histogram,
+}
+
+/// Precision and recall of a radius.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quality {
+    /// The share of duplicates among the pairs found.
+    pub precision: f64,
+    /// The share of pairs found among the duplicates.
+    pub recall: f64,
+}
+
+impl Quality {
+    /// Their harmonic mean.
+    pub fn f1(&self) -> f64 {
+        2.0 * self.precision * self.recall / (self.precision + self.recall)
+    }
+}
+
+impl Distances {
+    const EMPTY: Self = Distances {
+        kind: Kind::Simhash64,
+        bands: [Histogram::EMPTY; BANDS.len()],
+        related: Histogram::EMPTY,
+        unrelated: Histogram::EMPTY,
+    };
+
+    /// Measures a configuration on a set.
+    pub fn measure(set: &Set, configuration: &Configuration) -> Self {
+        let maker = (configuration.prepare)(set);
+        let made = in_parallel(|worker, workers| {
+            let own = set.texts.iter().skip(worker).step_by(workers);
+            own.map(|text| maker(text)).collect::<Vec<_>>()
+        });
+        let count = set.texts.len();
+        let mut made: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
+        let workers = made.len();
+        let next = |i: usize| made[i % workers].next().expect("one for each text");
+        let sketches: Vec<Option<Sketch>> = (0..count).map(next).collect();
+        let parts = in_parallel(|worker, workers| {
+            let mut part = Distances::EMPTY;
+            for first in (worker..count).step_by(workers) {
+                part.add_pairs(set, &sketches, first);
+            }
+            part
+        });
+        let mut all = parts.into_iter().fold(Distances::EMPTY, |mut all, part| {
+            for (band, other) in all.bands.iter_mut().zip(&part.bands) {
+                band.merge(other);
+            }
+            all.related.merge(&part.related);
+            all.unrelated.merge(&part.unrelated);
+            all
+        });
+        all.kind = configuration.kind;
+        all
+    }
+
+    /// Counts the pairs of a document with those behind it.
+    fn add_pairs(&mut self, set: &Set, sketches: &[Option<Sketch>], first: usize) {
+        let distance = |second: usize| -> Option<u32> {
+            Some(
+                sketches[first]
+                    .as_ref()?
+                    .distance(sketches[second].as_ref()?),
+            )
+        };
+        let group = set.group[first];
+        for second in first + 1..sketches.len() {
+            // Most pairs are not of one group, and need no look at the similar ones.
+            if set.group[second] != group {
+                self.unrelated.add(distance(second));
+                continue;
+            }
+            match set.near.get(&(first as u32, second as u32)) {
+                Some(similarity) => {
+                    let band = BANDS.iter().position(|bound| similarity >= bound);
+                    self.bands[band.unwrap_or(BANDS.len() - 1)].add(distance(second));
+                }
+                None if set.ignored.contains(&(first as u32, second as u32)) => (),
+                None => self.related.add(distance(second)),
+            }
+        }
+    }
+
+    /// Returns the radius of this kind that corresponds to one for 64 bits.
+    pub fn scaled(&self, radius: u32) -> u32 {
+        radius * self.kind.unit()
+    }
+
+    /// All pairs with a similarity from `from` to below `to`, which must be bounds of bands.
+    pub fn between(&self, from: f32, to: f32) -> Histogram {
+        let mut all = Histogram::EMPTY;
+        for (bound, band) in BANDS.iter().zip(&self.bands) {
+            if (from..to).contains(bound) {
+                all.merge(band);
+            }
+        }
+        all
+    }
+
+    /// All pairs that are less similar than any that the set tells.
+    pub fn below(&self) -> Histogram {
+        let mut all = self.related;
+        all.merge(&self.unrelated);
+        all
+    }
+
+    /// Quality with which a radius finds the pairs of a similarity of at least `duplicate`, a bound
+    /// of a band; `None` if it finds nothing, or there is nothing to find.
+    pub fn quality(&self, duplicate: f32, radius: u32) -> Option<Quality> {
+        let duplicates = self.between(duplicate, f32::INFINITY);
+        let found = duplicates.within(radius) as f64;
+        let wrong = self.between(0.0, duplicate).within(radius) + self.below().within(radius);
+        (found > 0.0).then(|| Quality {
+            precision: found / (found + wrong as f64),
+            recall: found / duplicates.total() as f64,
+        })
+    }
+
+    /// The share found of the pairs with a similarity from `from` to below `to`, where of those
+    /// that are less similar than any that the set tells the share `wrong` is found. Between two
+    /// radii both shares are taken to grow in step. `None` if there are no such pairs.
+    pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
+        let (pairs, others) = (self.between(from, to), self.below());
+        let mut last = (0.0, 0.0);
+        for radius in 0..=self.kind.width() {
+            let next = (others.share_within(radius)?, pairs.share_within(radius)?);
+            if next.0 > wrong {
+                let part = (wrong - last.0) / (next.0 - last.0);
+                return Some(last.1 + part * (next.1 - last.1));
+            }
+            last = next;
+        }
+        Some(last.1)
+    }
+
+    /// The least radius with the best F1, and what it gives.
+    pub fn best(&self, duplicate: f32) -> Option<(u32, Quality)> {
+        let all = (0..=self.kind.width()).filter_map(|r| Some((r, self.quality(duplicate, r)?)));
+        // Of equals, `max_by` takes the last.
+        let all = all.rev();
+        all.max_by(|(_, a), (_, b)| a.f1().total_cmp(&b.f1()))
+    }
+}
+
+/// Runs as many workers as there are processors; each is given its number and how many there are.
+fn in_parallel<T: Send>(work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let work = &work;
+        let started: Vec<_> = (0..workers)
+            .map(|worker| scope.spawn(move || work(worker, workers)))
+            .collect();
+        let joined = started.into_iter().map(thread::ScopedJoinHandle::join);
+        joined
+            .map(|result| result.expect("a worker panicked"))
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::configurations::CONFIGURATIONS;
+    use super::*;
+    use std::collections::{HashMap, HashSet};
+
+    /// Five documents whose fingerprints are given: 0 and 1 are similar, 1 and 2 somewhat, 0 and 2
+    /// are linked through 1, 3 is unrelated, and 4 has no fingerprint.
+    fn measured() -> Distances {
+        measured_without(&[])
+    }
+
+    fn measured_without(ignored: &[(u32, u32)]) -> Distances {
+        let set = Set {
+            name: "five".to_owned(),
+            texts: ["0", "1", "7", "ffff", ""].map(str::to_owned).to_vec(),
+            near: HashMap::from([((0, 1), 0.96), ((1, 2), 0.5)]),
+            ignored: HashSet::from_iter(ignored.iter().copied()),
+            listed: Vec::new(),
+            group: vec![0, 0, 0, 3, 4],
+        };
+        let configuration = Configuration {
+            name: "given",
+            kind: Kind::Simhash64,
+            plotted: false,
+            prepare: |_| Box::new(|text| Some(Sketch::Bits(u128::from_str_radix(text, 16).ok()?))),
+        };
+        Distances::measure(&set, &configuration)
+    }
+
+    #[test]
+    fn every_pair_is_counted_once_where_it_belongs() {
+        let all = measured();
+        assert_eq!(
+            (
+                all.bands[0].total(),
+                all.bands[0].within(0),
+                all.bands[0].within(1)
+            ),
+            (1, 0, 1)
+        );
+        let some = all.between(0.5, 0.55);
+        assert_eq!((some.total(), some.within(1), some.within(2)), (1, 0, 1));
+        assert_eq!(
+            (
+                all.related.total(),
+                all.related.within(2),
+                all.related.within(3)
+            ),
+            (1, 0, 1)
+        );
+        // The pairs of document 4 are at no distance.
+        assert_eq!((all.unrelated.total(), all.unrelated.within(64)), (7, 3));
+        assert_eq!((all.unrelated.within(12), all.unrelated.within(13)), (0, 1));
+        assert_eq!(all.below().total(), 8);
+        assert_eq!(all.between(0.0, f32::INFINITY).total(), 2);
+        assert_eq!(all.between(0.9, 0.95).share_within(64), None);
+        assert_eq!(all.between(0.95, 2.0).share_within(1), Some(1.0));
+    }
+
+    #[test]
+    fn what_does_not_count_is_in_no_number() {
+        let (with, without) = (measured(), measured_without(&[(0, 2)]));
+        assert_eq!((with.related.total(), without.related.total()), (1, 0));
+        assert_eq!(without.unrelated.total(), with.unrelated.total());
+        assert_eq!(without.between(0.0, 1.0).total(), 2);
+    }
+
+    #[test]
+    fn precision_and_recall() {
+        let all = measured();
+        let quality = |duplicate, radius| {
+            all.quality(duplicate, radius)
+                .map(|q| (q.precision, q.recall))
+        };
+        assert_eq!(quality(0.9, 0), None);
+        assert_eq!(quality(0.9, 1), Some((1.0, 1.0)));
+        assert_eq!(quality(0.9, 2), Some((0.5, 1.0)));
+        assert_eq!(quality(0.9, 64), Some((1.0 / 6.0, 1.0)));
+        assert_eq!(quality(0.5, 1), Some((1.0, 0.5)));
+        assert_eq!(
+            all.best(0.5),
+            Some((
+                2,
+                Quality {
+                    precision: 1.0,
+                    recall: 1.0
+                }
+            ))
+        );
+    }
+
+    #[test]
+    fn shares_beside_others() {
+        let all = measured();
+        let beside = |wrong| all.found_beside(0.95, 2.0, wrong);
+        // One of the eight others is within 3, two within 13, three within 15; the pair is within
+        // 1.
+        assert_eq!(beside(0.0), Some(1.0));
+        assert_eq!(all.found_beside(0.9, 0.95, 0.5), None);
+        // The pair at distance 3 is the other one here, those before it count in part.
+        let mut far = all.clone();
+        far.bands[0] = Histogram::EMPTY;
+        far.bands[0].add(Some(3));
+        far.bands[0].add(Some(13));
+        let beside = |wrong| far.found_beside(0.95, 2.0, wrong);
+        assert_eq!(beside(0.0), Some(0.0));
+        assert_eq!(beside(1.0 / 16.0), Some(0.25));
+        assert_eq!(beside(1.0 / 8.0), Some(0.5));
+        assert_eq!(beside(3.0 / 16.0), Some(0.75));
+        assert_eq!(beside(1.0), Some(1.0));
+    }
+
+    /// Texts that differ in a word are found, those that share none are not.
+    #[test]
+    fn real_fingerprints_tell_similar_from_unrelated() {
+        let word = |i: usize| format!("{:x}", (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let text = |from: usize, changed: usize| {
+            let words =
+                (from..from + 300).map(|i| if i == changed { "new".into() } else { word(i) });
+            words.collect::<Vec<String>>().join(" ")
+        };
+        let mut set = Set {
+            name: "made".to_owned(),
+            texts: Vec::new(),
+            near: HashMap::new(),
+            ignored: HashSet::new(),
+            listed: Vec::new(),
+            group: Vec::new(),
+        };
+        for i in 0..30_u32 {
+            set.near.insert((2 * i, 2 * i + 1), 0.98);
+            for edited in 0..2 {
+                let from = 1000 * i as usize;
+                set.texts.push(text(from, from + 500 - 400 * edited));
+                set.group.push(2 * i);
+            }
+        }
+        for configuration in CONFIGURATIONS {
+            let all = Distances::measure(&set, configuration);
+            assert_eq!((all.bands[0].total(), all.unrelated.total()), (30, 1740));
+            assert_eq!(
+                all.bands[0].share_within(all.scaled(12)),
+                Some(1.0),
+                "{}",
+                configuration.name
+            );
+            assert!(
+                all.unrelated.within(all.scaled(12)) == 0,
+                "{}",
+                configuration.name
+            );
+            let (radius, quality) = all.best(0.95).unwrap();
+            assert!(
+                quality.f1() == 1.0 && radius < all.scaled(16),
+                "{}",
+                configuration.name
+            );
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A set of documents with graded truth: which pairs are how similar.
+use crate::lines::each_line;
+use anyhow::{Context, Result, ensure};
+use neardup_sketch::{Sketcher, TextOptions};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use xtask::ui;
+
+/// A pair of documents by their numbers, the smaller first.
+pub type Pair = (u32, u32);
+
+/// Documents, and what is known of their pairs.
+pub struct Set {
+    /// The folder's name.
+    pub name: String,
+    /// The documents.
+    pub texts: Vec<String>,
+    /// Pairs with their exact Jaccard similarity. All that are not here are less similar than the
+    /// least similar one that is.
+    pub near: HashMap<Pair, f32>,
+    /// Similar pairs that do not count, neither as found nor as found in error.
+    pub ignored: HashSet<Pair>,
+    /// Pairs that the set itself names as belonging together, however similar they are.
+    pub listed: Vec<Pair>,
+    /// For each document, a number that it shares with all that it is linked to by a pair of either
+    /// kind, over however many steps. Documents of different groups are unrelated.
+    pub group: Vec<u32>,
+}
+
+impl Set {
+    /// Reads `docs.tsv` (identifier, text), `near.tsv` (two identifiers, Jaccard similarity) and,
+    /// if it is there, `pairs.tsv` (two identifiers, anything) from a folder, each plain or with
+    /// `.gz`.
+    ///
+    /// # Errors
+    /// When a file is missing or a line is not as it should be; the error says which.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let name = dir.canonicalize().ok();
+        let name = name.as_deref().unwrap_or(dir).file_name();
+        let name = name.unwrap_or_default().to_string_lossy().into_owned();
+        let mut texts = Vec::new();
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let docs = required(dir, "docs", "identifier, tab, text")?;
+        each_line(&docs, |columns| {
+            let [id, text] = columns else {
+                return Err(expected("identifier, tab, text", columns));
+            };
+            let number = texts.len() as u32;
+            if let Some(before) = numbers.insert((*id).to_owned(), number) {
+                return Err(format!(
+                    "the identifier {id:?} is that of document {before} too"
+                ));
+            }
+            texts.push(unescape(text));
+            Ok(())
+        })?;
+        ensure!(texts.len() > 1, "{} has no two documents", docs.display());
+        let pair = |a: &str, b: &str| {
+            let number = |id: &str| {
+                let number = numbers.get(id).copied();
+                number.ok_or_else(|| format!("docs has no document {id:?}"))
+            };
+            let (a, b) = (number(a)?, number(b)?);
+            if a == b {
+                return Err("a pair of a document with itself".to_owned());
+            }
+            Ok((a.min(b), a.max(b)))
+        };
+        let mut near = HashMap::new();
+        let what = "identifier, tab, identifier, tab, Jaccard similarity";
+        each_line(&required(dir, "near", what)?, |columns| {
+            let [a, b, similarity] = columns else {
+                return Err(expected(what, columns));
+            };
+            let parsed = similarity.parse().ok().filter(|j| (0.0..=1.0).contains(j));
+            let Some(similarity) = parsed else {
+                return Err(format!("{similarity:?} is not a number from 0 to 1"));
+            };
+            if near.insert(pair(a, b)?, similarity).is_some() {
+                return Err(format!("the pair {a:?}, {b:?} was there before"));
+            }
+            Ok(())
+        })?;
+        let mut listed = Vec::new();
+        if let Some(path) = find(dir, "pairs")? {
+            each_line(&path, |columns| {
+                let [a, b, ..] = columns else {
+                    return Err(expected("identifier, tab, identifier", columns));
+                };
+                listed.push(pair(a, b)?);
+                Ok(())
+            })?;
+        }
+        let group = groups(texts.len(), near.keys().chain(&listed));
+        Ok(Set {
+            name,
+            texts,
+            near,
+            ignored: HashSet::new(),
+            listed,
+            group,
+        })
+    }
+
+    /// The mean difference between the similarities that the set tells and those of the sets of
+    /// three words in a row that neardup makes of the texts; of every so many pairs, to be quick.
+    pub fn mean_difference(&self) -> Option<f64> {
+        let mut pairs: Vec<_> = self.near.iter().collect();
+        pairs.sort_unstable_by_key(|(pair, _)| **pair);
+        let some = pairs.iter().step_by(pairs.len().div_ceil(1000).max(1));
+        let differences: Vec<f64> = some
+            .filter_map(|&(&(a, b), told)| {
+                let [a, b] = [a, b].map(|number| self.texts[number as usize].as_str());
+                let own = Sketcher::new(TextOptions::SET).jaccard_similarity(a, b, &mut || ())?;
+                Some((own - f64::from(*told)).abs())
+            })
+            .collect();
+        let count = differences.len();
+        (count > 0).then(|| differences.iter().sum::<f64>() / count as f64)
+    }
+
+    /// Leaves the similar pairs that the set does not name itself out of account.
+    pub fn keep_listed(&mut self) {
+        let listed: HashSet<Pair> = self.listed.iter().copied().collect();
+        let others = self.near.extract_if(|pair, _| !listed.contains(pair));
+        self.ignored.extend(others.map(|(pair, _)| pair));
+    }
+}
+
+/// The file `name.tsv` or `name.tsv.gz` in a folder.
+fn find(dir: &Path, name: &str) -> Result<Option<PathBuf>> {
+    ensure!(dir.is_dir(), "{} is not a folder", dir.display());
+    let paths = ["tsv", "tsv.gz"].map(|ending| dir.join(format!("{name}.{ending}")));
+    Ok(paths.into_iter().find(|path| path.exists()))
+}
+
+fn required(dir: &Path, name: &str, columns: &str) -> Result<PathBuf> {
+    find(dir, name)?.with_context(|| {
+        format!(
+            "{} has neither {name}.tsv nor {name}.tsv.gz, with {columns} in each line",
+            dir.display()
+        )
+    })
+}
+
+fn expected(what: &str, columns: &[&str]) -> String {
+    format!(
+        "{} where {what} are expected",
+        ui::plural(columns.len(), "column", "columns")
+    )
+}
+
+/// Tabs, line ends and backslashes as they are written in one line. Any other character after a
+/// backslash stands for itself, with the backslash.
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => match characters.next() {
+                Some('t') => plain.push('\t'),
+                Some('n') => plain.push('\n'),
+                Some('r') => plain.push('\r'),
+                Some('\\') | None => plain.push('\\'),
+                Some(other) => plain.extend(['\\', other]),
+            },
+            _ => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// Numbers that are equal for documents that pairs link.
+fn groups<'a>(count: usize, pairs: impl Iterator<Item = &'a Pair>) -> Vec<u32> {
+    let mut parent: Vec<u32> = (0..count as u32).collect();
+    fn root(parent: &mut [u32], mut at: u32) -> u32 {
+        while parent[at as usize] != at {
+            parent[at as usize] = parent[parent[at as usize] as usize];
+            at = parent[at as usize];
+        }
+        at
+    }
+    for &(a, b) in pairs {
+        let (a, b) = (root(&mut parent, a), root(&mut parent, b));
+        parent[a.max(b) as usize] = a.min(b);
+    }
+    (0..count as u32).map(|at| root(&mut parent, at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            std::fs::write(dir.path().join(name), content).unwrap();
+        }
+        dir
+    }
+
+    fn failure(files: &[(&str, &str)]) -> String {
+        let dir = folder(files);
+        let error = format!("{:#}", Set::read(dir.path()).err().expect("an error"));
+        error.replace(&dir.path().display().to_string(), "DIR")
+    }
+
+    const DOCS: (&str, &str) = (
+        "docs.tsv",
+        "a\tone\\ntext\nb\ttwo\\\\\nc\tthree \\x\n\nd\tfour\\",
+    );
+    const NEAR: (&str, &str) = ("near.tsv", "b\ta\t0.95\nc\tb\t0.4\n");
+
+    #[test]
+    fn reads_a_set() {
+        let dir = folder(&[DOCS, ("pairs.tsv", "a\tb\tedit\n")]);
+        let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
+        gz.write_all(NEAR.1.as_bytes()).unwrap();
+        std::fs::write(dir.path().join("near.tsv.gz"), gz.finish().unwrap()).unwrap();
+        let mut set = Set::read(dir.path()).unwrap();
+        assert_eq!(set.texts, ["one\ntext", "two\\", "three \\x", "four\\"]);
+        assert_eq!(set.near, HashMap::from([((0, 1), 0.95), ((1, 2), 0.4)]));
+        assert_eq!(set.listed, [(0, 1)]);
+        assert_eq!(set.group, [0, 0, 0, 3]);
+        set.keep_listed();
+        assert_eq!(set.near, HashMap::from([((0, 1), 0.95)]));
+        assert_eq!(set.ignored, HashSet::from([(1, 2)]));
+        assert_eq!(set.group, [0, 0, 0, 3]);
+    }
+
+    #[test]
+    fn similarities_are_compared_with_those_of_words() {
+        let mut set = Set {
+            name: String::new(),
+            texts: ["a b c d", "A B C, e", "f"].map(str::to_owned).to_vec(),
+            near: HashMap::new(),
+            ignored: HashSet::new(),
+            listed: Vec::new(),
+            group: vec![0, 0, 2],
+        };
+        assert_eq!(set.mean_difference(), None);
+        // One of three shingles is in both.
+        set.near.insert((0, 1), 0.5);
+        set.near.insert((1, 2), 0.0);
+        let difference = set.mean_difference().unwrap();
+        assert!((difference - 1.0 / 12.0).abs() < 1e-9, "{difference}");
+    }
+
+    #[test]
+    fn says_what_is_wrong_and_where() {
+        let near = |lines| failure(&[DOCS, ("near.tsv", lines)]);
+        assert_eq!(
+            near("a\tb\t0.9\na\tb\n"),
+            "DIR/near.tsv:2: 2 columns where identifier, tab, identifier, tab, Jaccard similarity \
+                are expected"
+        );
+        assert_eq!(
+            near("a\tb\t1.5"),
+            "DIR/near.tsv:1: \"1.5\" is not a number from 0 to 1"
+        );
+        assert_eq!(
+            near("a\tb\tNaN"),
+            "DIR/near.tsv:1: \"NaN\" is not a number from 0 to 1"
+        );
+        assert_eq!(
+            near("a\tx\t0.5"),
+            "DIR/near.tsv:1: docs has no document \"x\""
+        );
+        assert_eq!(
+            near("a\ta\t1"),
+            "DIR/near.tsv:1: a pair of a document with itself"
+        );
+        assert_eq!(
+            near("a\tb\t1\n\nb\ta\t1"),
+            "DIR/near.tsv:3: the pair \"b\", \"a\" was there before"
+        );
+        assert_eq!(
+            failure(&[("docs.tsv", "a\tx\nb\n"), NEAR]),
+            "DIR/docs.tsv:2: 1 column where identifier, tab, text are expected"
+        );
+        assert_eq!(
+            failure(&[("docs.tsv", "a\tx\na\ty\n"), NEAR]),
+            "DIR/docs.tsv:2: the identifier \"a\" is that of document 0 too"
+        );
+        assert_eq!(
+            failure(&[("docs.tsv", "a\tx\n"), NEAR]),
+            "DIR/docs.tsv has no two documents"
+        );
+        assert_eq!(
+            failure(&[DOCS, NEAR, ("pairs.tsv", "a\n")]),
+            "DIR/pairs.tsv:1: 1 column where identifier, tab, identifier are expected"
+        );
+        assert!(failure(&[NEAR]).starts_with("DIR has neither docs.tsv nor docs.tsv.gz"));
+        assert!(failure(&[DOCS]).starts_with("DIR has neither near.tsv nor near.tsv.gz"));
+        assert!(failure(&[DOCS, ("near.tsv.gz", "not gzip")]).starts_with("DIR/near.tsv.gz:1: "));
+        let error = Set::read(Path::new("/nonexistent/set")).err().unwrap();
+        assert_eq!(error.to_string(), "/nonexistent/set is not a folder");
+    }
+}

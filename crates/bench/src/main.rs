@@ -1,0 +1,38 @@
+//! Behind `cargo xtask bench` and `cargo xtask eval`: a package of its own, so that the other
+//! commands need not be built with its dependencies.
+mod bench;
+mod eval;
+mod lines;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use xtask::signals;
+
+/// Benchmarks and evaluation of neardup
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// The pg_config of the PostgreSQL to build for
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    pg_config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure neardup beside btree indexes and sequential scans
+    Bench(bench::Options),
+    /// Measure how well fingerprints find similar documents, on sets with known similarities
+    Eval(eval::Options),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = signals::install().and_then(|()| match arguments.command {
+        Command::Bench(options) => bench::command(arguments.pg_config.as_deref(), &options),
+        Command::Eval(options) => eval::command(&options),
+    });
+    xtask::exit_code(result)
+}

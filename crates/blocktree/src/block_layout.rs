@@ -1,0 +1,457 @@
+//! The cut of a fingerprint into blocks, and the permutation of each table.
+//!
+//! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b` each of
+//! the C(b, b-k) choices of b-k blocks gives a table, whose keys have the chosen blocks in front:
+//! two fingerprints within `k` bits spoil at most `k` blocks, so that in at least one table all of
+//! the leading bits agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
+
+use crate::key::Key;
+use crate::leaf;
+
+/// The most tables an index may have. Each costs its share of space and of every insert.
+pub const MAX_TABLES: usize = 64;
+
+/// The largest guaranteed radius. It grows with the width: blocks of fewer than about seven bits
+/// would tell no leaves apart.
+pub const MAX_DISTANCE: u32 = 31;
+
+/// The largest guaranteed radius of fingerprints of `bits` bits.
+pub fn max_distance(bits: u32) -> u32 {
+    (bits / 8).min(MAX_DISTANCE)
+}
+
+/// The radius that an index guarantees by default. For 64-bit simhashes it is the
+/// conventional threshold (Manku, Jain, Das Sarma, WWW 2007), and for 128 bits the same. Images'
+/// hashes of 256 bits are near-duplicates within 31: half of that, as two fingerprints within 31
+/// differ in at most one bit of one of 16 blocks. (docs/tuning.md says what was measured.)
+pub fn default_distance(bits: u32) -> u32 {
+    if bits >= 256 { 15 } else { 3 }
+}
+
+/// Reason why a distance and a number of blocks make no block layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockLayoutError {
+    /// The distance is over this one, [`max_distance`].
+    DistanceTooLarge(u32),
+    /// There must be more blocks than the distance, and no more than the fingerprint has bits.
+    BlocksOutOfRange,
+    /// C(blocks, distance) is over [`MAX_TABLES`].
+    TooManyTables(u64),
+}
+
+/// A run of bits that a permutation moves: `out[to] |= (in[from] & mask).rotate_left(turn)`.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    from: usize,
+    to: usize,
+    mask: u64,
+    turn: u32,
+}
+
+/// The permutation of one table.
+#[derive(Clone, Debug)]
+pub struct PermutedTable<const N: usize> {
+    /// Words in front of the fingerprint.
+    scope_words: usize,
+    segments: Vec<Segment>,
+    /// The blocks in front, in their order.
+    leading: Vec<usize>,
+}
+
+impl<const N: usize> PermutedTable<N> {
+    /// Fingerprint to key.
+    #[inline]
+    pub fn permute(&self, fingerprint: &Key<N>) -> Key<N> {
+        let mut key = [0; N];
+        for s in &self.segments {
+            key[s.to] |= (fingerprint[s.from] & s.mask).rotate_left(s.turn);
+        }
+        key
+    }
+
+    /// Key to fingerprint.
+    #[inline]
+    pub fn restore(&self, key: &Key<N>) -> Key<N> {
+        let mut fingerprint = [0; N];
+        for s in &self.segments {
+            fingerprint[s.from] |= key[s.to].rotate_right(s.turn) & s.mask;
+        }
+        fingerprint
+    }
+
+    /// The blocks in front, in their order.
+    pub fn leading(&self) -> &[usize] {
+        &self.leading
+    }
+
+    /// The bits of the fingerprint that the first `bits` bits of the key, behind a scope, hold.
+    pub fn leading_mask(&self, bits: u32) -> Key<N> {
+        let mut key = [0; N];
+        for (word, slot) in key[self.scope_words..].iter_mut().enumerate() {
+            let within = bits.saturating_sub(64 * word as u32).min(64);
+            *slot = if within == 0 {
+                0
+            } else {
+                u64::MAX << (64 - within)
+            };
+        }
+        self.restore(&key)
+    }
+}
+
+/// The blocks and tables of one index.
+#[derive(Clone, Debug)]
+pub struct BlockLayout<const N: usize> {
+    /// Words of a key, in front, that hold a scope: 0 or 1.
+    scope_words: usize,
+    distance: u32,
+    /// Bits of each block, first block first.
+    blocks: Vec<u32>,
+    tables: Vec<PermutedTable<N>>,
+    /// Bits in front of a key that are a band's hash, and no bits of a fingerprint.
+    hash_bits: u32,
+}
+
+/// C(n, k), or the largest number if it is beyond 32 bits.
+fn choose(n: u64, k: u64) -> u64 {
+    (0..k.min(n - k))
+        // Ever larger on the way, as `k` stays below half of `n`.
+        .try_fold(1u64, |product, i| {
+            u32::try_from(product)
+                .ok()
+                .map(|product| u64::from(product) * (n - i) / (i + 1))
+        })
+        .unwrap_or(u64::MAX)
+}
+
+impl<const N: usize> BlockLayout<N> {
+    /// The block layout for a guaranteed radius and a number of blocks.
+    pub fn new(distance: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
+        Self::in_scope(false, distance, blocks)
+    }
+
+    /// The same; the first word of each key is a scope if `scope` says so. Entries of one scope
+    /// stand together in each table, and no permutation moves its word.
+    pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
+        let scope_words = usize::from(scope);
+        let bits = 64 * (N - scope_words) as u32;
+        let most = max_distance(bits);
+        if distance > most {
+            return Err(BlockLayoutError::DistanceTooLarge(most));
+        }
+        if blocks <= distance || blocks > bits {
+            return Err(BlockLayoutError::BlocksOutOfRange);
+        }
+        let count = choose(u64::from(blocks), u64::from(distance));
+        if count > MAX_TABLES as u64 {
+            return Err(BlockLayoutError::TooManyTables(count));
+        }
+        let sizes: Vec<u32> = (0..blocks)
+            .map(|i| bits / blocks + u32::from(i < bits % blocks))
+            .collect();
+        let mut led = vec![0; blocks as usize];
+        let tables = combinations(blocks as usize, (blocks - distance) as usize)
+            .into_iter()
+            .map(|mut leading| {
+                // Each block should lead some table: queries beyond the guaranteed radius look
+                // for neighbours of the first block alone.
+                let first = (0..leading.len())
+                    .min_by_key(|&i| led[leading[i]])
+                    .unwrap_or(0);
+                leading.rotate_left(first);
+                led[leading[0]] += 1;
+                table(scope_words, &sizes, leading)
+            })
+            .collect();
+        Ok(BlockLayout {
+            scope_words,
+            distance,
+            blocks: sizes,
+            tables,
+            hash_bits: 0,
+        })
+    }
+
+    /// The layout of an index over bands ([`crate::bands`]): `count` tables whose keys come as they
+    /// are. Undone, a key is its row: its first word behind a scope keeps the bits `row` only.
+    pub(crate) fn of_bands(scope: bool, count: usize, row: u64) -> Self {
+        let scope_words = usize::from(scope);
+        let segments: Vec<Segment> = (0..N)
+            .map(|word| Segment {
+                from: word,
+                to: word,
+                mask: if word == scope_words { row } else { u64::MAX },
+                turn: 0,
+            })
+            .collect();
+        let table = PermutedTable {
+            scope_words,
+            segments,
+            leading: Vec::new(),
+        };
+        BlockLayout {
+            scope_words,
+            distance: 0,
+            blocks: Vec::new(),
+            tables: vec![table; count],
+            hash_bits: row.leading_zeros(),
+        }
+    }
+
+    /// The number of blocks that is taken when the user names none: the fewest with which a probe
+    /// of the guaranteed radius reads at most two leaves of a table on average. Fewer blocks make
+    /// fewer tables, hence a smaller index and cheaper inserts; more blocks make longer leading
+    /// parts, hence fewer candidates.
+    pub fn default_blocks(scope: bool, distance: u32, rows: f64) -> u32 {
+        let bits = 64 * (N - usize::from(scope)) as u32;
+        let fewest = distance + 1;
+        (fewest..=bits)
+            .take_while(|&blocks| Self::in_scope(scope, distance, blocks).is_ok())
+            .find(|&blocks| {
+                let leading = f64::from((blocks - distance) * (bits / blocks));
+                rows / leading.exp2() <= 2.0 * leaf::usual_count(N)
+            })
+            .unwrap_or(fewest)
+    }
+
+    /// Words of a key, in front, that hold a scope: 0 or 1.
+    pub fn scope_words(&self) -> usize {
+        self.scope_words
+    }
+
+    /// Bits of a fingerprint.
+    pub fn bits(&self) -> u32 {
+        self.blocks.iter().sum()
+    }
+
+    /// The guaranteed radius.
+    pub fn distance(&self) -> u32 {
+        self.distance
+    }
+
+    /// Bits of each block, first block first.
+    pub fn blocks(&self) -> &[u32] {
+        &self.blocks
+    }
+
+    /// The tables. The number of a table is its place here.
+    pub fn tables(&self) -> &[PermutedTable<N>] {
+        &self.tables
+    }
+
+    /// The number of the table that holds the rows without a fingerprint, which follows the others.
+    pub fn null_table(&self) -> u16 {
+        self.tables.len() as u16
+    }
+
+    /// Bits of all the leading blocks of a table.
+    pub fn leading_bits(&self, table: usize) -> u32 {
+        let blocks = self.tables[table].leading.iter();
+        self.hash_bits + blocks.map(|&block| self.blocks[block]).sum::<u32>()
+    }
+}
+
+/// All choices of `k` of the numbers below `n`, in lexicographic order.
+pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
+    let mut all = Vec::new();
+    let mut chosen: Vec<usize> = (0..k).collect();
+    loop {
+        all.push(chosen.clone());
+        let Some(i) = (0..k).rev().find(|&i| chosen[i] < n - k + i) else {
+            return all;
+        };
+        chosen[i] += 1;
+        for j in i + 1..k {
+            chosen[j] = chosen[j - 1] + 1;
+        }
+    }
+}
+
+/// The permutation that puts the leading blocks in front and keeps the others in their order.
+fn table<const N: usize>(
+    scope_words: usize,
+    sizes: &[u32],
+    leading: Vec<usize>,
+) -> PermutedTable<N> {
+    let scope_bits = 64 * scope_words as u32;
+    let start = |block: usize| scope_bits + sizes[..block].iter().sum::<u32>();
+    let rest = (0..sizes.len()).filter(|block| !leading.contains(block));
+    let mut segments: Vec<Segment> = (0..scope_words)
+        .map(|word| Segment {
+            from: word,
+            to: word,
+            mask: u64::MAX,
+            turn: 0,
+        })
+        .collect();
+    let mut to = scope_bits;
+    for block in leading.iter().copied().chain(rest) {
+        let mut from = start(block);
+        let end = from + sizes[block];
+        while from < end {
+            // A segment stays within one word on both sides.
+            let length = (end - from).min(64 - from % 64).min(64 - to % 64);
+            let mask = (u64::MAX << (64 - length)) >> (from % 64);
+            let turn = (64 + from % 64 - to % 64) % 64;
+            let segment = Segment {
+                from: (from / 64) as usize,
+                to: (to / 64) as usize,
+                mask,
+                turn,
+            };
+            match segments.last_mut() {
+                Some(last)
+                    if (last.from, last.to, last.turn)
+                        == (segment.from, segment.to, segment.turn) =>
+                {
+                    last.mask |= segment.mask;
+                }
+                _ => segments.push(segment),
+            }
+            from += length;
+            to += length;
+        }
+    }
+    PermutedTable {
+        scope_words,
+        segments,
+        leading,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_tables_that_the_paper_gives() {
+        let tables = |blocks| BlockLayout::<1>::new(3, blocks).unwrap().tables().len();
+        assert_eq!((tables(4), tables(5), tables(6)), (4, 10, 20));
+        let five = BlockLayout::<1>::new(3, 5).unwrap();
+        assert_eq!(five.blocks(), [13, 13, 13, 13, 12]);
+        let bits: Vec<u32> = (0..10).map(|table| five.leading_bits(table)).collect();
+        assert!(bits.iter().all(|&bits| bits == 25 || bits == 26));
+    }
+
+    #[test]
+    fn what_is_no_design() {
+        assert_eq!(
+            BlockLayout::<1>::new(9, 10).unwrap_err(),
+            BlockLayoutError::DistanceTooLarge(8)
+        );
+        assert_eq!(
+            BlockLayout::<5>::in_scope(true, 32, 33).unwrap_err(),
+            BlockLayoutError::DistanceTooLarge(31)
+        );
+        assert_eq!(
+            BlockLayout::<1>::new(3, 3).unwrap_err(),
+            BlockLayoutError::BlocksOutOfRange
+        );
+        assert_eq!(
+            BlockLayout::<1>::new(3, 65).unwrap_err(),
+            BlockLayoutError::BlocksOutOfRange
+        );
+        assert_eq!(
+            BlockLayout::<1>::new(3, 9).unwrap_err(),
+            BlockLayoutError::TooManyTables(84)
+        );
+        assert_eq!(
+            BlockLayout::<4>::new(31, 256).unwrap_err(),
+            BlockLayoutError::TooManyTables(u64::MAX)
+        );
+    }
+
+    #[test]
+    fn every_block_leads_a_table_and_the_default_is_a_design() {
+        every_block_leads_a_table::<1>();
+        every_block_leads_a_table::<2>();
+        every_block_leads_a_table::<4>();
+        assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e7), 4);
+        assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e9), 5);
+        assert_eq!(BlockLayout::<4>::default_blocks(false, 15, 1e9), 16);
+    }
+
+    fn every_block_leads_a_table<const N: usize>() {
+        for distance in 0..=max_distance(64 * N as u32) {
+            for blocks in distance + 1..=distance + 12 {
+                let Ok(layout) = BlockLayout::<N>::new(distance, blocks) else {
+                    continue;
+                };
+                if distance > 0 {
+                    for block in 0..blocks as usize {
+                        assert!(layout.tables().iter().any(|t| t.leading()[0] == block));
+                    }
+                }
+            }
+            for rows in [0.0, 1e6, 1e8, 1e10] {
+                let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
+                assert!(BlockLayout::<N>::new(distance, blocks).is_ok());
+            }
+        }
+    }
+
+    fn any_layout<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
+        let most = max_distance(64 * N as u32);
+        (0..=most, 1..5u32).prop_filter_map("no layout", |(distance, more)| {
+            BlockLayout::new(distance, distance + more).ok()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn permuting_is_undone_and_keeps_distances(
+            layout in any_layout::<1>(), a: [u64; 1], b: [u64; 1],
+            wide in any_layout::<4>(), c: [u64; 4], d: [u64; 4],
+        ) {
+            for table in layout.tables() {
+                prop_assert_eq!(table.restore(&table.permute(&a)), a);
+                prop_assert_eq!(
+                    crate::key::distance(&table.permute(&a), &table.permute(&b), 0),
+                    crate::key::distance(&a, &b, 0)
+                );
+            }
+            for table in wide.tables() {
+                prop_assert_eq!(table.restore(&table.permute(&c)), c);
+                prop_assert_eq!(
+                    crate::key::distance(&table.permute(&c), &table.permute(&d), 0),
+                    crate::key::distance(&c, &d, 0)
+                );
+            }
+        }
+
+        #[test]
+        fn a_scope_stays_in_front_and_takes_no_part(
+            distance in 0..=4u32, more in 1..=2u32, a: [u64; 3], b: [u64; 2],
+        ) {
+            let scoped = BlockLayout::<3>::in_scope(true, distance, distance + more).unwrap();
+            let plain = BlockLayout::<2>::new(distance, distance + more).unwrap();
+            prop_assert_eq!(scoped.bits(), 128);
+            for (i, (table, same)) in scoped.tables().iter().zip(plain.tables()).enumerate() {
+                let key = table.permute(&[a[0], b[0], b[1]]);
+                prop_assert_eq!(key[0], a[0]);
+                prop_assert_eq!([key[1], key[2]], same.permute(&b));
+                prop_assert_eq!(table.restore(&table.permute(&a)), a);
+                let mask = same.leading_mask(plain.leading_bits(i));
+                let expected = [0, mask[0], mask[1]];
+                prop_assert_eq!(table.leading_mask(scoped.leading_bits(i)), expected);
+            }
+        }
+
+        #[test]
+        fn within_the_distance_some_table_agrees_on_all_leading_bits(
+            layout in any_layout::<2>(), a: [u64; 2],
+            flips in prop::collection::vec(0..128u32, 0..17),
+        ) {
+            let mut b = a;
+            for &bit in flips.iter().take(layout.distance() as usize) {
+                b[bit as usize / 64] ^= 1 << (bit % 64);
+            }
+            let agrees = (0..layout.tables().len()).any(|i| {
+                let mask = layout.tables()[i].leading_mask(layout.leading_bits(i));
+                (0..2).all(|w| (a[w] ^ b[w]) & mask[w] == 0)
+            });
+            prop_assert!(agrees);
+        }
+    }
+}

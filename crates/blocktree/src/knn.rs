@@ -1,0 +1,209 @@
+//! Finding rows in the order of their distance, one by one.
+//!
+//! Ring after ring: all rows within a radius are found, sorted and given; then those between it and
+//! the next radius. Nothing nearer is still to come when a row is given, and a caller that stops
+//! early has paid only for the rings that it needed. Of a ring with more rows than memory holds the
+//! nearest are kept and given, and the ring is read again for those that come after them.
+
+use crate::key::{Key, distance};
+use crate::leaf;
+use crate::page::Result;
+use crate::plan::Plan;
+use crate::scan::{Match, Scan};
+use crate::store::PageStore;
+use crate::topk::{TopK, kept_in};
+use crate::tree::Tree;
+use std::rc::Rc;
+
+/// A ring's plan costs at most this many times as much as that of the ring before, or covers one
+/// bit more.
+const GROWTH: f64 = 4.0;
+
+/// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want
+/// no more, and each row that is kept for a while costs as much as filtering a hundred.
+const FIRST_KEPT: usize = 64;
+
+/// Factor by which more rows are kept each time that a table is read again for those further out,
+/// as far as memory allows.
+const MORE_KEPT: usize = 8;
+
+/// Nearest-neighbour search in progress.
+#[derive(Debug)]
+pub struct KnnScan<const N: usize> {
+    scan: Scan<N>,
+    /// The key by whose distance rows come first, where it is not the query of the scan. Then the
+    /// scan's rows are one ring.
+    center: Option<Key<N>>,
+    /// The scan has been stepped.
+    begun: bool,
+    /// Rows of the leaf that was read last.
+    found: Vec<Match<N>>,
+    /// Rows of the current ring.
+    ring: TopK<N>,
+    /// All rows up to this distance from the scan's query have been found.
+    found_to: Option<u32>,
+    /// Rows further away from it are not wanted.
+    limit: u32,
+    /// Rows to keep of a table that is read whole.
+    keep: usize,
+}
+
+impl<const N: usize> KnnScan<N> {
+    /// A search by the distance to the query of `scan`, which has not been stepped, beginning with
+    /// the rows that it finds. Rows that are equally far from the query are ordered by their
+    /// distance to the first of `then_by`, and so on, and then by their address. Rows beyond
+    /// `limit` bits are not looked for. It keeps as many rows as fit into `memory` bytes, but for a
+    /// small minimum.
+    pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
+        let limit = limit.min(scan.layout().bits());
+        let skipped = scan.layout().scope_words();
+        let mut nearest = KnnScan {
+            center: None,
+            begun: false,
+            found: Vec::new(),
+            ring: TopK::new(then_by, skipped, memory),
+            found_to: None,
+            limit,
+            keep: FIRST_KEPT,
+            scan,
+        };
+        nearest.narrow();
+        nearest
+    }
+
+    /// The rows within `limit` bits of the query of `scan`, by their distance to `center` instead.
+    pub fn around(
+        center: Key<N>,
+        scan: Scan<N>,
+        then_by: Vec<Key<N>>,
+        limit: u32,
+        memory: usize,
+    ) -> Self {
+        KnnScan {
+            center: Some(center),
+            ..Self::new(scan, then_by, limit, memory)
+        }
+    }
+
+    /// The next row that is admitted; `None` when all with a fingerprint, within the limit, have
+    /// been given. Its distance is that by which rows come first. `plan_of` makes plans by radius,
+    /// in bits.
+    pub fn next<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        mut plan_of: impl FnMut(u32) -> Rc<Plan<N>>,
+        admits: impl Fn(&Match<N>) -> bool,
+    ) -> Result<Option<Match<N>>> {
+        loop {
+            if let Some(row) = self.ring.pop() {
+                return Ok(Some(row));
+            }
+            if self.begun && !self.begin_pass(&mut plan_of) {
+                return Ok(None);
+            }
+            self.begun = true;
+            self.read(tree, &admits)?;
+        }
+    }
+
+    /// Sets out for the rows that come next: further ones of the same ring, or the next ring. False
+    /// if there is none.
+    fn begin_pass(&mut self, plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>) -> bool {
+        let (plan, beyond) = (self.scan.plan().clone(), self.found_to);
+        match (self.ring.begin_pass(), self.center) {
+            (Some(0), _) | (Some(_), Some(_)) => self.scan.widen(plan, beyond),
+            // Nearer rows of the ring have been given.
+            (Some(distance), None) => self.scan.widen(plan, Some(distance - 1)),
+            (None, _) => {
+                let radius = plan.radius.min(self.limit);
+                if radius >= self.limit {
+                    return false;
+                }
+                self.found_to = Some(radius);
+                let next = next_plan(radius, self.limit, plan.cost(), plan_of);
+                self.scan.widen(next, self.found_to);
+            }
+        }
+        self.narrow();
+        true
+    }
+
+    fn narrow(&mut self) {
+        let radius = self.scan.plan().radius.min(self.limit);
+        self.scan.narrow(radius);
+    }
+
+    /// Reads the rest of the current scan.
+    fn read<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        admits: &impl Fn(&Match<N>) -> bool,
+    ) -> Result<()> {
+        if self.scan.plan().is_whole() {
+            self.ring.set_keep(self.keep);
+            self.keep = self.keep.saturating_mul(MORE_KEPT);
+        } else {
+            self.ring.set_keep(usize::MAX);
+        }
+        let skipped = self.scan.layout().scope_words();
+        loop {
+            if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
+                tree.store.out_of_memory();
+            }
+            if !self.scan.step(tree, &mut self.found)? {
+                break;
+            }
+            tree.store.check_interrupts();
+            self.found.retain(admits);
+            if let Some(center) = &self.center {
+                for row in &mut self.found {
+                    row.distance = distance(center, &row.fingerprint, skipped);
+                }
+            }
+            if self.ring.take(&mut self.found).is_err() {
+                tree.store.out_of_memory();
+            }
+            if let (Some(radius), None) = (self.ring.cut_distance(), self.center) {
+                self.scan.narrow(radius);
+            }
+        }
+        self.ring.sort();
+        Ok(())
+    }
+}
+
+/// Times that a table is read whole until about `rows` rows of it have been given in order, where
+/// `memory` bytes may be taken: the planner's view of what [`KnnScan`] keeps.
+pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
+    let most = kept_in::<N>(memory);
+    let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
+    while keep < most && (emitted as f64) < rows {
+        emitted += keep;
+        keep = keep.saturating_mul(MORE_KEPT);
+        reads += 1.0;
+    }
+    reads + ((rows - emitted as f64) / most as f64).ceil().max(0.0)
+}
+
+/// The plan for the ring beyond a distance, after a plan of some cost.
+fn next_plan<const N: usize>(
+    found_to: u32,
+    widest: u32,
+    cost: f64,
+    plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>,
+) -> Rc<Plan<N>> {
+    let mut plan = plan_of(found_to + 1);
+    while !plan.is_whole() && plan.radius < widest {
+        let wider = plan_of(plan.radius + 1);
+        if wider.cost() > GROWTH * cost {
+            break;
+        }
+        plan = wider;
+    }
+    // One table read whole finds all distances at once.
+    if plan.is_whole() {
+        plan_of(widest)
+    } else {
+        plan
+    }
+}

@@ -1,0 +1,175 @@
+//! Finding all rows, and going along the pages of a level.
+
+use crate::block_layout::BlockLayout;
+use crate::key::{Block, EntryKey, Key, Tid};
+use crate::leaf;
+use crate::page::{self, Result};
+use crate::store::{PageGuard, PageStore};
+use crate::tree::Tree;
+use std::rc::Rc;
+
+/// The next page to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NextPage<const N: usize> {
+    /// From the root, for the leaf where this entry key belongs.
+    Descend(EntryKey<N>),
+    /// In this leaf, or wherever the entry key belongs by now.
+    At(Block, EntryKey<N>),
+    /// None: all have been read.
+    Nowhere,
+}
+
+impl<const N: usize> NextPage<N> {
+    /// The entry key, and the page to try first.
+    #[inline]
+    pub(crate) fn target(self) -> Option<(EntryKey<N>, Option<Block>)> {
+        match self {
+            NextPage::Descend(entry_key) => Some((entry_key, None)),
+            NextPage::At(block, entry_key) => Some((entry_key, Some(block))),
+            NextPage::Nowhere => None,
+        }
+    }
+}
+
+/// Cursor along the pages of a level, or the leaves of one table, from left to right. Between steps
+/// it holds no page.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelCursor<const N: usize> {
+    level: u16,
+    next: NextPage<N>,
+}
+
+impl<const N: usize> LevelCursor<N> {
+    /// Along the leaves of a table.
+    pub fn new(table: u16) -> Self {
+        Self::at(EntryKey::start_of(table))
+    }
+
+    /// Along all inner pages of a level.
+    pub fn on_level(level: u16) -> Self {
+        LevelCursor {
+            level,
+            next: NextPage::Descend(EntryKey::start_of(0)),
+        }
+    }
+
+    /// From the leaf where an entry key belongs to the last of its table.
+    pub(crate) fn at(entry_key: EntryKey<N>) -> Self {
+        LevelCursor {
+            level: 0,
+            next: NextPage::Descend(entry_key),
+        }
+    }
+
+    /// The next page, locked in the way of `take`, and where on it the walk goes on: what lies
+    /// before that entry key, on a page that was merged into this one, has been passed. `None`
+    /// after the last.
+    pub fn step<S: PageStore, P: PageGuard>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        take: impl Fn(Block) -> P,
+    ) -> Result<Option<(P, EntryKey<N>)>> {
+        let Some((entry_key, hint)) = self.next.target() else {
+            return Ok(None);
+        };
+        let page = tree.find(&entry_key, self.level, hint, take)?;
+        self.next = match page::high::<N>(&page).zip(page::right(&page)) {
+            Some((high, right)) if self.level > 0 || high.table == entry_key.table => {
+                NextPage::At(right, high)
+            }
+            _ => NextPage::Nowhere,
+        };
+        Ok(Some((page, entry_key)))
+    }
+
+    fn stop(&mut self) {
+        self.next = NextPage::Nowhere;
+    }
+}
+
+/// A row of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<const N: usize> {
+    /// Its address.
+    pub tid: Tid,
+    /// Its fingerprint, behind its scope; `None` if it has none.
+    pub fingerprint: Option<Key<N>>,
+}
+
+/// All rows of an index, or of a scope, those without a fingerprint too: each stands once in the
+/// first table or in that of the nulls.
+#[derive(Clone, Debug)]
+pub struct FullScan<const N: usize> {
+    layout: Rc<BlockLayout<N>>,
+    cursor: LevelCursor<N>,
+    scope: Option<u64>,
+    /// The table of the nulls, while it is still to come.
+    null_table: Option<u16>,
+}
+
+impl<const N: usize> FullScan<N> {
+    /// From the first row; with a scope, which needs keys that have one, of that scope only.
+    pub fn new(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
+        debug_assert!(scope.is_none() || layout.scope_words() > 0);
+        FullScan {
+            cursor: Self::cursor(0, scope),
+            scope,
+            null_table: Some(layout.null_table()),
+            layout,
+        }
+    }
+
+    /// The rows without a fingerprint only.
+    pub fn nulls(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
+        FullScan {
+            cursor: Self::cursor(layout.null_table(), scope),
+            scope,
+            null_table: None,
+            layout,
+        }
+    }
+
+    /// The same without the rows that have no fingerprint.
+    pub fn without_nulls(mut self) -> Self {
+        self.null_table = None;
+        self
+    }
+
+    fn cursor(table: u16, scope: Option<u64>) -> LevelCursor<N> {
+        let mut key = [0; N];
+        key[0] = scope.unwrap_or(0);
+        LevelCursor::at(EntryKey::before_key(table, key))
+    }
+
+    /// Reads one more leaf and appends its rows. False: there was none left.
+    pub fn step<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        rows: &mut Vec<Row<N>>,
+    ) -> Result<bool> {
+        let Some((leaf, from)) = self.cursor.step(tree, |block| tree.store.read(block))? else {
+            let Some(table) = self.null_table.take() else {
+                return Ok(false);
+            };
+            self.cursor = Self::cursor(table, self.scope);
+            return Ok(true);
+        };
+        let table = self.layout.tables().get(usize::from(page::table(&leaf)));
+        for i in 0..leaf::count::<N>(&leaf) {
+            let entry_key = leaf::entry_key::<N>(&leaf, i);
+            if entry_key >= from && self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
+                let fingerprint = table.map(|table| table.restore(&entry_key.key));
+                rows.push(Row {
+                    tid: entry_key.tid,
+                    fingerprint,
+                });
+            }
+        }
+        let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
+        if self.scope.is_some_and(beyond) {
+            self.cursor.stop();
+        }
+        tree.store.unlock_keep_pin(leaf);
+        Ok(true)
+    }
+}

@@ -1,0 +1,237 @@
+//! Steps of one backend that others come between: a store that lets them.
+use crate::mem_store::{Crash, MemStore, Read, Write};
+use crate::model::{Index, Model};
+use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::key::{Block, EntryKey, Tid};
+use neardup_blocktree::meta;
+use neardup_blocktree::page::{self, Kind, Page};
+use neardup_blocktree::store::{PageStore, Patch};
+use neardup_blocktree::tree::Tree;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+type Between<'a> = Box<dyn FnMut(Block) + 'a>;
+
+/// Calls somebody before it locks a page for reading.
+struct Met<'a> {
+    store: &'a MemStore,
+    between: RefCell<Option<Between<'a>>>,
+}
+
+impl PageStore for Met<'_> {
+    type Read<'b>
+        = Read
+    where
+        Self: 'b;
+    type Write<'b>
+        = Write
+    where
+        Self: 'b;
+
+    fn read(&self, block: Block) -> Read {
+        if let Some(mut between) = self.between.take() {
+            between(block);
+            self.between.replace(Some(between));
+        }
+        self.store.read(block)
+    }
+    fn write(&self, block: Block) -> Write {
+        self.store.write(block)
+    }
+    fn write_new(&self, block: Block) -> Write {
+        self.store.write_new(block)
+    }
+    fn cleanup_lock(&self, block: Block) -> Write {
+        self.store.cleanup_lock(block)
+    }
+    fn try_cleanup_lock(&self, block: Block) -> Option<Write> {
+        self.store.try_cleanup_lock(block)
+    }
+    fn allocate(&self) -> Write {
+        self.store.allocate()
+    }
+    fn write_logged(&self, page: &mut Write, patches: &[Patch<'_>]) {
+        self.store.write_logged(page, patches);
+    }
+    fn change<const P: usize>(&self, pages: [&mut Write; P], edit: impl FnOnce([&mut Page; P])) {
+        self.store.change(pages, edit);
+    }
+    fn check_interrupts(&self) {}
+}
+
+fn tid(block: u32) -> Tid {
+    Tid { block, offset: 1 }
+}
+
+/// A reader goes right from a page that has been split. Before it comes to the right page, a vacuum
+/// merges that into the page it has left, and a split further left takes it.
+#[test]
+fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
+    let at = |i: u64| i << 32;
+    // One table, of several leaves, whose keys are the values themselves.
+    let model: Model<1> = (0..4_000u64)
+        .map(|i| (tid(i as u32), Some([at(i * 1_000)])))
+        .collect();
+    let index = Index::<1>::build(BlockLayout::new(0, 1).unwrap(), &model, 1 << 20);
+    let root = index.meta.root;
+    let (sought, row) = (at(2_000_000) + 7, tid(9_000_000));
+    let entry_key = EntryKey {
+        table: 0,
+        key: [sought],
+        tid: row,
+    };
+    index.insert(&index.tree(), row, Some([sought]));
+    let stays = |tid: Tid| tid.block == 9_000_000 || tid.block < 1_200;
+    let mut step = 0;
+    let met = Met {
+        store: &index.store,
+        between: RefCell::new(None),
+    };
+    met.between.replace(Some(Box::new(|block| {
+        if page::kind(&index.store.read(block)) != Some(Kind::Leaf) {
+            return;
+        }
+        step += 1;
+        let tree = index.tree();
+        match step {
+            // The parent has been read. The leaf is split before it is.
+            1 => {
+                let before = page::right(&index.store.read(block));
+                for i in 0.. {
+                    index.insert(
+                        &tree,
+                        tid(5_000_000 + i),
+                        Some([at(1_999_990) + u64::from(i)]),
+                    );
+                    if page::right(&index.store.read(block)) != before {
+                        break;
+                    }
+                }
+            }
+            // On the way to the right: nearly everything goes, and far left much comes.
+            2 => {
+                assert!(index.vacuum(|tid| !stays(tid)).freed_pages > 0);
+                for i in 0..100_000 {
+                    index.insert(
+                        &tree,
+                        tid(6_000_000 + i),
+                        Some([at(100_000) + u64::from(i)]),
+                    );
+                    if page::kind(&index.store.read(block)) == Some(Kind::Leaf) {
+                        break;
+                    }
+                }
+                assert_eq!(page::kind(&index.store.read(block)), Some(Kind::Leaf));
+            }
+            _ => (),
+        }
+    })));
+    let tree = Tree::<_, 1>::new(&met, root);
+    assert_eq!(tree.holds(&entry_key), Ok(true));
+    drop(met);
+    assert!(step >= 2, "went right once");
+}
+
+/// A backend remembers a root whose place is a free leaf by now. While it asks the meta page where
+/// the root is, it must not hold that leaf: who takes a free page holds the meta page meanwhile.
+#[test]
+fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
+    let model: Model<1> = (0..4_000u64)
+        .map(|i| (tid(i as u32), Some([i << 40])))
+        .collect();
+    let index = Index::<1>::build(BlockLayout::new(0, 1).unwrap(), &model, 1 << 20);
+    let old = index.meta.root;
+    // Others move the root to the front and cut the end off, and the index grows again.
+    index.vacuum(|tid| tid.block > 10);
+    index.compact(u32::MAX);
+    assert!(index.store.blocks() <= old.block);
+    let new = meta::root(&index.store.read(0)).unwrap();
+    let mut i = 0;
+    while index.store.blocks() <= old.block + 1 {
+        let key = [0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i)];
+        index.insert(
+            &Tree::new(&index.store, new),
+            tid(1_000_000 + i as u32),
+            Some(key),
+        );
+        i += 1;
+    }
+    // A vacuum empties it.
+    let tree = Tree::<_, 1>::new(&index.store, new);
+    tree.vacuum(index.layout.null_table(), Default::default(), |tid| {
+        tid.block > 10
+    })
+    .unwrap();
+    let kind = page::kind(&index.store.read(old.block));
+    assert_eq!(kind, Some(Kind::Free), "the old root's place is free");
+    assert_eq!(page::level(&index.store.read(old.block)), 0);
+
+    let met = Met {
+        store: &index.store,
+        between: RefCell::new(None),
+    };
+    met.between.replace(Some(Box::new(|block| {
+        if block == 0 {
+            // What a split does, without waiting for ever.
+            let free = index.store.try_cleanup_lock(old.block);
+            assert!(
+                free.is_some(),
+                "deadlock: the free page is held by who waits for the meta page"
+            );
+        }
+    })));
+    let tree = Tree::<_, 1>::new(&met, old);
+    let entry_key = EntryKey {
+        table: 0,
+        key: [5 << 40],
+        tid: tid(5),
+    };
+    assert_eq!(tree.holds(&entry_key), Ok(true));
+}
+
+/// A vacuum that truncates the index is cancelled when it has moved the root, and more, but has not
+/// cut the end off. The block of the cached root still holds a page that looks like one.
+#[test]
+fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
+    for moves in [1, 5, 20, 60] {
+        let model: Model<1> = (0..100_000u64)
+            .map(|i| (tid(i as u32), Some([i << 40 | i])))
+            .collect();
+        let index = Index::<1>::build(BlockLayout::new(1, 2).unwrap(), &model, 1 << 20);
+        let old = index.meta.root;
+        index.vacuum(|tid| tid.block % 2 > 0);
+        let mut moved = 0;
+        let cancelled = catch_unwind(AssertUnwindSafe(|| {
+            index.tree().compact(index.store.blocks(), || {
+                moved += 1;
+                if moved > moves {
+                    resume_unwind(Box::new(Crash));
+                }
+                true
+            })
+        }));
+        assert!(cancelled.is_err());
+        let new = meta::root(&index.store.read(0)).unwrap();
+        assert_ne!(new, old, "the root has been moved");
+        // Nobody cut anything off: the backend's check of the file's length says nothing.
+        assert!(old.block < index.store.blocks());
+        let (before, now) = (
+            Tree::<_, 1>::new(&index.store, old),
+            Tree::<_, 1>::new(&index.store, new),
+        );
+        let entry_key = |i: u64| EntryKey {
+            table: 1,
+            key: [i << 47],
+            tid: tid(1_000_000 + i as u32),
+        };
+        let mut lost = 0;
+        for i in 0..20_000 {
+            if before.insert(&entry_key(i)).is_err() {
+                lost += 1;
+                break;
+            }
+            lost += u32::from(!now.holds(&entry_key(i)).unwrap());
+        }
+        assert_eq!(lost, 0, "after {moves} moves");
+    }
+}

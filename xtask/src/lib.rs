@@ -1,0 +1,32 @@
+//! The development commands of neardup, and their parts that the package of the benchmarks shares.
+pub mod cargo;
+pub mod check;
+pub mod demo;
+pub mod extension;
+pub mod install;
+pub mod measure;
+pub mod private;
+pub mod psql;
+pub mod setup;
+pub mod signals;
+pub mod sql;
+pub mod test;
+pub mod torture;
+pub mod ui;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Prints the error of a command, if it has one, and returns the code with which to end.
+pub fn exit_code(result: Result<ExitCode>) -> ExitCode {
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // What fails after Ctrl-C fails because of it; the signals' thread ends the program.
+            signals::wait_if_interrupted();
+            ui::error(&error);
+            let code = if error.is::<setup::Missing>() { 2 } else { 1 };
+            ExitCode::from(code)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `cargo xtask bench` and `cargo xtask eval`: commands of a package of their own, which is built
+//! when one of them is called.
+use crate::cargo::cargo;
+use crate::signals;
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs a command of the package of benchmarks with these arguments.
+///
+/// # Errors
+/// If cargo cannot be run.
+pub fn command(name: &str, pg_config: Option<&Path>, arguments: &[OsString]) -> Result<ExitCode> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "neardup-bench", "--"]);
+    if let Some(program) = pg_config {
+        command.arg("--pg-config").arg(program);
+    }
+    if let Ok(folder) = std::env::current_dir() {
+        // Arguments name files as the user sees them.
+        command.current_dir(folder);
+    }
+    // The child answers Ctrl-C itself: it has servers to stop.
+    let status = signals::while_interactive(|| command.arg(name).args(arguments).status())
+        .context("cannot run cargo")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}
