@@ -19,7 +19,7 @@ const ROWS: &str = "CREATE TABLE docs (id int, site int, fp fingerprint, wide fi
     CREATE INDEX docs_site ON docs USING neardup (site, fp); \
     CREATE INDEX docs_wide ON docs USING neardup (wide)";
 
-/// Number of rows there are in clusters, and a number that depends on each of them.
+/// Number of rows in clusters, and a number that depends on each of them.
 fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     let query = format!(
         "SELECT count(*), sum(hashtext(c::text || n)) FROM neardup_clusters({call}) \
@@ -124,7 +124,7 @@ const SIGNATURES: &str = "CREATE TABLE signed (id int, site int, sig minhash_sig
     CREATE INDEX signed_sig ON signed USING neardup (sig) WITH (hashes = 64); \
     CREATE INDEX signed_site ON signed USING neardup (site, sig) WITH (hashes = 64)";
 
-/// Number of pairs there are, and a number that depends on each of them.
+/// Number of pairs, and a number that depends on each of them.
 fn digest_of_pairs(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     let query = format!("SELECT count(*), sum(hashtext(p::text)) FROM neardup_pairs({call}) p");
     let row = client.query_one(&query, &[])?;

@@ -41,7 +41,7 @@ struct IndexSearch<'a, const N: usize> {
     matches: Vec<Match<N>>,
     /// The rows of the last step.
     rows_given: Vec<Row<N>>,
-    /// Whether rows will be used without a look at the table.
+    /// True if rows will be used without a look at the table.
     index_only: bool,
 }
 
@@ -204,7 +204,7 @@ impl<const N: usize> IndexSearch<'_, N> {
         }
     }
 
-    /// Whether rows of all scopes are looked at.
+    /// Returns whether rows of all scopes are looked at.
     fn in_all_scopes(&self) -> bool {
         self.scope.is_none() && self.index.layout.scope_columns > 0
     }

@@ -50,9 +50,9 @@ pub struct Layout {
     pub scope_columns: usize,
     /// 64-bit words of the fingerprint.
     pub fingerprint_words: usize,
-    /// Whether the last column's values are balls, whose centres are indexed.
+    /// True if the last column's values are balls, whose centres are indexed.
     pub balls: bool,
-    /// Whether they are MinHash signatures, whose bands are indexed ([`super::bands`]).
+    /// True if they are MinHash signatures, whose bands are indexed ([`super::bands`]).
     pub signatures: bool,
 }
 
@@ -386,7 +386,7 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     })
 }
 
-/// Whether an operator family has `<@` with a ball, for a type.
+/// Returns whether an operator family has `<@` with a ball, for a type.
 fn is_fingerprint_family(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
     super::validate::ball_operator(family, input) != pg_sys::InvalidOid
 }

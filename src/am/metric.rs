@@ -102,7 +102,7 @@ impl Metric {
         }
     }
 
-    /// Whether an index gives rows from the nearest on.
+    /// Returns whether an index gives rows from the nearest on.
     pub fn comes_in_order(self) -> bool {
         matches!(self.unit, Unit::Bits { .. })
     }

@@ -24,7 +24,7 @@ struct State {
 }
 
 impl State {
-    /// Whether there are rows to give, after looking for more if need be.
+    /// Returns whether there are rows to give, after looking for more if need be.
     fn fill(&mut self) -> bool {
         while self.given == self.tids.len() {
             self.tids.clear();

@@ -50,7 +50,7 @@ pub struct ScanQuals<const N: usize> {
     pub presence: Presence,
     /// The scope, if all of its columns are given.
     pub scope: Option<u64>,
-    /// Whether the index cannot be sure that a row fulfils them.
+    /// True if the index cannot be sure that a row fulfils them.
     pub recheck: bool,
 }
 
@@ -187,7 +187,7 @@ unsafe fn near_condition<const N: usize>(
     Some(BallQual { center, radius })
 }
 
-/// Whether a row fulfils further conditions; `skipped` words of a key are its scope.
+/// Returns whether a row fulfils further conditions; `skipped` words of a key are its scope.
 pub fn all_hold<const N: usize>(
     also: &[BallQual<N>],
     fingerprint: &Key<N>,

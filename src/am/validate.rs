@@ -47,7 +47,7 @@ pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, 
         .collect()
 }
 
-/// Whether a family has `~=` for a type.
+/// Returns whether a family has `~=` for a type.
 pub fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
     operator(family, input, NEAR) != pg_sys::InvalidOid
 }

@@ -29,7 +29,7 @@ impl<T: Ord> BottomKSample<T> {
         }
     }
 
-    /// Whether a value with this hash would be in the sample.
+    /// Returns whether a value with this hash would be in the sample.
     pub fn wants(&self, mixed: u64) -> bool {
         self.heap.len() < self.most || self.heap.peek().is_some_and(|top| mixed < top.0)
     }

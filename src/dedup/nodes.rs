@@ -32,7 +32,7 @@ pub struct Graph<const M: usize, const D: usize> {
     /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
     /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
     pub dense: ExternalSort<TempSpace, D>,
-    /// Whether pairs may have been left out that no others connect.
+    /// True if pairs may have been left out that no others connect.
     pub gap: Gap,
 }
 
@@ -212,7 +212,7 @@ struct Group<const N: usize, const M: usize> {
     key: Option<Key<N>>,
     /// The key in the first table, if the fingerprint is in a pair.
     in_pairs: Option<Key<N>>,
-    /// Whether the fingerprint is in a pair, or several entries have it.
+    /// True if the fingerprint is in a pair, or several entries have it.
     is_known: bool,
     /// The first entry, as long as that is not so.
     alone: Option<Tid>,

@@ -36,7 +36,7 @@ impl<'a> ScopeColumns<'a> {
         })
     }
 
-    /// Whether two scopes are the same.
+    /// Returns whether two scopes are the same.
     pub fn equal(&self, a: &Values, b: &Values) -> bool {
         (self.equal.iter().zip(a).zip(b)).all(|((column, a), b)| column.equal(a.get(), b.get()))
     }

@@ -83,7 +83,7 @@ fn may_select_table(table: Rel) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Whether the current user has the right to read a column, or the whole table.
+/// Returns whether the current user has the right to read a column, or the whole table.
 pub fn may_select(table: Rel, column: i16) -> bool {
     let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
     may_select_table(table)
@@ -94,7 +94,7 @@ pub fn may_select(table: Rel, column: i16) -> bool {
         } == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Whether policies of row security apply to the current user.
+/// Returns whether policies of row security apply to the current user.
 pub fn has_policies(table: Rel) -> bool {
     let applies = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
     // SAFETY: a catalogue look-up.

@@ -111,7 +111,7 @@ pub fn base_type(oid: Oid) -> Oid {
     unsafe { pg_sys::getBaseType(oid) }
 }
 
-/// Whether values of a type can be taken as `text` as they are.
+/// Returns whether values of a type can be taken as `text` as they are.
 pub fn is_text(oid: Oid) -> bool {
     // SAFETY: a catalogue look-up.
     unsafe { pg_sys::IsBinaryCoercible(oid, pg_sys::TEXTOID) }

@@ -41,8 +41,8 @@ impl EqualColumn {
         self.collation
     }
 
-    /// Whether two values of the column are equal. Raises an internal error if they are not of the
-    /// column's type.
+    /// Returns whether two values of the column are equal. Raises an internal error if they are not
+    /// of the column's type.
     pub fn equal(&self, a: Value, b: Value) -> bool {
         assert!([a, b].map(Value::type_oid) == [self.value_type; 2]);
         // SAFETY: the server has accepted the operator class for values of this type.
@@ -84,8 +84,8 @@ impl TypeEquality {
         self.type_oid
     }
 
-    /// Whether two values, or NULLs, are the same. Raises an internal error if they are not of the
-    /// type.
+    /// Returns whether two values, or NULLs, are the same. Raises an internal error if they are not
+    /// of the type.
     pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let (Some(a), Some(b)) = (a, b) else {
             return a.is_none() && b.is_none();

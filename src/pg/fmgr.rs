@@ -33,12 +33,12 @@ impl Call {
         self.slot(n).value
     }
 
-    /// Whether the argument at position `n` is SQL NULL. A strict function need not ask.
+    /// Returns whether the argument at position `n` is SQL NULL. A strict function need not ask.
     pub fn is_null(&self, n: usize) -> bool {
         self.slot(n).isnull
     }
 
-    /// Whether the argument at position `n` is declared with this type, or may be NULL.
+    /// Returns whether the argument at position `n` is declared with this type, or may be NULL.
     fn has_type(&self, n: usize, wanted: pg_sys::Oid) -> bool {
         // SAFETY: a look-up of the function that is being called.
         let declared = unsafe {

@@ -31,7 +31,7 @@ pub trait TextSetting {
     /// Where its text is.
     fn place() -> &'static Place;
 
-    /// Whether a text can be its value.
+    /// Returns whether a text can be its value.
     fn check(value: &[u8]) -> Result<(), Refusal>;
 
     /// Called if someone who is within a transaction tries another value than the present one: in
@@ -47,7 +47,7 @@ pub struct Place {
     text: AtomicPtr<c_char>,
     /// Counts the values that it has had.
     version: AtomicU64,
-    /// Whether the server has given it the value that was configured.
+    /// True if the server has given it the value that was configured.
     defined: AtomicBool,
 }
 
@@ -102,7 +102,7 @@ pub fn define<T: TextSetting>() {
     T::place().defined.store(true, Ordering::Relaxed);
 }
 
-/// Whether the server is loading the libraries of `shared_preload_libraries` right now.
+/// Returns whether the server is loading the libraries of `shared_preload_libraries` right now.
 pub fn is_preloading() -> bool {
     // SAFETY: reads a variable of the server, which has a single thread.
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }

@@ -158,7 +158,7 @@ fn message(error: pg_sys::panic::CaughtError) -> String {
     }
 }
 
-/// Whether a parse tree is one SELECT with an order and nothing behind it.
+/// Returns whether a parse tree is one SELECT with an order and nothing behind it.
 unsafe fn is_order(statements: *mut pg_sys::List) -> bool {
     // SAFETY: the caller passes what the parser has built from "SELECT ORDER BY".
     unsafe {

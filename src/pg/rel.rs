@@ -78,7 +78,7 @@ impl<'a> Rel<'a> {
         unsafe { compat::file_number(self.raw) }
     }
 
-    /// Whether it is a temporary one of this session.
+    /// Returns whether it is a temporary one of this session.
     pub fn is_local_temp(self) -> bool {
         self.entry().rd_islocaltemp
     }
@@ -122,7 +122,7 @@ impl<'a> Rel<'a> {
         (number > 0).then_some(number)
     }
 
-    /// Whether a column is generated and stored.
+    /// Returns whether a column is generated and stored.
     pub fn is_stored_generated(self, column: i16) -> bool {
         let attribute = self.attribute(column);
         !attribute.attisdropped
@@ -198,13 +198,13 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// Whether an index has a predicate.
+    /// Returns whether an index has a predicate.
     pub fn is_partial(self) -> bool {
         // SAFETY: the relation is open.
         unsafe { !pg_sys::RelationGetIndexPredicate(self.raw).is_null() }
     }
 
-    /// Whether an index holds all rows of its table, or all in which this column is NULL.
+    /// Returns whether an index holds all rows of its table, or all in which this column is NULL.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
         if !self.is_partial() {
             return true;
@@ -234,7 +234,7 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// Whether it is an index of this access method.
+    /// Returns whether it is an index of this access method.
     pub fn is_neardup_index(self) -> bool {
         thread_local! {
             static KNOWN: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::InvalidOid) };
@@ -275,13 +275,13 @@ impl<'a> Rel<'a> {
 pub struct IndexForm {
     /// The table.
     pub table: pg_sys::Oid,
-    /// Whether queries may use it.
+    /// True if queries may use it.
     pub is_valid: bool,
-    /// Whether writers keep it.
+    /// True if writers keep it.
     pub is_ready: bool,
-    /// Whether it forbids equal rows, at the moment at which they are written.
+    /// True if it forbids equal rows, at the moment at which they are written.
     pub is_unique_at_once: bool,
-    /// Whether it takes NULLs for equal.
+    /// True if it takes NULLs for equal.
     pub nulls_equal: bool,
     /// The columns without those that are only included.
     pub key_columns: usize,
@@ -303,7 +303,7 @@ pub struct Trigger {
     pub enabled: u8,
     /// The columns whose UPDATE it fires for; none for all.
     pub columns: Vec<i16>,
-    /// Whether it has a WHEN clause.
+    /// True if it has a WHEN clause.
     pub has_condition: bool,
     /// Its arguments.
     pub arguments: Vec<CString>,
@@ -333,7 +333,7 @@ impl Trigger {
         }
     }
 
-    /// Whether it fires for all of these events, given as flags.
+    /// Returns whether it fires for all of these events, given as flags.
     pub fn fires_for(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }

@@ -13,7 +13,7 @@ pub struct SeenRow {
     tid: pg_sys::ItemPointerData,
     /// The table.
     table: pg_sys::Oid,
-    /// Whether this transaction has written this version. Nobody else can change it then.
+    /// True if this transaction has written this version. Nobody else can change it then.
     own: bool,
 }
 

@@ -36,7 +36,7 @@ impl<'a> Slot<'a> {
         self.table
     }
 
-    /// Whether it holds no row.
+    /// Returns whether it holds no row.
     pub fn is_empty(&self) -> bool {
         // SAFETY: the slot lives.
         unsafe { u32::from((*self.raw).tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0 }
@@ -63,7 +63,7 @@ impl<'a> Slot<'a> {
         unsafe { (*self.raw).tts_tid }
     }
 
-    /// Whether this transaction has written the row.
+    /// Returns whether this transaction has written the row.
     pub fn is_own(&self) -> bool {
         assert!(!self.is_empty(), "no row in the slot");
         let mut null = false;
@@ -76,8 +76,8 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Whether the row, which is committed, is not in the transaction's snapshot, if that is one for
-    /// all of its statements.
+    /// Returns whether the row, which is committed, is not in the transaction's snapshot, if that
+    /// is one for all of its statements.
     pub fn is_unseen(&self, table: Rel) -> bool {
         if !has_transaction_snapshot() {
             return false;

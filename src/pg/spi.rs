@@ -212,7 +212,7 @@ impl Connection {
     }
 }
 
-/// Whether one snapshot serves all statements of the transaction.
+/// Returns whether one snapshot serves all statements of the transaction.
 pub fn has_transaction_snapshot() -> bool {
     // SAFETY: reads the state of this backend's transaction.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

@@ -14,7 +14,7 @@ struct UniqueKey {
     /// The predicate; null: all rows are in the index.
     predicate: *mut pg_sys::ExprState,
     columns: Vec<EqualColumn>,
-    /// Whether two NULLs are equal.
+    /// True if two NULLs are equal.
     nulls_equal: bool,
 }
 
@@ -123,12 +123,12 @@ impl UniqueKeys {
         }
     }
 
-    /// Whether the table has none.
+    /// Returns whether the table has none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether an existing row of the table and a new one have a key in common.
+    /// Returns whether an existing row of the table and a new one have a key in common.
     pub fn any_equal(&self, table: Rel, existing: &Slot, new: &NewRow) -> bool {
         assert_eq!(self.table, table.oid());
         // SAFETY: both are rows of the table. Values live until the context is reset.

@@ -173,7 +173,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether two values of one type are the same, byte for byte.
+    /// Returns whether two values of one type are the same, byte for byte.
     pub fn image_eq(self, other: Value) -> bool {
         assert_eq!(self.of.oid, other.of.oid);
         let length = i32::from(self.of.length);

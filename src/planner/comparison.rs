@@ -26,7 +26,7 @@ impl Comparison {
         }
     }
 
-    /// Whether it holds for two numbers.
+    /// Returns whether it holds for two numbers.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {
             Comparison::Less => a < b,

@@ -55,12 +55,12 @@ impl Distances {
         (self.from..=self.to).contains(&(distance as i32))
     }
 
-    /// Whether no distance of two values of `bits` bits is among them.
+    /// Returns whether no distance of two values of `bits` bits is among them.
     fn are_none(self, bits: u32) -> bool {
         self.to < 0 || self.from > bits as i32
     }
 
-    /// Whether every distance of two values of `bits` bits is among them.
+    /// Returns whether every distance of two values of `bits` bits is among them.
     fn are_all(self, bits: u32) -> bool {
         self.from <= 0 && self.to >= bits as i32
     }

@@ -334,8 +334,8 @@ fn operator_join(call: &mut Call) -> Datum {
     }
 }
 
-/// Whether the operands are two signatures, or a signature and a ball. Anyone may name these
-/// estimators for an operator on other types, whose values are not to be read as signatures.
+/// Returns whether the operands are two signatures, or a signature and a ball. Anyone may name
+/// these estimators for an operator on other types, whose values are not to be read as signatures.
 ///
 /// # Safety
 /// Both are expressions.

@@ -41,7 +41,7 @@ pub struct PlannedBall {
     pub center: *mut Node,
     /// `None` where it is a parameter without a value.
     pub radius: Option<BallRadius>,
-    /// Whether an index may answer approximately.
+    /// True if an index may answer approximately.
     pub approximate: bool,
 }
 

@@ -206,7 +206,7 @@ unsafe fn settled(catalog: &Catalog, root: *mut PlannerInfo, node: *mut Node) ->
     }
 }
 
-/// Whether evaluating an expression once more costs nothing.
+/// Returns whether evaluating an expression once more costs nothing.
 ///
 /// # Safety
 /// `node` points to an expression.

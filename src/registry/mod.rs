@@ -178,7 +178,8 @@ pub fn withdraw_previous(owner: Owner) {
     });
 }
 
-/// Whether this backend has rows in flight that are to be withdrawn once they stand in an index.
+/// Returns whether this backend has rows in flight that are to be withdrawn once they stand in an
+/// index.
 pub fn awaits(index: pg_sys::Oid) -> bool {
     OWN.with_borrow(|rows| rows.iter().any(|own| own.last_index == index))
 }

@@ -56,7 +56,7 @@ pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     })
 }
 
-/// Whether this access bypasses the hint.
+/// Returns whether this access bypasses the hint.
 pub fn bypass() -> bool {
     HINTS.with(|hints| {
         // A linear congruential generator (Knuth, TAOCP 2, 3.3.4): counting would skip the same

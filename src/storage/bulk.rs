@@ -24,7 +24,7 @@ pub struct BulkWriter<F: FnMut(usize, usize)> {
     relation: pg_sys::Relation,
     fork: pg_sys::ForkNumber::Type,
     logged: bool,
-    /// Whether the next checkpoint need not sync the pages: they are synced at the end, or with
+    /// True if the next checkpoint need not sync the pages: they are synced at the end, or with
     /// the transaction, or need not survive.
     skip_sync: bool,
     temp: TempSpace,

@@ -129,7 +129,7 @@ impl WritePage<'_> {
         self.locked.buffer
     }
 
-    /// Whether the page is to be logged whole.
+    /// Returns whether the page is to be logged whole.
     pub(super) fn is_new(&self) -> bool {
         self.new
     }

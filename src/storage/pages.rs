@@ -26,11 +26,11 @@ pub struct IndexPages<'a> {
     relation: Rel<'a>,
     /// The number of its file; `None` for a temporary one, whose pages are not remembered.
     file: Option<u32>,
-    /// Whether changes go into the write-ahead log.
+    /// True if changes go into the write-ahead log.
     logged: bool,
     /// The ring of buffers to read through; null for all of them.
     strategy: pg_sys::BufferAccessStrategy,
-    /// Whether to stay on the leaf whose rows are being used.
+    /// True if to stay on the leaf whose rows are being used.
     staying: Cell<bool>,
     /// The buffer of that leaf, pinned but not locked; 0 for none.
     stayed_on: Cell<pg_sys::Buffer>,
@@ -88,7 +88,7 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
+    /// Returns whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
     /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
@@ -137,7 +137,7 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Whether another session waits for the lock of [`IndexPages::alone`].
+    /// Returns whether another session waits for the lock of [`IndexPages::alone`].
     pub fn is_waited_for(&self) -> bool {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open, and locked in this mode.

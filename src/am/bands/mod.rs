@@ -42,7 +42,7 @@ pub fn expect_length(relation: Rel, bands: &Bands, signature: &Signature) {
     }
 }
 
-/// Whether an index is one on signatures.
+/// Returns whether an index is one on signatures.
 pub fn is_on_signatures(index: Rel) -> bool {
     Layout::of(index).signatures
 }

@@ -54,7 +54,7 @@ pub struct Search {
     pub scope: Scope,
     /// Number of searches: one for each element of an array.
     pub times: f64,
-    /// Whether bands may miss rows.
+    /// True if bands may miss rows.
     pub approximate: bool,
 }
 
@@ -183,7 +183,7 @@ impl Search {
     }
 }
 
-/// Whether a condition is `IS NOT NULL`.
+/// Returns whether a condition is `IS NOT NULL`.
 unsafe fn is_not_null(qual: *mut pg_sys::RestrictInfo) -> bool {
     // SAFETY: as in `Search::of`.
     unsafe {

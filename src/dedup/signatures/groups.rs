@@ -95,7 +95,7 @@ impl Groups {
         }
     }
 
-    /// Whether a row is to be searched for.
+    /// Returns whether a row is to be searched for.
     pub fn is_wanted(&mut self, entry: Tid) -> bool {
         !self.followers.contains(&mut self.files, entry)
     }

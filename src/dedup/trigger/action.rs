@@ -104,7 +104,8 @@ fn mark(marks: &Marks, table: Rel, columns: &Columns, found: &Found, row: &mut N
     Outcome::Write
 }
 
-/// Whether the current user may know the key of a row, given the key's column and its value.
+/// Returns whether the current user may know the key of a row, given the key's column and its
+/// value.
 pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
     may_select(table, key) && (!has_policies(table) || marks.is_visible(value))
 }

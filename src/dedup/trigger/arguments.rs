@@ -143,7 +143,7 @@ impl Arguments {
         Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
 
-    /// Whether two triggers are about the same columns, and keep the same column of marks.
+    /// Returns whether two triggers are about the same columns, and keep the same column of marks.
     pub fn marks_alike(&self, other: &Self) -> bool {
         let sorted = |scope: &[CString]| {
             let mut scope = scope.to_vec();

@@ -85,8 +85,8 @@ impl Fingerprints {
     }
 }
 
-/// Whether a fingerprint can be computed from values of a type: of text and what is stored alike,
-/// and of `char(n)`, whose cast to text takes the blanks at its end away.
+/// Returns whether a fingerprint can be computed from values of a type: of text and what is stored
+/// alike, and of `char(n)`, whose cast to text takes the blanks at its end away.
 fn is_text(column: pg_sys::Oid) -> bool {
     let base = catalog::base_type(column);
     base == pg_sys::BPCHAROID || catalog::is_text(base)

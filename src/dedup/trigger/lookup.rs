@@ -31,7 +31,7 @@ pub struct Found {
     pub distance: u32,
     /// Its key, if rows have one; `None` for NULL as well.
     pub key: Option<OwnedValue>,
-    /// Whether it was committed after the transaction's snapshot was taken, in a transaction that
+    /// True if it was committed after the transaction's snapshot was taken, in a transaction that
     /// sees only what was there then.
     pub unseen: bool,
     pub row: SeenRow,

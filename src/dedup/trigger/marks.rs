@@ -38,9 +38,9 @@ pub struct Marks {
     equality: TypeEquality,
     /// The mark of the row with a key, which gets locked.
     lock: CString,
-    /// Whether the row with a key is an original.
+    /// True if the row with a key is an original.
     is_original: CString,
-    /// Whether there is a row with a key, for a user.
+    /// True if there is a row with a key, for a user.
     is_visible: CString,
     /// The rows that are marked with a key.
     dependents: CString,
@@ -119,7 +119,7 @@ impl Marks {
         value.relabelled(self.equality.type_oid())
     }
 
-    /// Whether two keys are equal, as the statements have it.
+    /// Returns whether two keys are equal, as the statements have it.
     fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let [a, b] = [a, b].map(|value| value.map(|value| self.keyed(value)));
         self.equality.equal(a, b)
@@ -155,7 +155,7 @@ impl Marks {
         }
     }
 
-    /// Whether a key is that of an original.
+    /// Returns whether a key is that of an original.
     fn names_original(&self, table: Rel, key: Value) -> bool {
         let _owner = AsConstraint::of(table);
         let found = spi::value(&self.is_original, &[self.keyed(key)]);
@@ -203,7 +203,8 @@ impl Marks {
         .raise()
     }
 
-    /// Whether row security lets the current user, who may read the column, see the row with a key.
+    /// Returns whether row security lets the current user, who may read the column, see the row
+    /// with a key.
     pub fn is_visible(&self, key: Value) -> bool {
         // The row may be younger than the statement.
         spi::first(&self.is_visible, &[self.keyed(key)], Sees::Latest).is_some()
@@ -245,7 +246,7 @@ pub struct Recheck {
     table: pg_sys::Oid,
     /// The column of its mark: a table may have triggers with several.
     mark: i16,
-    /// Whether the BEFORE trigger has come to it.
+    /// True if the BEFORE trigger has come to it.
     pub taken: bool,
 }
 
@@ -275,8 +276,8 @@ impl Recheck {
         taken
     }
 
-    /// Whether the row of a table that is being written is the announced one, which it is at most
-    /// once.
+    /// Returns whether the row of a table that is being written is the announced one, which it is
+    /// at most once.
     pub fn take(table: pg_sys::Oid, mark: i16) -> bool {
         match RECHECK.get() {
             Some(recheck) if recheck.table == table && recheck.mark == mark && !recheck.taken => {

@@ -158,7 +158,7 @@ impl State {
         }
     }
 
-    /// Whether a row keeps its fingerprint and its scope.
+    /// Returns whether a row keeps its fingerprint and its scope.
     fn stays(&self, old: &NewRow, fingerprint: Value, scope: &[Value]) -> bool {
         let columns = &self.columns;
         (old.get(columns.fingerprint))

@@ -7,7 +7,8 @@ use std::ffi::{CStr, CString};
 
 use crate::pg::catalog;
 
-/// Whether an argument begins as a quoted name, which is no option even if it holds an equals sign.
+/// Returns whether an argument begins as a quoted name, which is no option even if it holds an
+/// equals sign.
 pub fn is_quoted(argument: &[u8]) -> bool {
     argument.trim_ascii().starts_with(b"\"")
 }

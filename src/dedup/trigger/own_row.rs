@@ -71,12 +71,12 @@ impl<'a> NewKey<'a> {
 }
 
 impl OwnRow<'_> {
-    /// Whether an existing row is the version that is being replaced.
+    /// Returns whether an existing row is the version that is being replaced.
     pub fn is_version(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Version(tid) if *tid == tid_of(existing.address()))
     }
 
-    /// Whether a unique key says that an existing row is the one that is to be inserted.
+    /// Returns whether a unique key says that an existing row is the one that is to be inserted.
     pub fn has_key_of(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Key(key) if key.is_key_of(existing))
     }

@@ -67,7 +67,7 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
     }
 }
 
-/// Whether a BEFORE trigger sees each change that may concern a mark.
+/// Returns whether a BEFORE trigger sees each change that may concern a mark.
 fn sees_all(table: Rel, trigger: &Trigger, columns: &Columns) -> bool {
     if !trigger.fires_for(pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE) {
         return false;
@@ -83,7 +83,8 @@ fn sees_all(table: Rel, trigger: &Trigger, columns: &Columns) -> bool {
     sees_source && (scope.chain(&columns.mark)).all(|column| listed.contains(column))
 }
 
-/// Whether a table has an AFTER trigger for the same marks, which fires whenever this one does.
+/// Returns whether a table has an AFTER trigger for the same marks, which fires whenever this one
+/// does.
 fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_UPDATE | pg_sys::TRIGGER_TYPE_DELETE;

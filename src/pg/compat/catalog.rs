@@ -1,14 +1,14 @@
 //! Catalogue entries, and what the relation cache keeps of them.
 use pgrx::pg_sys;
 
-/// Whether a role owns a relation, or is a member of the role that does.
+/// Returns whether a role owns a relation, or is a member of the role that does.
 #[cfg(any(feature = "pg14", feature = "pg15"))]
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalogue look-ups.
     unsafe { pg_sys::pg_class_ownercheck(relation, role) }
 }
 
-/// Whether a role owns a relation, or is a member of the role that does.
+/// Returns whether a role owns a relation, or is a member of the role that does.
 #[cfg(not(any(feature = "pg14", feature = "pg15")))]
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalogue look-ups.
@@ -55,7 +55,7 @@ pub unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
     }
 }
 
-/// Whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).
+/// Returns whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).
 pub fn nulls_not_distinct(index: &pg_sys::FormData_pg_index) -> bool {
     #[cfg(feature = "pg14")]
     {

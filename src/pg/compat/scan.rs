@@ -49,7 +49,7 @@ pub fn bitmap_scans_trust_visibility_map() -> bool {
     })
 }
 
-/// Whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
+/// Returns whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
 ///
 /// # Safety
 /// Null, as in bitmap scans' descriptors, or a snapshot.

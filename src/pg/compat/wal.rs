@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 /// The resource manager that replays generic records.
 pub const RM_GENERIC_ID: pg_sys::RmgrId = pg_sys::RmgrIds::RM_GENERIC_ID as pg_sys::RmgrId;
 
-/// Whether changes to a relation go into the write-ahead log (`RelationNeedsWAL`).
+/// Returns whether changes to a relation go into the write-ahead log (`RelationNeedsWAL`).
 ///
 /// # Safety
 /// The relation is open.
