@@ -210,7 +210,7 @@ fn deleted_rows_connect_nothing_and_bring_no_quadratic_work() -> Outcome {
 
 /// 900 signatures of two sites, all of them different: 700 around one text, from which each is one
 /// to ten words away.
-const CROWD: &str = "CREATE TABLE crowd AS SELECT i AS id, i % 2 AS site, minhash(array( \
+const WORKLOAD: &str = "CREATE TABLE crowd AS SELECT i AS id, i % 2 AS site, minhash(array( \
             SELECT n::text FROM generate_series(1, 60) n WHERE i >= 700 OR n % 61 <> i % 60 \
             UNION ALL SELECT i || 'x' || n FROM generate_series(0, \
                 CASE WHEN i < 700 THEN i % 10 ELSE 300 END) n), 64) AS sig \
@@ -251,7 +251,7 @@ fn stars(client: &mut Client, call: &str, keep: &str) -> Result<Vec<(i32, i32)>>
 fn stars_of_crowded_signatures_are_as_by_definition() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    client.batch_execute(CROWD)?;
+    client.batch_execute(WORKLOAD)?;
     for (call, keep) in [
         ("'crowd_sig', 0.2", "id"),
         ("'crowd_sig', 0.1", "id * 7919 % 1009"),

@@ -1,8 +1,8 @@
 //! Many clients at once on one index.
 use crate::support::Outcome;
-use crate::support::crowd::{self, Job, Work};
-use crate::support::places::{self, DOCS, SCOPED, WIDE};
+use crate::support::fixtures::{self, DOCS, SCOPED, WIDE};
 use crate::support::table::{FINGERPRINT, Table};
+use crate::support::workload::{self, Job, Work};
 use neardup_tests::Database;
 
 #[test]
@@ -10,7 +10,7 @@ fn clients_that_insert_change_search_vacuum_and_build_agree() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     let places = [&DOCS, &WIDE, &SCOPED];
-    places::prepare(&mut client, &places, 5_000)?;
+    fixtures::prepare(&mut client, &places, 5_000)?;
     let jobs = [
         Job(Work::Insert, &DOCS),
         Job(Work::Insert, &DOCS),
@@ -27,12 +27,14 @@ fn clients_that_insert_change_search_vacuum_and_build_agree() -> Outcome {
         Job(Work::Vacuum, &SCOPED),
         Job(Work::Search, &SCOPED),
     ];
-    crowd::work(database.conninfo(), &jobs, 1, false, |_| crowd::wait(5_000))?;
-    places::hold(&mut client, &places, 2)?;
+    workload::run(database.conninfo(), &jobs, 1, false, |_| {
+        workload::wait(5_000)
+    })?;
+    fixtures::hold(&mut client, &places, 2)?;
     for place in places {
         client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
     }
-    places::hold(&mut client, &places, 3)?;
+    fixtures::hold(&mut client, &places, 3)?;
     Ok(())
 }
 

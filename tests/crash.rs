@@ -1,7 +1,7 @@
 //! Crashes in certain states, and recovery. Those at random moments are in `torture`.
-use crate::support::crowd;
 use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table, value};
+use crate::support::workload;
 use crate::support::{Outcome, with};
 use neardup_tests::{connect, own_server};
 
@@ -24,9 +24,9 @@ fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {
                 let cut = scope.spawn(|| client.batch_execute(insert));
                 // Many rows have come by then, and the index is at it again.
                 while value::<i64>(&mut watcher, size)? < before + (4 << 20) && !cut.is_finished() {
-                    crowd::wait(5)?;
+                    workload::wait(5)?;
                 }
-                crowd::wait(40)?;
+                workload::wait(40)?;
                 server.kill_9()?;
                 let result = cut
                     .join()

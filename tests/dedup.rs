@@ -174,7 +174,7 @@ fn holds(client: &mut Client) -> Outcome {
     Ok(())
 }
 
-fn crowd(conninfo: &str, seed: u64, go_on: impl Fn(u32) -> bool + Sync) -> Result<Vec<u32>> {
+fn workload(conninfo: &str, seed: u64, go_on: impl Fn(u32) -> bool + Sync) -> Result<Vec<u32>> {
     let go_on = &go_on;
     std::thread::scope(|scope| {
         let clients: Vec<_> = (seed..)
@@ -196,7 +196,7 @@ fn clients_that_write_near_duplicates_at_once_leave_none() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(SCHEMA)?;
-    crowd(database.conninfo(), 1, |batches| batches < 60)?;
+    workload(database.conninfo(), 1, |batches| batches < 60)?;
     holds(&mut client)
 }
 
@@ -208,16 +208,16 @@ fn a_crash_amid_such_clients_leaves_none() -> Outcome {
         let mut client = connect(&conninfo)?;
         client.batch_execute("CREATE EXTENSION neardup")?;
         client.batch_execute(SCHEMA)?;
-        crowd(&conninfo, 1, |batches| batches < 15)?;
+        workload(&conninfo, 1, |batches| batches < 15)?;
         let dead = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| -> Outcome {
             // Until the connection is gone, whenever that is.
             let clients = scope.spawn(|| {
-                crowd(&conninfo, 100, |_| {
+                workload(&conninfo, 100, |_| {
                     !dead.load(std::sync::atomic::Ordering::Relaxed)
                 })
             });
-            crate::support::crowd::wait(300)?;
+            crate::support::workload::wait(300)?;
             server.kill_9()?;
             dead.store(true, std::sync::atomic::Ordering::Relaxed);
             match clients.join() {

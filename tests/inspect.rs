@@ -1,9 +1,9 @@
 //! Looking inside indexes where that is not a matter of course: while others write, on a standby's
 //! or another session's tables, with pages that a crash has left over.
-use crate::support::crowd::{self, Job, Work};
 use crate::support::data::Shape;
-use crate::support::places::{self, DOCS};
+use crate::support::fixtures::{self, DOCS};
 use crate::support::table::{FINGERPRINT, Table, value};
+use crate::support::workload::{self, Job, Work};
 use crate::support::{Outcome, with};
 use anyhow::Context;
 use neardup_tests::{Database, connect, own_server};
@@ -19,12 +19,12 @@ const FUNCTIONS: [&str; 3] = [
 fn an_index_can_be_looked_into_while_others_write() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    places::prepare(&mut client, &[&DOCS], 2_000)?;
+    fixtures::prepare(&mut client, &[&DOCS], 2_000)?;
     let mut reader = database.connect()?;
     // Nobody takes a row away: what was committed before the look began is counted.
     let works =
         [Work::Insert, Work::Insert, Work::Vacuum, Work::Build].map(|work| Job(work, &DOCS));
-    crowd::work(database.conninfo(), &works, 1, false, |_| {
+    workload::run(database.conninfo(), &works, 1, false, |_| {
         for _ in 0..200 {
             let committed = "SELECT count(fp) FROM docs";
             let before: i64 = value(&mut reader, committed)?;

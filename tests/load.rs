@@ -1,6 +1,6 @@
 //! Many clients of pgbench that mix everything. Searches compare the index with the table, in one
 //! snapshot; a difference ends a client, and with it the test.
-use crate::support::places::{self, LOGGED};
+use crate::support::fixtures::{self, LOGGED};
 use crate::support::{Outcome, with};
 use anyhow::{Context, ensure};
 use neardup_tests::{client_program, connect, own_server, setting};
@@ -40,7 +40,7 @@ fn many_clients_with_pgbench_agree() -> Outcome {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("pgbench");
         let mut client = connect(&conninfo)?;
         client.batch_execute("CREATE EXTENSION neardup")?;
-        places::prepare(&mut client, &LOGGED, 3_000)?;
+        fixtures::prepare(&mut client, &LOGGED, 3_000)?;
         client.batch_execute(&std::fs::read_to_string(folder.join("functions.sql"))?)?;
 
         let mut pgbench = client_program("pgbench")?;
@@ -69,11 +69,11 @@ fn many_clients_with_pgbench_agree() -> Outcome {
             "pgbench ended ({}):\n{errors}",
             output.status
         );
-        places::hold(&mut client, &LOGGED, seed)?;
+        fixtures::hold(&mut client, &LOGGED, seed)?;
         for place in LOGGED {
             client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
         }
-        places::hold(&mut client, &LOGGED, seed + 1)?;
+        fixtures::hold(&mut client, &LOGGED, seed + 1)?;
         Ok(())
     })
 }

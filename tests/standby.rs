@@ -1,9 +1,9 @@
 //! A streaming standby replays what its primary does, byte by byte, and answers as it does.
-use crate::support::crowd::{self, Job, Work};
 use crate::support::data::{RADII, Shape};
+use crate::support::fixtures::{self, APART, DOCS, LOGGED, SCOPED, WIDE};
 use crate::support::oracle::Way;
-use crate::support::places::{self, APART, DOCS, LOGGED, SCOPED, WIDE};
 use crate::support::table::{FINGERPRINT, Table, value};
+use crate::support::workload::{self, Job, Work};
 use crate::support::{Outcome, with};
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::Server;
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const CROWD: [Job; 14] = [
+const WORKLOAD: [Job; 14] = [
     Job(Work::Insert, &DOCS),
     Job(Work::Fill, &DOCS),
     Job(Work::Change, &DOCS),
@@ -56,7 +56,7 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     let conninfo = primary.conninfo("postgres");
     let mut writer = connect(&conninfo)?;
     writer.batch_execute("CREATE EXTENSION neardup")?;
-    places::prepare(&mut writer, &LOGGED, 2_000)?;
+    fixtures::prepare(&mut writer, &LOGGED, 2_000)?;
     writer.batch_execute(
         "CREATE UNLOGGED TABLE passing (fp fingerprint); \
          CREATE INDEX passing_fp ON passing USING neardup (fp)",
@@ -71,7 +71,7 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     with(standby, |standby| {
         let mut reader = connect(&standby.conninfo("postgres"))?;
 
-        crowd::work(&conninfo, &CROWD, 1, false, |_| {
+        workload::run(&conninfo, &WORKLOAD, 1, false, |_| {
             let start = Instant::now();
             let mut searches = 0;
             while searches <= 10 || start.elapsed() < Duration::from_secs(4) {
@@ -103,20 +103,20 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
             answers(&mut reader)? == expected,
             "promoted, it answers otherwise"
         );
-        places::hold(&mut reader, &LOGGED, 2)?;
-        crowd::work(&standby.conninfo("postgres"), &CROWD, 2, false, |_| {
-            crowd::wait(1_000)
+        fixtures::hold(&mut reader, &LOGGED, 2)?;
+        workload::run(&standby.conninfo("postgres"), &WORKLOAD, 2, false, |_| {
+            workload::wait(1_000)
         })?;
-        places::hold(&mut reader, &LOGGED, 3)?;
+        fixtures::hold(&mut reader, &LOGGED, 3)?;
         Ok(())
     })
 }
 
 /// A search that replay may cancel all the same, if each waits for what the other has locked.
-fn search_on_standby(reader: &mut Client, place: &places::Place, seed: u64) -> Outcome {
+fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) -> Outcome {
     // Of this table alone the index is built anew, so that snapshots may be too old for it.
     let strict = place.table != DOCS.table;
-    let Err(error) = places::search(reader, place, seed, strict) else {
+    let Err(error) = fixtures::search(reader, place, seed, strict) else {
         return Ok(());
     };
     let server = error.downcast_ref::<postgres::Error>();
@@ -163,7 +163,7 @@ fn replay_that_makes_another_page_than_the_primary_is_noticed() -> Outcome {
             let start = Instant::now();
             while standby.is_running()? {
                 ensure!(start.elapsed() < LIMIT, "the difference is not noticed");
-                crowd::wait(10)?;
+                workload::wait(10)?;
             }
             let log = fs::read_to_string(standby.log())?;
             ensure!(log.contains("inconsistent page found"), "{log}");

@@ -12,10 +12,11 @@ use super::options::BuildOptions;
 use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
 use super::validate::require_valid_classes;
 use crate::pg::memory::maintenance_work_mem;
+use crate::pg::rel::Rel;
 use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
 
-/// What the scan of the table fills.
+/// State of the scan of the table.
 struct Collected<const N: usize> {
     layout: Layout,
     writer: Writer,
@@ -34,7 +35,7 @@ pub unsafe extern "C-unwind" fn build(
     unsafe {
         let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
-            panic!("index {} already contains data", name(index));
+            panic!("index {} already contains data", name(Rel::new(index)));
         }
         let layout = usable_layout(index);
         let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {
@@ -58,9 +59,9 @@ pub unsafe extern "C-unwind" fn build(
 unsafe fn usable_layout(index: pg_sys::Relation) -> Layout {
     // SAFETY: the server passes an open index.
     unsafe {
-        let layout = Layout::of(index);
+        let layout = Layout::of(Rel::new(index));
         require_valid_classes(index);
-        require_hashes(index, &layout);
+        require_hashes(Rel::new(index), &layout);
         layout
     }
 }
@@ -136,7 +137,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
             rows,
             nulls,
         } = &mut *state.cast::<Collected<N>>();
-        let (key, has_fingerprint) = layout.key(index, values, isnull);
+        let (key, has_fingerprint) = layout.key(Rel::new(index), values, isnull);
         let rows = if has_fingerprint { rows } else { nulls };
         rows.push(writer, key, tid_of(*tid));
     }

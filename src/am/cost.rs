@@ -9,6 +9,7 @@ use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
 use super::strategies;
 use crate::pg::memory::work_mem;
+use crate::pg::rel::OpenRelation;
 use crate::types::signature::near_duplicate;
 use search::{Order, Radius, Scope, Search};
 
@@ -139,7 +140,7 @@ impl Reads {
     }
 }
 
-/// How often the planner expects an index to be searched, one search after the other.
+/// Number of searches of an index that the planner expects, one after the other.
 struct Loops<'a> {
     root: *mut pg_sys::PlannerInfo,
     info: &'a pg_sys::IndexOptInfo,
@@ -147,7 +148,7 @@ struct Loops<'a> {
 }
 
 impl Loops<'_> {
-    /// What one search's reads cost.
+    /// Cost of one search's reads.
     unsafe fn cost(&self, reads: &Reads) -> f64 {
         let pages = f64::from(self.info.pages.max(1));
         let leaves = reads.leaves.min(pages);
@@ -176,7 +177,7 @@ impl Loops<'_> {
     }
 }
 
-/// What is to be done in the index.
+/// Work of a search in the index.
 struct Work {
     /// Before the first row comes, as far as it is not part of `to_all`.
     to_first: Reads,
@@ -211,7 +212,7 @@ impl Work {
     }
 
     /// `expected` rows are to come.
-    unsafe fn of(info: &pg_sys::IndexOptInfo, search: &Search, expected: f64) -> Self {
+    fn of(info: &pg_sys::IndexOptInfo, search: &Search, expected: f64) -> Self {
         if info.hypothetical {
             // There is nothing to look into: the default design, within its distance.
             return Work::at_once(Reads {
@@ -219,11 +220,11 @@ impl Work {
                 leaves: 4.0,
             });
         }
-        // SAFETY: the planner holds a lock on the index.
-        unsafe {
-            let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
-            let relation = pg_sys::index_open(info.indexoid, no_lock);
-            let work = with_words!(words_of(relation), N => {
+        // The planner holds a lock on it.
+        let opened = OpenRelation::index(info.indexoid, pg_sys::NoLock);
+        let work = {
+            let relation = opened.rel();
+            with_words!(words_of(relation), N => {
                 let index = Index::<N>::open(relation);
                 let all = rows_of(&index.meta, f64::from(info.pages));
                 // Of a scope that is given, its own rows only, however they are searched.
@@ -242,13 +243,12 @@ impl Work {
                 } else {
                     Work::by_distance(&index, search, whole, rows, expected)
                 }
-            });
-            pg_sys::index_close(relation, no_lock);
-            Work {
-                to_first: work.to_first.times(search.times),
-                to_all: work.to_all.times(search.times),
-                ..work
-            }
+            })
+        };
+        Work {
+            to_first: work.to_first.times(search.times),
+            to_all: work.to_all.times(search.times),
+            ..work
         }
     }
 
@@ -315,7 +315,7 @@ impl Work {
         }
     }
 
-    /// What is to be done in an index on signatures, among a share of its rows that `whole` reads.
+    /// The work in an index on signatures, among a share of its rows that `whole` reads.
     fn by_bands(bands: &Bands, search: &Search, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
         let mismatches = match search.radius {

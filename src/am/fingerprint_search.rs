@@ -12,7 +12,7 @@ use super::search::Search;
 use crate::pg::memory::work_mem;
 use crate::storage::pages::IndexPages;
 
-/// How rows are found.
+/// Source of rows.
 enum Source<const N: usize> {
     /// None, or no more.
     Nothing,
@@ -27,8 +27,8 @@ enum Source<const N: usize> {
     },
 }
 
-struct IndexSearch<const N: usize> {
-    index: Index<N>,
+struct IndexSearch<'a, const N: usize> {
+    index: Index<'a, N>,
     /// Rows in the index when the scan began, for choosing plans.
     rows: f64,
     /// A scope and, about, the rows that it had when it was looked at first.
@@ -39,13 +39,13 @@ struct IndexSearch<const N: usize> {
     scope: Option<u64>,
     presence: Presence,
     matches: Vec<Match<N>>,
-    /// What the last step gave.
+    /// The rows of the last step.
     rows_given: Vec<Row<N>>,
     /// Whether rows will be used without a look at the table.
     index_only: bool,
 }
 
-impl<const N: usize> Search for IndexSearch<N> {
+impl<const N: usize> Search for IndexSearch<'_, N> {
     unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
@@ -107,12 +107,12 @@ impl<const N: usize> Search for IndexSearch<N> {
         (!layout.balls).then(|| layout.fingerprint_datum(fingerprint))
     }
 
-    fn pages(&self) -> &IndexPages {
+    fn pages(&self) -> &IndexPages<'_> {
         &self.index.pages
     }
 }
 
-impl<const N: usize> IndexSearch<N> {
+impl<const N: usize> IndexSearch<'_, N> {
     /// Appends rows that fulfil all conditions to `rows`, and puts those in `matches` on which some
     /// are still to be tried.
     fn find(&mut self, rows: &mut Vec<Row<N>>) -> bool {
@@ -297,7 +297,7 @@ impl<const N: usize> IndexSearch<N> {
 }
 
 /// Starts a search in an index on fingerprints, which [`Search::rescan`] begins.
-pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
+pub fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     let rows = index.rows();
     Box::new(IndexSearch {
         index,

@@ -1,4 +1,4 @@
-//! What the server asks first: what the access method can do, and where its functions are.
+//! The handler of the access method, which tells the server its properties and its functions.
 use pgrx::pg_sys;
 
 use super::{build, cost, insert, options, progress, scan, strategies, vacuum, validate};

@@ -1,4 +1,5 @@
-//! What a backend knows of an index: its meta page, and the designs and plans made from it.
+//! An open index: its meta page, and the designs and plans made from it, all of which a backend
+//! keeps.
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,9 +18,10 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::index_cache::{self, IndexCache};
 use super::keys::Layout;
 use crate::pg::errors::UserError;
+use crate::pg::rel::Rel;
 use crate::storage::pages::IndexPages;
 
-/// What the relation cache remembers of an index, in one piece of plain memory.
+/// Entry of the relation cache for an index, in one piece of plain memory.
 #[derive(Clone, Copy)]
 struct Cached {
     /// The meta page, as it was when this backend read it first. Only the root changes later.
@@ -30,9 +32,8 @@ struct Cached {
 }
 
 /// An open index with what its meta page says. Keys have `N` words.
-pub struct Index<const N: usize> {
-    relation: pg_sys::Relation,
-    /// What its columns make of keys.
+pub struct Index<'a, const N: usize> {
+    /// The layout of its keys.
     pub layout: Layout,
     /// The meta page.
     pub meta: Meta,
@@ -41,69 +42,46 @@ pub struct Index<const N: usize> {
     /// The bands that it names, of an index on signatures.
     pub bands: Option<Rc<Bands>>,
     /// Its pages.
-    pub pages: IndexPages,
-    /// How many there were when it was opened, or a little before.
+    pub pages: IndexPages<'a>,
+    /// Their number when it was opened, or a little before.
     pub blocks: Block,
     cache: Option<Rc<IndexCache>>,
 }
 
 /// The words of an open index's keys.
-///
-/// # Safety
-/// The relation is an index of this access method.
-pub unsafe fn words_of(relation: pg_sys::Relation) -> usize {
-    // SAFETY: the caller's promise.
-    usize::from(unsafe { cached(relation) }.meta.words)
+pub fn words_of(index: Rel) -> usize {
+    usize::from(cached(index).meta.words)
 }
 
-impl<const N: usize> Index<N> {
-    /// Reads the meta page, or what the relation cache remembers of it.
-    ///
-    /// # Safety
-    /// The relation is an index of this access method, with keys of `N` words, and stays open as
-    /// long as the result lives.
-    pub unsafe fn open(relation: pg_sys::Relation) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { Self::with_pages(relation, IndexPages::new(relation)) }
+impl<'a, const N: usize> Index<'a, N> {
+    /// Reads the meta page, or what the relation cache remembers of it. Raises an internal error if
+    /// it is no index of this access method with keys of `N` words.
+    pub fn open(index: Rel<'a>) -> Self {
+        Self::with_pages(IndexPages::new(index))
     }
 
     /// The same with what this transaction knows of it. To be used for what is done row by row; it
     /// locks the index until the transaction ends.
-    ///
-    /// # Safety
-    /// As for [`Index::open`].
-    pub unsafe fn open_cached(relation: pg_sys::Relation) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let cache = index_cache::cache_of(relation, cached(relation).serial);
-            let pages = IndexPages::new(relation);
-            let blocks = cache.blocks(&pages);
-            Self::with_all(relation, pages, blocks, Some(cache))
-        }
+    pub fn open_cached(index: Rel<'a>) -> Self {
+        let cache = index_cache::cache_of(index, cached(index).serial);
+        let pages = IndexPages::new(index);
+        let blocks = cache.blocks(&pages);
+        Self::with_all(pages, blocks, Some(cache))
     }
 
     /// The same over pages that were opened for some purpose.
-    ///
-    /// # Safety
-    /// As for [`Index::open`]; the pages are this relation's.
-    pub unsafe fn with_pages(relation: pg_sys::Relation, pages: IndexPages) -> Self {
+    pub fn with_pages(pages: IndexPages<'a>) -> Self {
         let blocks = pages.blocks();
-        // SAFETY: the caller's promise.
-        unsafe { Self::with_all(relation, pages, blocks, None) }
+        Self::with_all(pages, blocks, None)
     }
 
-    unsafe fn with_all(
-        relation: pg_sys::Relation,
-        pages: IndexPages,
-        blocks: Block,
-        cache: Option<Rc<IndexCache>>,
-    ) -> Self {
-        // SAFETY: the caller's promise.
-        let Cached { meta, layout, .. } = unsafe { cached(relation) };
+    fn with_all(pages: IndexPages<'a>, blocks: Block, cache: Option<Rc<IndexCache>>) -> Self {
+        let relation = pages.relation();
+        let Cached { meta, layout, .. } = cached(relation);
+        assert_eq!(usize::from(meta.words), N);
         let bands = bands_of(relation, &meta);
         let design = design_of(relation, &meta, bands.as_deref());
         let mut index = Index {
-            relation,
             layout,
             meta,
             design,
@@ -114,20 +92,19 @@ impl<const N: usize> Index<N> {
         };
         if meta.root.block >= blocks {
             // The root has been moved, and the end of the index cut off.
-            // SAFETY: the caller's promise.
-            let meta = unsafe { read_meta(relation, &layout) };
+            let meta = read_meta(relation, &layout);
             index.remember_root(meta.root);
         }
         index
     }
 
     /// The relation.
-    pub fn relation(&self) -> pg_sys::Relation {
-        self.relation
+    pub fn relation(&self) -> Rel<'a> {
+        self.pages.relation()
     }
 
     /// The tree, from the newest root that this backend knows.
-    pub fn tree(&self) -> Tree<'_, IndexPages, N> {
+    pub fn tree(&self) -> Tree<'_, IndexPages<'a>, N> {
         let tree = Tree::new(&self.pages, self.meta.root);
         match &self.cache {
             Some(cache) => tree.with_leaf_cache(&cache.leaves),
@@ -141,7 +118,8 @@ impl<const N: usize> Index<N> {
             self.meta.root = root;
             // SAFETY: as in `cached`; null if the server has dropped it since.
             unsafe {
-                if let Some(cached) = (*self.relation).rd_amcache.cast::<Cached>().as_mut() {
+                let cached = (*self.relation().raw()).rd_amcache.cast::<Cached>();
+                if let Some(cached) = cached.as_mut() {
                     cached.meta.root = root;
                 }
             }
@@ -155,8 +133,7 @@ impl<const N: usize> Index<N> {
 
     /// Ends the statement if the tree is damaged.
     pub fn or_corrupt<T>(&self, result: Result<T, Corruption>) -> T {
-        // SAFETY: the relation is open.
-        result.unwrap_or_else(|corruption| unsafe { raise_corruption(self.relation, &corruption) })
+        result.unwrap_or_else(|corruption| raise_corruption(self.relation(), &corruption))
     }
 }
 
@@ -166,46 +143,35 @@ pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
 }
 
 /// The name of an open relation, quoted and with its schema where a statement needs that.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn name(relation: pg_sys::Relation) -> String {
-    // SAFETY: the caller's promise; names are C strings, the schema's null if it is just dropped.
-    unsafe {
-        let form = (*relation).rd_rel;
-        let schema = pg_sys::get_namespace_name((*form).relnamespace);
-        let name = pg_sys::quote_qualified_identifier(schema, (*form).relname.data.as_ptr());
-        core::ffi::CStr::from_ptr(name)
-            .to_string_lossy()
-            .into_owned()
-    }
+pub fn name(relation: Rel) -> String {
+    String::from_utf8_lossy(&relation.qualified_name()).into_owned()
 }
 
-unsafe fn cached(relation: pg_sys::Relation) -> Cached {
-    // SAFETY: `rd_amcache` is null or what was put there below. It is plain memory, which the
-    // server frees in one piece whenever the index may have been rebuilt.
+fn cached(index: Rel) -> Cached {
+    assert!(index.is_neardup_index());
+    let entry = index.raw();
+    // SAFETY: of an index of this access method `rd_amcache` is null or what was put there below. It
+    // is plain memory, which the server frees in one piece whenever the index may have been rebuilt.
+    if let Some(cached) = unsafe { (*entry).rd_amcache.cast::<Cached>().as_ref() } {
+        return *cached;
+    }
+    let layout = Layout::of(index);
+    let cached = Cached {
+        meta: read_meta(index, &layout),
+        layout,
+        serial: index_cache::next_serial(),
+    };
+    // SAFETY: as above; the memory has the size of the value.
     unsafe {
-        let place = (*relation).rd_amcache.cast::<Cached>();
-        if let Some(cached) = place.as_ref() {
-            return *cached;
-        }
-        let layout = Layout::of(relation);
-        let meta = read_meta(relation, &layout);
-        let cached = Cached {
-            meta,
-            layout,
-            serial: index_cache::next_serial(),
-        };
-        let place = pg_sys::MemoryContextAlloc((*relation).rd_indexcxt, size_of::<Cached>());
+        let place = pg_sys::MemoryContextAlloc((*entry).rd_indexcxt, size_of::<Cached>());
         place.cast::<Cached>().write(cached);
-        (*relation).rd_amcache = place;
-        cached
+        (*entry).rd_amcache = place;
     }
+    cached
 }
 
-unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
-    // SAFETY: the caller's relation is open.
-    let pages = unsafe { IndexPages::new(relation) };
+fn read_meta(relation: Rel, layout: &Layout) -> Meta {
+    let pages = IndexPages::new(relation);
     let meta = meta::read(&pages.read(0));
     match meta {
         Ok(meta)
@@ -217,14 +183,11 @@ unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
         }
         Ok(_) => {
             let what = "keys of another layout than its columns make";
-            // SAFETY: the caller's relation is open.
-            unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
+            raise_corruption(relation, &Corruption { block: 0, what })
         }
-        // SAFETY: as above.
-        Err(MetaError::Corrupt(corruption)) => unsafe { raise_corruption(relation, &corruption) },
+        Err(MetaError::Corrupt(corruption)) => raise_corruption(relation, &corruption),
         Err(MetaError::Version(version)) => {
-            // SAFETY: as above.
-            let name = unsafe { name(relation) };
+            let name = name(relation);
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
@@ -242,9 +205,8 @@ unsafe fn read_meta(relation: pg_sys::Relation, layout: &Layout) -> Meta {
     }
 }
 
-unsafe fn raise_corruption(relation: pg_sys::Relation, corruption: &Corruption) -> ! {
-    // SAFETY: the caller's relation is open.
-    let name = unsafe { name(relation) };
+fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
+    let name = name(relation);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
         format!("index {name} is damaged"),
@@ -256,7 +218,7 @@ unsafe fn raise_corruption(relation: pg_sys::Relation, corruption: &Corruption) 
     .raise()
 }
 
-/// What a design, or bands, are made from: a meta page without the root.
+/// Identity of a design, or of bands: a meta page without the root.
 type Known = (Metric, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
@@ -273,7 +235,7 @@ fn known(meta: &Meta) -> Known {
     (metric, bits, words, scope_words, distance, blocks, tables)
 }
 
-/// What a backend makes once, of whatever width.
+/// Cache of values that a backend makes once, of any width.
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
@@ -285,7 +247,7 @@ thread_local! {
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
 
-/// What a cache has for a key, or what is made for it now.
+/// Returns the value that a cache has for a key, or makes it.
 fn remembered<K: Eq, T: 'static>(
     cache: &'static std::thread::LocalKey<Cache<K>>,
     key: K,
@@ -305,7 +267,7 @@ fn remembered<K: Eq, T: 'static>(
     value
 }
 
-fn bands_of(relation: pg_sys::Relation, meta: &Meta) -> Option<Rc<Bands>> {
+fn bands_of(relation: Rel, meta: &Meta) -> Option<Rc<Bands>> {
     if meta.metric != Metric::MinHash {
         return None;
     }
@@ -323,7 +285,7 @@ fn bands_of(relation: pg_sys::Relation, meta: &Meta) -> Option<Rc<Bands>> {
 }
 
 fn design_of<const N: usize>(
-    relation: pg_sys::Relation,
+    relation: Rel,
     meta: &Meta,
     bands: Option<&Bands>,
 ) -> Rc<BlockLayout<N>> {
@@ -342,10 +304,9 @@ fn design_of<const N: usize>(
     }
 }
 
-fn impossible_design(relation: pg_sys::Relation) -> ! {
+fn impossible_design(relation: Rel) -> ! {
     let what = "meta page with an impossible design";
-    // SAFETY: the caller's relation is open.
-    unsafe { raise_corruption(relation, &Corruption { block: 0, what }) }
+    raise_corruption(relation, &Corruption { block: 0, what })
 }
 
 /// The plan for searches of a radius among so many rows.

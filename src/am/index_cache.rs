@@ -11,6 +11,7 @@ use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
 use crate::pg::compat;
+use crate::pg::rel::Rel;
 use crate::storage::pages::IndexPages;
 
 unsafe extern "C-unwind" {
@@ -21,11 +22,10 @@ unsafe extern "C-unwind" {
 
 /// Entries kept: the indexes of a table or two.
 const MOST: usize = 8;
-/// How often an index is opened before its size is asked for again. What takes so few rows is
-/// cheap however it is done.
+/// Times that an index is opened before its size is asked for again.
 const ASK_AGAIN: u32 = 32;
 
-/// What a cache is one of.
+/// Identity of an entry: an index as the relation cache has it, in one subtransaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     /// The entry in the relation cache: see [`next_serial`].
@@ -62,10 +62,7 @@ pub fn next_serial() -> u64 {
 }
 
 /// Returns the transaction's entry for an index with this number in the relation cache.
-///
-/// # Safety
-/// The relation is open and locked.
-pub unsafe fn cache_of(relation: pg_sys::Relation, entry: u64) -> Rc<IndexCache> {
+pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     let key = Key {
         entry,
         transaction: compat::local_transaction(),
@@ -82,13 +79,8 @@ pub unsafe fn cache_of(relation: pg_sys::Relation, entry: u64) -> Rc<IndexCache>
     }
     // The executor lets go of what an INSERT has locked when the statement ends. This lock stays; it
     // is one that any query takes.
-    // SAFETY: the relation is open, and locked in some mode, so that this waits for nobody.
-    unsafe {
-        pg_sys::LockRelationOid(
-            (*relation).rd_id,
-            pg_sys::AccessShareLock as pg_sys::LOCKMODE,
-        )
-    };
+    // SAFETY: the index is locked in some mode, so that this waits for nobody.
+    unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE) };
     let cache = Rc::new(IndexCache {
         key,
         blocks: Cell::new(0),
@@ -104,7 +96,7 @@ pub unsafe fn cache_of(relation: pg_sys::Relation, entry: u64) -> Rc<IndexCache>
 
 impl IndexCache {
     /// Blocks in the index, about: there may be more, but never fewer.
-    pub fn blocks(&self, pages: &IndexPages) -> Block {
+    pub fn blocks(&self, pages: &IndexPages<'_>) -> Block {
         let opened = self.opened.get() + 1;
         if opened > ASK_AGAIN {
             self.blocks.set(pages.blocks());

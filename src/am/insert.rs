@@ -5,6 +5,7 @@ use pgrx::{pg_guard, pg_sys};
 use super::bands;
 use super::index::{Index, words_of};
 use super::keys::{Layout, with_words};
+use crate::pg::rel::Rel;
 use crate::pg::tid::tid_of;
 use crate::registry;
 use crate::storage::heap_fetch;
@@ -25,13 +26,14 @@ pub unsafe extern "C-unwind" fn insert(
 ) -> bool {
     // SAFETY: the server passes an open index, and a value and flag for each of its columns.
     unsafe {
-        with_words!(words_of(relation), N => {
-            let index = Index::<N>::open_cached(relation);
+        let index = Rel::new(relation);
+        with_words!(words_of(index), N => {
+            let index = Index::<N>::open_cached(index);
             let layout = index.layout;
             if layout.signatures {
                 bands::insert(index, values, isnull, tid_of(*heap_tid));
             } else {
-                let (key, has_fingerprint) = layout.key(relation, values, isnull);
+                let (key, has_fingerprint) = layout.key(index.relation(), values, isnull);
                 insert_key(index, &key, has_fingerprint, tid_of(*heap_tid));
             }
             if registry::awaits((*relation).rd_id) {

@@ -1,6 +1,5 @@
 //! Access to an index and its table for the functions that inspect them.
 use core::ffi::c_void;
-use core::marker::PhantomData;
 use core::ops::Deref;
 
 use neardup_blocktree::key::{Key, Tid};
@@ -15,27 +14,22 @@ use crate::storage::pages::IndexPages;
 
 /// The number of words of an index's keys.
 pub fn key_words(relations: &LockedIndex) -> usize {
-    // SAFETY: a `LockedIndex` is an open index of this access method.
-    unsafe { words_of(relations.index()) }
+    words_of(relations.index())
 }
 
 /// The name of an index, quoted and with its schema where a statement needs that.
 pub fn index_name(relations: &LockedIndex) -> String {
-    // SAFETY: the relation is open.
-    unsafe { name(relations.index()) }
+    name(relations.index())
 }
 
 /// An index with keys of `N` words, as long as its relation is open.
-pub struct InspectedIndex<'a, const N: usize> {
-    index: Index<N>,
-    relations: PhantomData<&'a LockedIndex>,
-}
+pub struct InspectedIndex<'a, const N: usize>(Index<'a, N>);
 
-impl<const N: usize> Deref for InspectedIndex<'_, N> {
-    type Target = Index<N>;
+impl<'a, const N: usize> Deref for InspectedIndex<'a, N> {
+    type Target = Index<'a, N>;
 
-    fn deref(&self) -> &Index<N> {
-        &self.index
+    fn deref(&self) -> &Index<'a, N> {
+        &self.0
     }
 }
 
@@ -46,7 +40,10 @@ impl<'a, const N: usize> InspectedIndex<'a, N> {
     ///
     /// If its keys do not have `N` words.
     pub fn open_for_one_pass(relations: &'a LockedIndex) -> Self {
-        Self::open_with(relations, IndexPages::for_one_pass)
+        // SAFETY: the ring of buffers lives in the memory of the call, which outlasts the index:
+        // what borrows a `LockedIndex` does not outlive the function that has opened it.
+        let pages = unsafe { IndexPages::for_one_pass(relations.index()) };
+        InspectedIndex(Index::with_pages(pages))
     }
 
     /// Opens an index.
@@ -55,27 +52,13 @@ impl<'a, const N: usize> InspectedIndex<'a, N> {
     ///
     /// If its keys do not have `N` words.
     pub fn open(relations: &'a LockedIndex) -> Self {
-        Self::open_with(relations, IndexPages::new)
-    }
-
-    fn open_with(
-        relations: &'a LockedIndex,
-        pages: unsafe fn(pg_sys::Relation) -> IndexPages,
-    ) -> Self {
-        assert_eq!(key_words(relations), N, "words of the index's keys");
-        // SAFETY: an open index of this access method with keys of `N` words; it stays open as long
-        // as `relations` is borrowed.
-        let index = unsafe { Index::with_pages(relations.index(), pages(relations.index())) };
-        InspectedIndex {
-            index,
-            relations: PhantomData,
-        }
+        InspectedIndex(Index::open(relations.index()))
     }
 }
 
 /// Scan of a table for one of its indexes.
 struct TableScan<'a, const N: usize> {
-    index: &'a Index<N>,
+    index: &'a Index<'a, N>,
     row: &'a mut dyn FnMut(Tid, Option<Key<N>>),
 }
 
@@ -90,7 +73,7 @@ pub fn each_visible_row<const N: usize>(
     // the snapshot's registration.
     unsafe {
         let _as_owner = AsOwner::of(relations.table());
-        let (table, relation) = (relations.table(), relations.index());
+        let (table, relation) = (relations.table().raw(), relations.index().raw());
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         // As amcheck: a snapshot from before the build may see rows that the index left out.
         relations.check_age(snapshot);
@@ -120,7 +103,7 @@ pub fn each_visible_row<const N: usize>(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn scanned_row<const N: usize>(
-    relation: pg_sys::Relation,
+    _relation: pg_sys::Relation,
     tid: pg_sys::ItemPointer,
     values: *mut pg_sys::Datum,
     isnull: *mut bool,
@@ -133,7 +116,7 @@ unsafe extern "C-unwind" fn scanned_row<const N: usize>(
         let (key, has_fingerprint) = if index.layout.signatures {
             bands::row_key(index, values, isnull)
         } else {
-            index.layout.key::<N>(relation, values, isnull)
+            index.layout.key::<N>(index.relation(), values, isnull)
         };
         row(tid_of(*tid), has_fingerprint.then_some(key));
     }

@@ -7,7 +7,10 @@
 use neardup_blocktree::key::Key;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::pg::equality::EqualColumn;
 use crate::pg::errors::UserError;
+use crate::pg::rel::Rel;
+use crate::pg::value::Value;
 
 /// Runs a block with a constant that is the number of words of an index's keys: 1, 2 or 4 for the
 /// fingerprint, and one for the scope.
@@ -40,7 +43,7 @@ macro_rules! with_words {
 }
 pub(crate) use with_words;
 
-/// What an index's columns make of its keys.
+/// Layout of an index's keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Columns in front of the fingerprint's.
@@ -54,47 +57,47 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of an open index; raises an error if its columns make none.
-    ///
-    /// # Safety
-    /// The relation is an open index of this access method.
-    pub unsafe fn of(index: pg_sys::Relation) -> Layout {
-        // SAFETY: the caller's promise. An index has at least one column, and as many operator
-        // classes as columns.
-        unsafe {
-            let columns = (*(*index).rd_att).natts as usize;
-            let last = columns - 1;
-            let stored = attribute(index, last);
-            let input = *(*index).rd_opcintype.add(last);
-            let signatures = stored.attlen == -1;
-            let fingerprint_words = match stored.attlen {
-                8 => 1,
-                16 => 2,
-                32 => 4,
-                -1 => neardup_blocktree::bands::WORDS,
-                _ => refuse(),
-            };
-            let balls = !signatures && pg_sys::get_typlen(input) == stored.attlen + 8;
-            let family = *(*index).rd_opfamily.add(last);
-            if !balls && !is_fingerprint_family(family, input) {
-                refuse();
-            }
-            for column in 0..last {
-                // What is compared by nearness is no scope.
-                let family = *(*index).rd_opfamily.add(column);
-                let input = *(*index).rd_opcintype.add(column);
-                if is_fingerprint_family(family, input)
-                    || super::validate::compares_nearness(family, input)
-                {
-                    refuse();
-                }
-            }
-            Layout {
-                scope_columns: last,
-                fingerprint_words,
-                balls,
-                signatures,
-            }
+    /// The layout of an open index of this access method; raises an error if its columns make none.
+    pub fn of(index: Rel) -> Layout {
+        let columns = usize::from(index.column_count() as u16);
+        assert_eq!(columns, index.index_form().key_columns);
+        let last = columns - 1;
+        let stored = index.attribute(columns as i16);
+        // SAFETY: an index has as many operator families and input types as key columns.
+        let of_column = |column: usize| unsafe {
+            let entry = &*index.raw();
+            (
+                *entry.rd_opfamily.add(column),
+                *entry.rd_opcintype.add(column),
+            )
+        };
+        let (family, input) = of_column(last);
+        let signatures = stored.attlen == -1;
+        let fingerprint_words = match stored.attlen {
+            8 => 1,
+            16 => 2,
+            32 => 4,
+            -1 => neardup_blocktree::bands::WORDS,
+            _ => refuse(),
+        };
+        // SAFETY: a catalogue look-up.
+        let balls = !signatures && unsafe { pg_sys::get_typlen(input) } == stored.attlen + 8;
+        if !balls && !is_fingerprint_family(family, input) {
+            refuse();
+        }
+        // What is compared by nearness is no scope.
+        let is_near = |(family, input)| {
+            is_fingerprint_family(family, input)
+                || super::validate::compares_nearness(family, input)
+        };
+        if (0..last).any(|column| is_near(of_column(column))) {
+            refuse();
+        }
+        Layout {
+            scope_columns: last,
+            fingerprint_words,
+            balls,
+            signatures,
         }
     }
 
@@ -114,7 +117,7 @@ impl Layout {
     /// The relation has this layout and `N` words; values and flags are one for each column.
     pub unsafe fn key<const N: usize>(
         &self,
-        index: pg_sys::Relation,
+        index: Rel,
         values: *const pg_sys::Datum,
         isnull: *const bool,
     ) -> (Key<N>, bool) {
@@ -139,7 +142,7 @@ impl Layout {
     /// As for [`Layout::key`].
     pub unsafe fn row_scope(
         &self,
-        index: pg_sys::Relation,
+        index: Rel,
         values: *const pg_sys::Datum,
         isnull: *const bool,
     ) -> Option<u64> {
@@ -147,7 +150,7 @@ impl Layout {
             // SAFETY: the caller's promise.
             unsafe {
                 let null = *isnull.add(column);
-                let value_type = attribute(index, column).atttypid;
+                let value_type = index.attribute(column as i16 + 1).atttypid;
                 (!null).then(|| hash(index, column, value_type, *values.add(column)))
             }
         });
@@ -204,11 +207,11 @@ impl Layout {
 ///
 /// # Safety
 /// The relation is an open index of this layout.
-pub unsafe fn require_hashes(index: pg_sys::Relation, layout: &Layout) {
+pub unsafe fn require_hashes(index: Rel, layout: &Layout) {
     for column in 0..layout.scope_columns {
         // SAFETY: the caller's promise.
         unsafe {
-            hash_function(attribute(index, column).atttypid);
+            hash_function(index.attribute(column as i16 + 1).atttypid);
             require_same_equality(index, column);
         }
     }
@@ -217,7 +220,7 @@ pub unsafe fn require_hashes(index: pg_sys::Relation, layout: &Layout) {
 /// Raises an error if a scope column's operator class compares otherwise than the column's own
 /// type. A type such as citext can be taken as text, but then equal values would be told apart,
 /// and hashed by a function that does not fit the comparison.
-unsafe fn require_same_equality(index: pg_sys::Relation, column: usize) {
+unsafe fn require_same_equality(index: Rel, column: usize) {
     // SAFETY: an open index has as many operator families as columns; the rest looks up catalogues.
     unsafe {
         let hash_family = |value_type| {
@@ -225,11 +228,12 @@ unsafe fn require_same_equality(index: pg_sys::Relation, column: usize) {
             (*pg_sys::lookup_type_cache(value_type, flag)).hash_opf
         };
         let (own, input) = (
-            attribute(index, column).atttypid,
-            *(*index).rd_opcintype.add(column),
+            index.attribute(column as i16 + 1).atttypid,
+            *(*index.raw()).rd_opcintype.add(column),
         );
         let family = hash_family(own);
-        let equalities = super::validate::equalities(*(*index).rd_opfamily.add(column), input);
+        let equalities =
+            super::validate::equalities(*(*index.raw()).rd_opfamily.add(column), input);
         let agree = equalities.into_iter().all(|(operator, right)| {
             let is_equality = pg_sys::get_op_opfamily_strategy(operator, family)
                 == pg_sys::HTEqualStrategyNumber as i32;
@@ -242,12 +246,7 @@ unsafe fn require_same_equality(index: pg_sys::Relation, column: usize) {
     }
 }
 
-unsafe fn refuse_equality(
-    index: pg_sys::Relation,
-    column: usize,
-    own: pg_sys::Oid,
-    input: pg_sys::Oid,
-) -> ! {
+unsafe fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::Oid) -> ! {
     let text = |name: *const core::ffi::c_char| {
         // SAFETY: names are C strings.
         let name = unsafe { core::ffi::CStr::from_ptr(name) };
@@ -256,7 +255,10 @@ unsafe fn refuse_equality(
     // SAFETY: the caller's relation is open; types of columns exist.
     let (name, own, base, input) = unsafe {
         (
-            text(attribute(index, column).attname.data.as_ptr()),
+            index
+                .column_name(column as i16 + 1)
+                .to_string_lossy()
+                .into_owned(),
             text(pg_sys::format_type_be(own)),
             text(pg_sys::format_type_be(pg_sys::getBaseType(own))),
             text(pg_sys::format_type_be(input)),
@@ -282,14 +284,14 @@ unsafe fn refuse_equality(
 /// # Safety
 /// The relation has such a column, and the value is of that type, which hashes like the column's.
 pub unsafe fn hash(
-    index: pg_sys::Relation,
+    index: Rel,
     column: usize,
     value_type: pg_sys::Oid,
     value: pg_sys::Datum,
 ) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
-        let collation = *(*index).rd_indcollation.add(column);
+        let collation = *(*index.raw()).rd_indcollation.add(column);
         hash_of(value_type, collation, value)
     }
 }
@@ -308,6 +310,42 @@ pub unsafe fn hash_of(
     unsafe {
         pg_sys::FunctionCall2Coll(hash_function(value_type), collation, value, seed).value() as u64
     }
+}
+
+/// The words of a value of a type of fingerprints of that width. Raises an internal error for values
+/// of another width.
+pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
+    assert_eq!(value.length(), 8 * N as i16);
+    let mut key = [0; N];
+    match N {
+        1 => key[0] = value.datum().value() as u64,
+        _ => {
+            let words = value.datum().cast_mut_ptr::<u64>();
+            // SAFETY: a value of this length, which is passed by reference; fingerprints are
+            // aligned as words.
+            key.copy_from_slice(unsafe { core::slice::from_raw_parts(words, N) });
+        }
+    }
+    key
+}
+
+/// The word that stands for the scope of a row with these values in an index's columns; `None` if
+/// the index has none.
+pub fn row_scope(index: Rel, layout: &Layout, values: &[Value]) -> Option<u64> {
+    let hashes = (0..layout.scope_columns).map(|column| {
+        let value_type = index.attribute(column as i16 + 1).atttypid;
+        assert_eq!(values[column].type_oid(), value_type);
+        // SAFETY: the value is of the column's type.
+        Some(unsafe { hash(index, column, value_type, values[column].datum()) })
+    });
+    (layout.scope_columns > 0).then(|| scope(hashes))
+}
+
+/// The hash of a value of a scope column, as the index has it: the same for equal values.
+pub fn scope_value_hash(column: &EqualColumn, value: Value) -> u64 {
+    assert_eq!(value.type_oid(), column.value_type);
+    // SAFETY: the value is of the type.
+    unsafe { hash_of(column.value_type, column.collation(), value.datum()) }
 }
 
 /// The extended hash function of a type's default hash operator class; raises an error if it has
@@ -348,22 +386,9 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     })
 }
 
-/// A column of an index, as its tuples would hold it.
-///
-/// # Safety
-/// The relation is open and has such a column.
-pub unsafe fn attribute(
-    index: pg_sys::Relation,
-    column: usize,
-) -> &'static pg_sys::FormData_pg_attribute {
-    // SAFETY: the caller's promise; the descriptor lives as long as the relation is open.
-    unsafe { &*crate::pg::compat::attribute((*index).rd_att, column) }
-}
-
 /// Whether an operator family has `<@` with a ball, for a type.
 fn is_fingerprint_family(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
-    // SAFETY: a catalogue look-up.
-    unsafe { super::validate::ball_operator(family, input) != pg_sys::InvalidOid }
+    super::validate::ball_operator(family, input) != pg_sys::InvalidOid
 }
 
 fn refuse() -> ! {

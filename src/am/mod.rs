@@ -2,6 +2,7 @@
 pub mod bands;
 pub mod build;
 pub mod cost;
+pub mod dirty_scan;
 mod fingerprint_search;
 pub mod handler;
 pub mod index;
@@ -9,6 +10,7 @@ mod index_cache;
 pub mod insert;
 pub mod inspection;
 pub mod keys;
+pub mod metric;
 pub mod options;
 mod progress;
 pub mod scan;

@@ -15,7 +15,7 @@ use super::keys::Layout;
 use crate::pg::compat::{int_option, real_option};
 use crate::pg::errors::UserError;
 
-/// What goes by the width of the fingerprints.
+/// Distance that is chosen by the width of the fingerprints.
 const DEFAULT_DISTANCE: c_int = -1;
 const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
@@ -152,7 +152,7 @@ pub unsafe extern "C-unwind" fn parse(
     options.cast()
 }
 
-/// What an index is to be built with.
+/// Options of a build.
 pub struct BuildOptions {
     /// The options for fingerprints, of which an index on signatures must have none. `None`: the
     /// distance of the width.
@@ -160,7 +160,7 @@ pub struct BuildOptions {
     blocks: u32,
     /// Those for signatures, of which one on fingerprints must have none.
     signatures: BandOptions,
-    /// How full its pages are to be.
+    /// The fill of its pages.
     pub fill: Fill,
 }
 

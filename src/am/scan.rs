@@ -8,9 +8,11 @@ use super::keys::{Layout, with_words};
 use super::search::Search;
 use super::{bands, fingerprint_search};
 use crate::pg::compat;
+use crate::pg::memory_context::small_context;
+use crate::pg::rel::Rel;
 use crate::pg::tid::item_pointer;
 
-/// What a scan's descriptor points to.
+/// State of a scan, to which its descriptor points.
 struct State {
     /// The context that this lives in, and goes with.
     context: pg_sys::MemoryContext,
@@ -72,7 +74,7 @@ impl State {
 pub unsafe extern "C-unwind" fn canreturn(index: pg_sys::Relation, column: i32) -> bool {
     // SAFETY: the server passes an open index.
     unsafe {
-        let layout = Layout::of(index);
+        let layout = Layout::of(Rel::new(index));
         column as usize == layout.scope_columns + 1
             && !layout.balls
             && !layout.signatures
@@ -91,9 +93,9 @@ pub unsafe extern "C-unwind" fn beginscan(
     // dropped with the memory context, that is also when an error ends the scan.
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(relation, keys, order_bys);
-        let search = open(relation);
+        let search = open(Rel::new(relation));
         // A context of its own: constraints begin and end a scan for each row of a statement.
-        let context = compat::small_context(c"neardup scan");
+        let context = small_context(c"neardup scan");
         let state = State {
             context,
             search,
@@ -109,20 +111,14 @@ pub unsafe extern "C-unwind" fn beginscan(
 }
 
 /// A search in an open index, which is to be begun by [`Search::rescan`].
-///
-/// # Safety
-/// The relation is an index of this access method and stays open as long as the result lives.
-unsafe fn open(relation: pg_sys::Relation) -> Box<dyn Search> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        with_words!(words_of(relation), N => {
-            let index = Index::<N>::open_cached(relation);
-            match index.layout.signatures {
-                true => bands::search::open(index),
-                false => fingerprint_search::open(index),
-            }
-        })
-    }
+fn open<'a>(index: Rel<'a>) -> Box<dyn Search + 'a> {
+    with_words!(words_of(index), N => {
+        let index = Index::<N>::open_cached(index);
+        match index.layout.signatures {
+            true => bands::search::open(index),
+            false => fingerprint_search::open(index),
+        }
+    })
 }
 
 /// `amrescan`.

@@ -1,9 +1,10 @@
-//! What the conditions of a scan ask of an index.
+//! The conditions of a scan, from its scan keys.
 use neardup_blocktree::key::{Key, distance};
 use pgrx::pg_sys;
 
 use super::keys::{self, Layout};
 use super::strategies;
+use crate::pg::rel::Rel;
 
 /// A condition on the fingerprint: a ball, of which an equality is the smallest.
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ impl Presence {
     }
 }
 
-/// What the conditions of a scan come to.
+/// The conditions of a scan.
 pub struct ScanQuals<const N: usize> {
     /// On the fingerprint.
     pub near: Vec<BallQual<N>>,
@@ -58,11 +59,7 @@ impl<const N: usize> ScanQuals<N> {
     ///
     /// # Safety
     /// The keys are for operators of the operator classes of this index.
-    pub unsafe fn of(
-        index: pg_sys::Relation,
-        layout: &Layout,
-        keys: &[pg_sys::ScanKeyData],
-    ) -> Option<Self> {
+    pub unsafe fn of(index: Rel, layout: &Layout, keys: &[pg_sys::ScanKeyData]) -> Option<Self> {
         let mut near = Vec::new();
         let mut scope = ScopeQuals::new(layout.scope_columns);
         let mut presence = Presence::Any;
@@ -113,11 +110,7 @@ impl ScopeQuals {
     ///
     /// # Safety
     /// The key is for an operator of an operator class of the index.
-    pub unsafe fn take(
-        &mut self,
-        index: pg_sys::Relation,
-        key: &pg_sys::ScanKeyData,
-    ) -> Option<bool> {
+    pub unsafe fn take(&mut self, index: Rel, key: &pg_sys::ScanKeyData) -> Option<bool> {
         let number = key.sk_attno as usize - 1;
         let Some(column) = self.columns.get_mut(number) else {
             return Some(false);
@@ -149,7 +142,7 @@ impl ScopeQuals {
 ///
 /// # Safety
 /// The key is for an operator of the operator class of that column.
-unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanKeyData) -> u64 {
+unsafe fn scope_hash(index: Rel, column: usize, key: &pg_sys::ScanKeyData) -> u64 {
     // An operator for any array, or any enumeration, tells nothing of the type.
     let given = key.sk_subtype;
     // SAFETY: a look-up in the catalogue; the argument is of the type on the right side of the
@@ -159,7 +152,7 @@ unsafe fn scope_hash(index: pg_sys::Relation, column: usize, key: &pg_sys::ScanK
             && pg_sys::get_typtype(given) as u8 != pg_sys::TYPTYPE_PSEUDO;
         let value_type = match is_type {
             true => given,
-            false => keys::attribute(index, column).atttypid,
+            false => index.attribute(column as i16 + 1).atttypid,
         };
         keys::hash(index, column, value_type, key.sk_argument)
     }

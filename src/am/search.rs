@@ -31,5 +31,5 @@ pub trait Search {
     fn value(&self, row: usize) -> Option<pg_sys::Datum>;
 
     /// The pages that it reads.
-    fn pages(&self) -> &IndexPages;
+    fn pages(&self) -> &IndexPages<'_>;
 }

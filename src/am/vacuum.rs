@@ -8,6 +8,7 @@ use super::index::{Index, words_of};
 use super::keys::with_words;
 use super::options::BuildOptions;
 use crate::pg::compat;
+use crate::pg::rel::Rel;
 use crate::pg::tid::item_pointer;
 use crate::storage::pages::IndexPages;
 
@@ -25,8 +26,8 @@ pub unsafe extern "C-unwind" fn bulk_delete(
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // SAFETY: the server passes an open index and a callback with its state.
     unsafe {
-        let relation = (*info).index;
-        let pages = IndexPages::for_vacuum(relation, (*info).strategy);
+        let index = Rel::new((*info).index);
+        let pages = IndexPages::for_vacuum(index, (*info).strategy);
         let is_dead = |tid: Tid| {
             let mut pointer = item_pointer(tid);
             callback.is_some_and(|callback| {
@@ -35,10 +36,10 @@ pub unsafe extern "C-unwind" fn bulk_delete(
                 })
             })
         };
-        if compat::is_validating(relation) {
+        if compat::is_validating(index.raw()) {
             // The callback collects rows, of which one would stand in each table.
-            with_words!(words_of(relation), N => {
-                let index = Index::<N>::with_pages(relation, pages);
+            with_words!(words_of(index), N => {
+                let index = Index::<N>::with_pages(pages);
                 let each = |tid| {
                     is_dead(tid);
                 };
@@ -46,9 +47,9 @@ pub unsafe extern "C-unwind" fn bulk_delete(
             });
             return or_new(stats);
         }
-        let fill = BuildOptions::of(relation).fill;
-        let (found, blocks) = with_words!(words_of(relation), N => {
-            let index = Index::<N>::with_pages(relation, pages);
+        let fill = BuildOptions::of(index.raw()).fill;
+        let (found, blocks) = with_words!(words_of(index), N => {
+            let index = Index::<N>::with_pages(pages);
             let found = index.tree().vacuum(index.design.null_table(), fill, is_dead);
             (index.or_corrupt(found), index.pages.blocks())
         });
@@ -77,15 +78,15 @@ pub unsafe extern "C-unwind" fn cleanup(
         if stats.is_null() {
             // `bulk_delete` had nothing to do.
             let stats = or_new(stats);
-            (*stats).num_pages = IndexPages::new((*info).index).blocks();
+            (*stats).num_pages = IndexPages::new(Rel::new((*info).index)).blocks();
             (*stats).num_index_tuples = (*info).num_heap_tuples;
             (*stats).estimated_count = true;
             return stats;
         }
-        let relation = (*info).index;
-        let pages = IndexPages::for_vacuum(relation, (*info).strategy);
-        let (blocks, used) = with_words!(words_of(relation), N => {
-            let mut index = Index::<N>::with_pages(relation, pages);
+        let index = Rel::new((*info).index);
+        let pages = IndexPages::for_vacuum(index, (*info).strategy);
+        let (blocks, used) = with_words!(words_of(index), N => {
+            let mut index = Index::<N>::with_pages(pages);
             truncate(&mut index);
             let used = index.tree().used_pages();
             (index.pages.blocks(), index.or_corrupt(used))
@@ -104,7 +105,7 @@ const PAGES_PER_CHECK: usize = 32;
 /// that pays, and if nobody else uses the index or begins to wait for it. It gives way to whoever
 /// waits, and tries again.
 unsafe fn truncate<const N: usize>(index: &mut Index<N>) {
-    let relation = index.relation();
+    let relation = index.relation().raw();
     // SAFETY: the relation is open and its table locked by the vacuum.
     if unsafe { !compat::vacuum_may_truncate(relation) } {
         return;

@@ -9,7 +9,7 @@ use super::strategies::{DISTANCE, EQUAL, NEAR, WITHIN};
 use crate::pg::errors::UserError;
 
 /// The operators of a family.
-unsafe fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
+fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
     // SAFETY: a look-up in the catalogue cache, whose entries are copied before it is released.
     unsafe {
         let list = pg_sys::SearchSysCacheList(
@@ -31,24 +31,13 @@ unsafe fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
 }
 
 /// The operator `<@` of a family with a type on its left; InvalidOid if it has none.
-///
-/// # Safety
-/// Within a transaction.
-pub unsafe fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: the caller's promise.
-    unsafe { operator(family, input, WITHIN) }
+pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
+    operator(family, input, WITHIN)
 }
 
 /// The equalities of a family with a type on their left, each with the type on its right.
-///
-/// # Safety
-/// Within a transaction.
-pub unsafe fn equalities(
-    family: pg_sys::Oid,
-    input: pg_sys::Oid,
-) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
-    // SAFETY: the caller's promise.
-    let members = unsafe { members(family) };
+pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    let members = members(family);
     let wanted = |form: &&pg_sys::FormData_pg_amop| {
         form.amopstrategy == EQUAL as i16 && form.amoplefttype == input
     };
@@ -59,23 +48,18 @@ pub unsafe fn equalities(
 }
 
 /// Whether a family has `~=` for a type.
-///
-/// # Safety
-/// Within a transaction.
-pub unsafe fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { operator(family, input, NEAR) != pg_sys::InvalidOid }
+pub fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
+    operator(family, input, NEAR) != pg_sys::InvalidOid
 }
 
-unsafe fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
-    // SAFETY: within a transaction.
-    unsafe { members(family) }
+fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
+    members(family)
         .iter()
         .find(|form| form.amopstrategy == strategy as i16 && form.amoplefttype == input)
         .map_or(pg_sys::InvalidOid, |form| form.amopopr)
 }
 
-/// What a class is for.
+/// Kind of an operator class.
 #[derive(Clone, Copy)]
 enum ClassKind {
     /// Values of so many bytes.
@@ -112,7 +96,7 @@ pub unsafe fn require_valid_classes(index: pg_sys::Relation) {
             if let Some((what, _)) = problems(opclass).first() {
                 UserError::new(
                     PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-                    format!("column {column} of the index has an unsound operator class"),
+                    format!("operator class of column {column} is incomplete"),
                 )
                 .detail(format!("neardup: {what}."))
                 .hint("SELECT amvalidate(oid) FROM pg_opclass checks operator classes. Name one that comes with neardup.")
@@ -122,7 +106,7 @@ pub unsafe fn require_valid_classes(index: pg_sys::Relation) {
     }
 }
 
-/// What is wrong with an operator class, and with which object.
+/// Returns the defects of an operator class, each with the object that has it.
 unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
     // SAFETY: within a transaction; the cache entry is released when it is read.
     unsafe {
@@ -183,7 +167,7 @@ unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
     }
 }
 
-/// What is wrong with an operator of a class of some kind.
+/// Returns the defect of an operator in one of the four kinds of operator class.
 unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static str> {
     let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
     let same = form.amoprighttype == form.amoplefttype;

@@ -5,11 +5,11 @@ use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::Thinning;
 use neardup_blocktree::sort::ExternalSort;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
+use super::distance::{distance_argument, refuse_bits};
+use super::limits::{share, too_many};
 use super::nodes::{Gap, Graph, find, number};
-use super::pairs::distance_argument;
-use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
 use super::tid_set::UnseenEntries;
 use crate::am::index::{Index, words_of};
@@ -18,7 +18,7 @@ use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::order_by::OrderBy;
 use crate::pg::relation::LockedIndex;
-use crate::pg::{text, varlena};
+use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 
@@ -31,10 +31,8 @@ export! {
 const DENSE: u32 = 32;
 /// Searches for a forest before all pairs are written down instead.
 const MOST_FORESTS: usize = 3;
-/// Lists and arrays that share `maintenance_work_mem`.
-const SHARES: usize = 8;
 
-/// How rows that are near each other are made into groups.
+/// Method of grouping rows that are near each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Star,
@@ -42,10 +40,10 @@ pub enum Method {
 }
 
 impl Method {
-    fn parse(name: &str) -> Self {
+    fn parse(name: &[u8]) -> Self {
         match name {
-            "star" => Method::Star,
-            "connected" => Method::Connected,
+            b"star" => Method::Star,
+            b"connected" => Method::Connected,
             _ => UserError::invalid_parameter("method must be 'star' or 'connected'")
                 .detail(
                     "star: each member is within the distance of its representative. connected: \
@@ -60,19 +58,16 @@ impl Method {
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         let wanted = Wanted::of(call, Distances::Bits);
-        let distance = distance_argument(call.arg(1).value() as i32);
+        let distance = distance_argument(call.int4(1));
         let relations = LockedIndex::open_for_reading(wanted.index);
-        // SAFETY: the relations are open.
-        unsafe {
-            refuse_bits(relations.index());
-            note_read(relations.index());
-            let shown = |distance| pg_sys::Datum::from(distance as i32);
-            of_fingerprints(&relations, distance, &wanted, shown, give);
-        }
+        refuse_bits(relations.index());
+        note_read(relations.index());
+        let shown = |distance| pg_sys::Datum::from(distance as i32);
+        of_fingerprints(&relations, distance, &wanted, shown, give);
     })
 }
 
-/// What a caller asks for, but for the distance.
+/// Arguments of a caller but for the distance.
 pub struct Wanted {
     pub index: pg_sys::Oid,
     pub method: Method,
@@ -87,18 +82,14 @@ impl Wanted {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
-        // SAFETY: the SQL script declares both as text.
-        unsafe {
-            Wanted {
-                method: Method::parse(&text::utf8(call.arg(2))),
-                keep: (!call.is_null(3))
-                    .then(|| OrderBy::parse("keep", varlena::bytes(call.arg(3)))),
-                index: {
-                    let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
-                    let column = (!call.is_null(4)).then(|| call.arg(4));
-                    find_index(call.function_oid(), relation, column, distances)
-                },
-            }
+        Wanted {
+            method: Method::parse(&call.text(2).unwrap_or_default()),
+            keep: call.text(3).map(|list| OrderBy::parse("keep", &list)),
+            index: {
+                let relation = call.oid(0);
+                let column = call.name(4);
+                find_index(call.function_oid(), relation, column.as_deref(), distances)
+            },
         }
     }
 }
@@ -107,36 +98,27 @@ impl Wanted {
 pub type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
 /// Gives all clusters of fingerprints, of two rows or more.
-///
-/// # Safety
-/// The relations are open, and the index is on fingerprints.
-pub unsafe fn of_fingerprints(
+pub fn of_fingerprints(
     relations: &LockedIndex,
     radius: u32,
     wanted: &Wanted,
     shown: impl Fn(u32) -> pg_sys::Datum,
     give: Give,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        with_words!(words_of(relations.index()), N => {
-            let index = Index::<N>::open(relations.index());
-            let scope_words = index.layout.scope_words();
-            let mut files = TempSpace::new();
-            let graph = graph::<N, { N + 1 }>(&index, relations, radius, wanted.method, &mut files);
-            let nearness = Nearness { radius, scope_words };
-            let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
-            let mut centers = DenseCenters::new(share(), nearness);
-            cluster(graph, relations, wanted, &mut centers, files, shown, give);
-        })
-    }
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        let scope_words = index.layout.scope_words();
+        let mut files = TempSpace;
+        let graph = graph::<N, { N + 1 }>(&index, relations, radius, wanted.method, &mut files);
+        let nearness = Nearness { radius, scope_words };
+        let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
+        let mut centers = DenseCenters::new(share(), nearness);
+        cluster(graph, relations, wanted, &mut centers, files, shown, give);
+    })
 }
 
 /// Finds as many pairs of fingerprints as a method needs.
-///
-/// # Safety
-/// The relations are open, and the index is theirs.
-unsafe fn graph<const N: usize, const M: usize>(
+fn graph<const N: usize, const M: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     radius: u32,
@@ -144,10 +126,7 @@ unsafe fn graph<const N: usize, const M: usize>(
     files: &mut TempSpace,
 ) -> Graph<M, M> {
     let mut unseen = UnseenEntries::new();
-    let mut find = |thinning| {
-        // SAFETY: the caller's promise.
-        unsafe { find::<N, M>(index, relations, radius, thinning, &mut unseen, files) }
-    };
+    let mut find = |thinning| find::<N, M>(index, relations, radius, thinning, &mut unseen, files);
     if method == Method::Star {
         return find(Thinning::Degree(DENSE));
     }
@@ -165,18 +144,9 @@ unsafe fn graph<const N: usize, const M: usize>(
     find(Thinning::Degree(u32::MAX))
 }
 
-/// Bytes of memory for one list or array.
-pub fn share() -> usize {
-    // SAFETY: a variable of the server's.
-    unsafe { pg_sys::maintenance_work_mem as usize * 1024 / SHARES }
-}
-
 /// Makes clusters of a graph and gives those of two rows or more: in the order of their
 /// representatives, and in each the rows in their order.
-///
-/// # Safety
-/// The relations are open.
-pub unsafe fn cluster<const N: usize, const M: usize, const D: usize>(
+pub fn cluster<const N: usize, const M: usize, const D: usize>(
     graph: Graph<M, D>,
     relations: &LockedIndex,
     wanted: &Wanted,
@@ -193,8 +163,7 @@ pub unsafe fn cluster<const N: usize, const M: usize, const D: usize>(
         mut dense,
         gap: _,
     } = graph;
-    // SAFETY: the caller's promise.
-    let mut ranked = unsafe { rank(&mut members, relations, wanted.keep.as_ref(), files) };
+    let mut ranked = rank(&mut members, relations, wanted.keep.as_ref(), files);
     drop(members);
     // The rank of a node is that of its best row.
     let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
@@ -265,10 +234,7 @@ impl Edges {
 
 /// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of
 /// the row, and its address.
-///
-/// # Safety
-/// The relations are open.
-unsafe fn rank<const M: usize>(
+fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,
     keep: Option<&OrderBy>,
@@ -293,18 +259,15 @@ unsafe fn rank<const M: usize>(
     };
     let (mut order, mut next) = (ExternalSort::<TempSpace, 1>::new(share()), 0);
     let mut rows = members.sorted(files, None);
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut temp = TempSpace::new();
-        let mut give = || {
-            rows.next(files)
-                .map(|member| Tid::from_packed(member.key[0]))
-        };
-        keep.rows(relations.table(), members.len(), &mut give, |row| {
-            order.push(&mut temp, [row.packed()], number(next));
-            next += 1;
-        });
-    }
+    let mut temp = TempSpace;
+    let mut give = || {
+        rows.next(files)
+            .map(|member| Tid::from_packed(member.key[0]))
+    };
+    keep.rows(relations.table(), members.len(), &mut give, |row| {
+        order.push(&mut temp, [row.packed()], number(next));
+        next += 1;
+    });
     let (mut order, mut rows) = (order.sorted(files, None), members.sorted(files, None));
     while let Some(member) = rows.next(files) {
         match order.next(files) {
@@ -376,10 +339,7 @@ fn list<const N: usize, const M: usize>(
             Some(known) if known.0 == cluster => known,
             _ => representative.insert((cluster, row, key)),
         };
-        let mut pointers = [pg_sys::ItemPointerData::default(); 2];
-        for (pointer, tid) in pointers.iter_mut().zip([row, *kept]) {
-            pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
-        }
+        let pointers = [row, *kept].map(item_pointer);
         give(&[
             Some(pg_sys::Datum::from(&raw const pointers[0])),
             Some(pg_sys::Datum::from(&raw const pointers[1])),
@@ -387,15 +347,4 @@ fn list<const N: usize, const M: usize>(
             Some(shown(&key, its_key)),
         ]);
     }
-}
-
-/// 54000: more rows or nodes than there are numbers for.
-pub fn too_many() -> ! {
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        "too many near-duplicates",
-    )
-    .detail("There are more than 4294967294 rows that have some.")
-    .hint("Use a smaller distance, or a partial index.")
-    .raise()
 }

@@ -55,7 +55,7 @@ impl<T: Ord> BottomKSample<T> {
 
 /// Pairs by distance.
 pub struct Counts {
-    /// How many pairs stand for one that is counted.
+    /// Number of pairs that each counted one stands for.
     pub weight: f64,
     rings: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
 }

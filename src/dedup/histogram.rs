@@ -5,17 +5,19 @@ use neardup_blocktree::pairs::KeyOrderScan;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::column::Column;
+use super::distance::distance_argument;
 use super::distance_counts::{BottomKSample, Counts, Line, mix};
-use super::pairs::{PairSet, distance_argument};
+use super::pairs::PairSet;
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
 use crate::am::bands;
 use crate::am::index::{Index, name, words_of};
 use crate::am::keys::with_words;
+use crate::pg::catalog::relation_kind;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::memory_context::OwnContext;
 use crate::pg::order_by::tid_array;
+use crate::pg::rel::Rel;
 use crate::pg::relation::LockedIndex;
 use crate::pg::srf::SetReturning;
 use crate::storage::heap_fetch::{HeapFetch, note_read};
@@ -37,10 +39,11 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
-        let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
-        let most = distance_argument(call.arg(1).value() as i32).min(WIDEST);
-        let sample = (!call.is_null(2)).then(|| call.arg(2).value() as i32);
-        let column = (!call.is_null(3)).then(|| call.arg(3));
+        let relation = call.oid(0);
+        let most = distance_argument(call.int4(1)).min(WIDEST);
+        let sample = (!call.is_null(2)).then(|| call.int4(2));
+        let column = call.name(3);
+        let column = column.as_deref();
         if sample.is_some_and(|rows| !(1..=MOST_ROWS).contains(&rows)) {
             UserError::invalid_parameter(format!(
                 "sample_rows must be between 1 and {MOST_ROWS}, or NULL"
@@ -48,9 +51,7 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
             .raise();
         }
         let sample = sample.map(|rows| rows as usize);
-        // SAFETY: a catalogue look-up.
-        let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
-        let counts = match (kind, sample) {
+        let counts = match (relation_kind(relation), sample) {
             (pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW, Some(rows)) => {
                 Column::open(call.function_oid(), relation, column).sample(most, rows)
             }
@@ -99,45 +100,36 @@ fn count_all(index: pg_sys::Oid, most: u32) -> Counts {
 /// Compares a sample of an index's rows with all of them.
 fn sample_index(index: pg_sys::Oid, most: u32, rows: usize) -> Counts {
     let relations = LockedIndex::open_for_reading(index);
-    // SAFETY: the relations are open.
-    unsafe {
-        note_read(relations.index());
-        refuse_signatures(relations.index());
-        with_words!(words_of(relations.index()), N => {
-            let index = Index::<N>::open(relations.index());
-            sample_of::<N>(&index, &relations, most, rows)
-        })
+    note_read(relations.index());
+    refuse_signatures(relations.index());
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        sample_of::<N>(&index, &relations, most, rows)
+    })
+}
+
+fn refuse_signatures(index: Rel) {
+    if bands::is_on_signatures(index) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!("index {} is on signatures", name(index)),
+        )
+        .detail("Signatures have no distances in whole bits.")
+        .hint(
+            "Count pairs: SELECT round(distance::numeric, 2), count(*) \
+             FROM neardup_pairs(..., 0.2) GROUP BY 1.",
+        )
+        .raise();
     }
 }
 
-/// # Safety
-/// The relation is an open index of this access method.
-unsafe fn refuse_signatures(index: pg_sys::Relation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if bands::is_on_signatures(index) {
-            let name = name(index);
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("index {name} is not one on fingerprints"),
-            )
-            .detail("Signatures have no distances in whole bits.")
-            .hint("Count pairs: SELECT round(distance::numeric, 2), count(*) FROM neardup_pairs(..., 0.2) GROUP BY 1.")
-            .raise();
-        }
-    }
-}
-
-/// # Safety
-/// The relations are open, and the index is theirs.
-unsafe fn sample_of<const N: usize>(
+fn sample_of<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     most: u32,
     rows: usize,
 ) -> Counts {
-    // SAFETY: the caller's promise.
-    let mut seen = unsafe { Seen::new(relations, index) };
+    let mut seen = Seen::new(relations, index);
     let tree = index.tree();
     let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
@@ -148,11 +140,9 @@ unsafe fn sample_of<const N: usize>(
     })) {}
     let chosen: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
     let asked = chosen.len();
-    // SAFETY: the caller's promise.
     let sample: Vec<(Key<N>, Tid, SeenRow)> = (chosen.into_iter())
-        .filter_map(|(key, entry)| Some((key, entry, unsafe { seen.find(entry)? })))
+        .filter_map(|(key, entry)| Some((key, entry, seen.find(entry)?)))
         .collect();
-    seen.end_sample();
     let mut counts = Counts::new(most);
     if sample.is_empty() {
         return counts;
@@ -171,7 +161,6 @@ unsafe fn sample_of<const N: usize>(
             tids.push(tid);
         }));
         let mut known: Vec<Option<Option<SeenRow>>> = vec![None; keys.len()];
-        seen.next_leaf();
         for (key, entry, row) in &sample {
             found.clear();
             filter::within_keys(&keys, key, skipped, most, &mut found);
@@ -180,8 +169,7 @@ unsafe fn sample_of<const N: usize>(
                 if tids[i] == *entry || keys[i][..skipped] != key[..skipped] {
                     continue;
                 }
-                // SAFETY: the caller's promise.
-                let other = known[i].get_or_insert_with(|| unsafe { seen.find(tids[i]) });
+                let other = known[i].get_or_insert_with(|| seen.find(tids[i]));
                 if let Some(other) = other
                     && seen.in_one_scope(row, other)
                 {
@@ -205,63 +193,29 @@ struct SeenRow {
 }
 
 /// Looks up rows with their scopes.
-struct Seen {
-    rows: HeapFetch,
-    scope: Option<ScopeColumns>,
-    /// Scopes of the rows of the sample.
-    sample: OwnContext,
-    /// Scopes of the rows of the leaf at hand.
-    leaf: OwnContext,
-    in_sample: bool,
+struct Seen<'a> {
+    rows: HeapFetch<'a>,
+    scope: Option<ScopeColumns<'a>>,
 }
 
-impl Seen {
-    /// Starts with the rows of the sample.
-    ///
-    /// # Safety
-    /// The relations are open as long as the result lives, and the index is theirs.
-    unsafe fn new<const N: usize>(relations: &LockedIndex, index: &Index<N>) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Seen {
-                rows: HeapFetch::new(relations.table()),
-                scope: ScopeColumns::of(relations.index(), &index.layout),
-                sample: OwnContext::new(c"neardup scopes"),
-                leaf: OwnContext::new(c"neardup scopes of a leaf"),
-                in_sample: true,
-            }
+impl<'a> Seen<'a> {
+    fn new<const N: usize>(relations: &'a LockedIndex, index: &Index<N>) -> Self {
+        Seen {
+            rows: HeapFetch::new(relations.table()),
+            scope: ScopeColumns::of(relations, &index.layout),
         }
     }
 
-    /// Ends the sample: rows found from here on are those of leaves.
-    fn end_sample(&mut self) {
-        self.in_sample = false;
-    }
-
-    /// Frees the scopes of the leaf before.
-    fn next_leaf(&mut self) {
-        self.leaf.reset();
-    }
-
-    /// # Safety
-    /// As for [`Seen::new`].
-    unsafe fn find(&mut self, entry: Tid) -> Option<SeenRow> {
+    fn find(&mut self, entry: Tid) -> Option<SeenRow> {
         let row = self.rows.find(entry)?;
-        let mut values = Values::new();
-        if let Some(scope) = &self.scope {
-            let context = match self.in_sample {
-                true => &self.sample,
-                false => &self.leaf,
-            };
-            let slot = self.rows.slot();
-            // SAFETY: the caller's promise.
-            values = context.run(|| unsafe { scope.values(slot) })?;
-        }
-        Some(SeenRow { row, scope: values })
+        let scope = match &self.scope {
+            Some(scope) => scope.values(self.rows.slot())?,
+            None => Values::new(),
+        };
+        Some(SeenRow { row, scope })
     }
 
     fn in_one_scope(&self, a: &SeenRow, b: &SeenRow) -> bool {
-        // SAFETY: the values of both were taken here and are kept.
-        (self.scope.as_ref()).is_none_or(|scope| unsafe { scope.equal(&a.scope, &b.scope) })
+        (self.scope.as_ref()).is_none_or(|scope| scope.equal(&a.scope, &b.scope))
     }
 }

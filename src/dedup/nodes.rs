@@ -6,13 +6,11 @@ use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::pairs::{KeyOrderScan, PairPlan, Pairs, Thinning};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
-use pgrx::pg_sys;
 
-use super::clusters::{share, too_many};
-use super::scope::{ScopeColumns, Values};
+use super::limits::{share, too_many};
+use super::scope::{ScopeColumns, ScopeNumbers};
 use super::tid_set::UnseenEntries;
 use crate::am::index::Index;
-use crate::pg::compat;
 use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::storage::heap_fetch::HeapFetch;
@@ -22,7 +20,7 @@ use crate::storage::temp::TempSpace;
 /// rows with equal signatures. `M` is one more than the words of what is known of a row, `D` than
 /// those of what is known of a dense node.
 pub struct Graph<const M: usize, const D: usize> {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: u32,
     /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
     /// the node.
@@ -100,10 +98,7 @@ pub fn number(number: u32) -> Tid {
 
 /// Finds all nodes of an index, within a radius. Entries known to be unseen take no part, and those
 /// that are found among the rows of nodes are added to them.
-///
-/// # Safety
-/// The relations are open, and the index is theirs.
-pub unsafe fn find<const N: usize, const M: usize>(
+pub fn find<const N: usize, const M: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     radius: u32,
@@ -134,8 +129,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
     drop(pairs);
 
     let mut ends = Ends::new(ends.sorted(files, Some(&index.design.tables()[0])), files);
-    // SAFETY: the caller's promise.
-    let mut rows = unsafe { Lookup::new(relations, index) };
+    let mut rows = Lookup::new(relations, index);
     let mut walk = KeyOrderScan::new(index.design.clone());
     let mut group = Group {
         graph: Graph::new(memory),
@@ -165,8 +159,7 @@ pub unsafe fn find<const N: usize, const M: usize>(
                 }
                 group.begin(key, in_pairs);
             }
-            // SAFETY: the caller's promise.
-            unsafe { group.add(files, &mut rows, unseen, tid) };
+            group.add(files, &mut rows, unseen, tid);
         }
         if !more {
             group.finish(files, &mut ends);
@@ -183,7 +176,7 @@ struct Ends<const N: usize> {
     sorted: Sorted<TempSpace, N>,
     /// The next: its key in the first table, and the pair.
     next: Option<(Key<N>, u64)>,
-    /// How many the walk has not met: their rows have been removed meanwhile.
+    /// Number of those that the walk has not met: their rows have been removed meanwhile.
     passed: u64,
 }
 
@@ -240,9 +233,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
         self.graph.gap = self.graph.gap.max(gap);
     }
 
-    /// # Safety
-    /// The relations that the rows are of are open.
-    unsafe fn add(
+    fn add(
         &mut self,
         files: &mut TempSpace,
         rows: &mut Lookup,
@@ -260,18 +251,14 @@ impl<const N: usize, const M: usize> Group<N, M> {
                 }
                 Some(first) => {
                     self.is_known = true;
-                    // SAFETY: the caller's promise.
-                    unsafe { self.add_row(files, rows, unseen, &key, first) };
+                    self.add_row(files, rows, unseen, &key, first);
                 }
             }
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.add_row(files, rows, unseen, &key, entry) };
+        self.add_row(files, rows, unseen, &key, entry);
     }
 
-    /// # Safety
-    /// As for [`Group::add`].
-    unsafe fn add_row(
+    fn add_row(
         &mut self,
         files: &mut TempSpace,
         rows: &mut Lookup,
@@ -279,8 +266,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
         key: &Key<N>,
         entry: Tid,
     ) {
-        // SAFETY: the caller's promise.
-        let Some((row, scope)) = (unsafe { rows.find(key, entry) }) else {
+        let Some((row, scope)) = rows.find(key, entry) else {
             unseen.push(files, entry);
             return;
         };
@@ -330,78 +316,30 @@ impl<const N: usize, const M: usize> Group<N, M> {
 }
 
 /// Looks up rows and their scopes, in the order of the index's first table.
-struct Lookup {
-    rows: HeapFetch,
-    scope: Option<ScopeColumns>,
-    /// The scopes with one hash, which stand together.
-    hash: u64,
-    known: Vec<Values>,
-    /// Where their values live, and those of the row at hand.
-    contexts: [pg_sys::MemoryContext; 2],
+struct Lookup<'a> {
+    rows: HeapFetch<'a>,
+    scope: Option<ScopeColumns<'a>>,
+    numbers: ScopeNumbers,
 }
 
-impl Lookup {
-    /// # Safety
-    /// The relations are open as long as the result lives, and the index is theirs.
-    unsafe fn new<const N: usize>(relations: &LockedIndex, index: &Index<N>) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Lookup {
-                rows: HeapFetch::new(relations.table()),
-                scope: ScopeColumns::of(relations.index(), &index.layout),
-                hash: 0,
-                known: Vec::new(),
-                contexts: [
-                    compat::small_context(c"neardup scopes"),
-                    compat::small_context(c"neardup scope of a row"),
-                ],
-            }
+impl<'a> Lookup<'a> {
+    fn new<const N: usize>(relations: &'a LockedIndex, index: &Index<N>) -> Self {
+        Lookup {
+            rows: HeapFetch::new(relations.table()),
+            scope: ScopeColumns::of(relations, &index.layout),
+            numbers: ScopeNumbers::default(),
         }
     }
 
     /// The row of an entry, and the number of its scope among those with the same hash. `None` if
     /// the snapshot sees none, or if it is in no scope.
-    ///
-    /// # Safety
-    /// As for [`Lookup::new`].
-    unsafe fn find<const N: usize>(&mut self, key: &Key<N>, entry: Tid) -> Option<(Tid, u32)> {
+    fn find<const N: usize>(&mut self, key: &Key<N>, entry: Tid) -> Option<(Tid, u32)> {
         pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;
         let Some(scope) = &self.scope else {
             return Some((row, 0));
         };
-        // SAFETY: the caller's promise; values live as long as the context.
-        unsafe {
-            let [kept, passing] = self.contexts;
-            if self.hash != key[0] {
-                self.hash = key[0];
-                self.known.clear();
-                pg_sys::MemoryContextReset(kept);
-            }
-            pg_sys::MemoryContextReset(passing);
-            let outer = pg_sys::MemoryContextSwitchTo(passing);
-            let number = scope.values(self.rows.slot()).map(|values| {
-                let known = &mut self.known;
-                let number = known.iter().position(|other| scope.equal(other, &values));
-                number.unwrap_or_else(|| {
-                    pg_sys::MemoryContextSwitchTo(kept);
-                    known.push(scope.copy(&values));
-                    known.len() - 1
-                })
-            });
-            pg_sys::MemoryContextSwitchTo(outer);
-            number.map(|number| (row, number as u32))
-        }
-    }
-}
-
-impl Drop for Lookup {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            for context in self.contexts {
-                // SAFETY: made by us.
-                unsafe { pg_sys::MemoryContextDelete(context) }
-            }
-        }
+        let values = scope.values(self.rows.slot())?;
+        Some((row, self.numbers.number(scope, key[0], values)))
     }
 }

@@ -3,17 +3,17 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::distance::{distance_argument, refuse_bits};
 use super::scope::ScopeColumns;
-use super::signatures::refuse_bits;
 use super::source::{Distances, find_index};
 use crate::am::index::{Index, name, words_of};
 use crate::am::keys::with_words;
-use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::pg::srf::SetReturning;
+use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::{HeapFetch, note_read};
 
 export! {
@@ -26,10 +26,15 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
         return call.return_set(|_| NoPairs);
     }
     call.return_set(|call| {
-        let distance = distance_argument(call.arg(1).value() as i32);
-        let column = (!call.is_null(2)).then(|| call.arg(2));
-        let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
-        let index = find_index(call.function_oid(), relation, column, Distances::Bits);
+        let distance = distance_argument(call.int4(1));
+        let column = call.name(2);
+        let relation = call.oid(0);
+        let index = find_index(
+            call.function_oid(),
+            relation,
+            column.as_deref(),
+            Distances::Bits,
+        );
         PairSet::new(index, distance)
     })
 }
@@ -41,27 +46,6 @@ impl SetReturning for NoPairs {
     fn next(&mut self, _: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         false
     }
-}
-
-/// A distance that a caller passes; an error if it is below zero.
-pub fn distance_argument(distance: i32) -> u32 {
-    u32::try_from(distance).unwrap_or_else(|_| {
-        UserError::invalid_parameter("distance must not be negative")
-            .detail(format!("It is {distance}."))
-            .raise()
-    })
-}
-
-/// A distance of fingerprints that a caller passes as a floating-point number, as drivers may do;
-/// an error if it is not a number of bits.
-pub fn whole_distance(distance: f64) -> u32 {
-    if !(distance >= 0.0 && distance.fract() == 0.0) {
-        UserError::invalid_parameter("the distance of fingerprints is a number of bits")
-            .detail(format!("It is {distance}."))
-            .raise();
-    }
-    // Whatever is too large holds everything.
-    distance as u32
 }
 
 /// Two rows and their distance.
@@ -79,7 +63,7 @@ pub struct PairSet {
     search: Box<dyn Search>,
     /// Found and not yet given.
     ready: Vec<Found>,
-    /// What the row given last points to.
+    /// Addresses in the row that was returned last.
     pointers: [pg_sys::ItemPointerData; 2],
 }
 
@@ -87,22 +71,19 @@ impl PairSet {
     /// All pairs within a distance in an index, which the caller must be allowed to read.
     pub fn new(oid: pg_sys::Oid, distance: u32) -> Self {
         let relations = LockedIndex::open_for_reading(oid);
-        // SAFETY: the relations are open.
-        unsafe {
-            refuse_bits(relations.index());
-            note_read(relations.index());
-            let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                let plan = PairPlan::new(&index.design, distance, index.rows());
-                Box::new(Pairs::<N>::new(index.design.clone(), plan, work_mem(), false))
-            });
-            PairSet {
-                index: oid,
-                file: compat::file_number(relations.index()),
-                search,
-                ready: Vec::new(),
-                pointers: Default::default(),
-            }
+        refuse_bits(relations.index());
+        note_read(relations.index());
+        let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let plan = PairPlan::new(&index.design, distance, index.rows());
+            Box::new(Pairs::<N>::new(index.design.clone(), plan, work_mem(), false))
+        });
+        PairSet {
+            index: oid,
+            file: relations.index().file_number(),
+            search,
+            ready: Vec::new(),
+            pointers: Default::default(),
         }
     }
 
@@ -122,32 +103,23 @@ impl PairSet {
     /// Looks for more pairs, to the end if need be.
     fn fill(&mut self) {
         let relations = LockedIndex::reopen(self.index);
-        // SAFETY: the relations are open to the end of the function.
-        unsafe {
-            check_file(&relations, self.file);
-            while self.ready.is_empty() && self.search.step(&relations, &mut self.ready) {}
-        }
+        check_file(&relations, self.file);
+        while self.ready.is_empty() && self.search.step(&relations, &mut self.ready) {}
     }
 }
 
 /// Raises an error if an index has been rebuilt since a search of it began.
-///
-/// # Safety
-/// The relations are open.
-pub unsafe fn check_file(relations: &LockedIndex, file: u32) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if compat::file_number(relations.index()) != file {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!(
-                    "index {} was rebuilt while it was being read",
-                    name(relations.index())
-                ),
-            )
-            .hint("Run the query again.")
-            .raise();
-        }
+pub fn check_file(relations: &LockedIndex, file: u32) {
+    if relations.index().file_number() != file {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "index {} was rebuilt while it was being read",
+                name(relations.index())
+            ),
+        )
+        .hint("Run the query again.")
+        .raise();
     }
 }
 
@@ -160,7 +132,7 @@ impl SetReturning for PairSet {
             return false;
         };
         for (pointer, tid) in self.pointers.iter_mut().zip(found.rows) {
-            pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
+            *pointer = item_pointer(tid);
             columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
         columns.push(Some(pg_sys::Datum::from(found.distance as i32)));
@@ -171,41 +143,35 @@ impl SetReturning for PairSet {
 /// A search for pairs, for whatever width of keys.
 trait Search {
     /// Appends some pairs; false: these were the last.
-    ///
-    /// # Safety
-    /// The relations are open.
-    unsafe fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool;
+    fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool;
 }
 
 impl<const N: usize> Search for Pairs<N> {
-    unsafe fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool {
-        // SAFETY: the caller's promise; nothing of this outlives the relations.
-        unsafe {
-            let index = Index::<N>::open(relations.index());
-            let tree = index.tree();
-            let mut rows = HeapFetch::new(relations.table());
-            let scope = ScopeColumns::of(relations.index(), &index.layout);
-            let mut entries = Vec::new();
-            let more = index.or_corrupt(match scope {
-                None => {
-                    let mut resolve = |entry| rows.find(entry);
-                    Pairs::step(self, &tree, &mut resolve, &mut |pair| {
-                        found.push(in_order(pair.rows, pair.distance));
-                    })
-                }
-                Some(_) => {
-                    // Rows are looked at in pairs, below, by the addresses of their entries.
-                    let mut resolve = |entry| rows.find(entry).map(|_| entry);
-                    Pairs::step(self, &tree, &mut resolve, &mut |pair| {
-                        entries.push((pair.rows, pair.distance));
-                    })
-                }
-            });
-            if let Some(scope) = scope {
-                keep_within_scope(&scope, &mut rows, &entries, found);
+    fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool {
+        let index = Index::<N>::open(relations.index());
+        let tree = index.tree();
+        let mut rows = HeapFetch::new(relations.table());
+        let scope = ScopeColumns::of(relations, &index.layout);
+        let mut entries = Vec::new();
+        let more = index.or_corrupt(match scope {
+            None => {
+                let mut resolve = |entry| rows.find(entry);
+                Pairs::step(self, &tree, &mut resolve, &mut |pair| {
+                    found.push(in_order(pair.rows, pair.distance));
+                })
             }
-            more
+            Some(_) => {
+                // Rows are looked at in pairs, below, by the addresses of their entries.
+                let mut resolve = |entry| rows.find(entry).map(|_| entry);
+                Pairs::step(self, &tree, &mut resolve, &mut |pair| {
+                    entries.push((pair.rows, pair.distance));
+                })
+            }
+        });
+        if let Some(scope) = scope {
+            keep_within_scope(&scope, &mut rows, &entries, found);
         }
+        more
     }
 }
 
@@ -217,42 +183,29 @@ fn in_order([a, b]: [Tid; 2], distance: u32) -> Found {
     }
 }
 
-/// Appends the pairs whose rows are of one scope.
-///
-/// # Safety
-/// The scope is that of the index whose entries these are, and the rows are of its table.
-unsafe fn keep_within_scope(
+/// Appends the pairs of entries whose rows are of one scope.
+fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,
     pairs: &[([Tid; 2], u32)],
     found: &mut Vec<Found>,
 ) {
-    // SAFETY: the caller's promise; copied values go with the context.
-    unsafe {
-        let context = compat::small_context(c"neardup scopes");
-        let outer = pg_sys::MemoryContextSwitchTo(context);
-        let mut last = None;
-        for &([a, b], distance) in pairs {
-            pgrx::check_for_interrupts!();
-            // The first row of a pair is often that of the pair before.
-            let (seen, values) = match last.take() {
-                Some((entry, seen, values)) if entry == a => (seen, values),
-                _ => {
-                    pg_sys::MemoryContextReset(context);
-                    let seen = rows.find(a);
-                    (seen, seen.and_then(|_| scope.values(rows.slot())))
-                }
-            };
-            if let (Some(seen), Some(values)) = (seen, &values)
-                && let Some(other) = rows.find(b)
-                && let Some(other_values) = scope.values(rows.slot())
-                && scope.equal(values, &other_values)
-            {
-                found.push(in_order([seen, other], distance));
-            }
-            last = Some((a, seen, values));
+    let mut seen = |entry| {
+        let row = rows.find(entry)?;
+        Some((row, scope.values(rows.slot())?))
+    };
+    // The first row of a pair is often that of the pair before.
+    let mut first = None;
+    for &([a, b], distance) in pairs {
+        pgrx::check_for_interrupts!();
+        if first.as_ref().is_none_or(|(entry, _)| *entry != a) {
+            first = Some((a, seen(a)));
         }
-        pg_sys::MemoryContextSwitchTo(outer);
-        pg_sys::MemoryContextDelete(context);
+        if let Some((_, Some((row, values)))) = &first
+            && let Some((other, other_values)) = seen(b)
+            && scope.equal(values, &other_values)
+        {
+            found.push(in_order([*row, other], distance));
+        }
     }
 }

@@ -7,9 +7,11 @@ use core::ffi::CStr;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::am::keys::Layout;
+use crate::pg::acl;
+use crate::pg::catalog::{base_type, quoted, relation_kind, relation_name};
 use crate::pg::errors::UserError;
-use crate::pg::relation::{load_expressions, relation_name};
-use crate::pg::{acl, compat};
+use crate::pg::rel::{OpenRelation, Rel};
+use crate::pg::relation::load_expressions;
 use crate::planner::catalog::catalog;
 
 /// The distances that a caller's function has.
@@ -27,12 +29,10 @@ pub enum Distances {
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
-    column: Option<pg_sys::Datum>,
+    column: Option<&CStr>,
     distances: Distances,
 ) -> pg_sys::Oid {
-    // SAFETY: a catalogue look-up.
-    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
-    match kind {
+    match relation_kind(relation) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => (),
         pg_sys::RELKIND_PARTITIONED_TABLE => refuse_partitioned(relation),
         // What is no neardup index is refused by whoever opens it.
@@ -42,17 +42,10 @@ pub fn find_index(
             .hint("Leave column_name out, or name the table.")
             .raise(),
     }
-    // SAFETY: a name is a C string of fixed size, which lives as long as the call.
-    let name = column.map(|name| unsafe { CStr::from_ptr(name.cast_mut_ptr()) });
     acl::check_some(relation);
-    // SAFETY: a table; the lock stays until the transaction ends, as for all that is read.
-    unsafe {
-        let table = pg_sys::table_open(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let candidates = candidates(table);
-        let chosen = choose(table, &candidates, name, distances, function);
-        pg_sys::table_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-        chosen
-    }
+    let table = OpenRelation::table(relation, pg_sys::AccessShareLock);
+    let candidates = candidates(table.rel());
+    choose(table.rel(), &candidates, column, distances, function)
 }
 
 /// A neardup index of a table.
@@ -69,87 +62,50 @@ struct Candidate {
     columns: Vec<i16>,
 }
 
-/// All neardup indexes of a table.
-///
-/// # Safety
-/// The table is open.
-unsafe fn candidates(table: pg_sys::Relation) -> Vec<Candidate> {
-    // SAFETY: the table is open, and each of its indexes while it is read.
-    unsafe {
-        let indexes = pg_sys::RelationGetIndexList(table);
-        let mut found = Vec::new();
-        for i in 0..pg_sys::list_length(indexes) {
-            let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-            let index = pg_sys::index_open(pg_sys::list_nth_oid(indexes, i), lock);
-            let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
-            let is_ours = !access_method.is_null() && CStr::from_ptr(access_method) == c"neardup";
-            if is_ours {
-                load_expressions(table, index);
-                found.push(describe(index));
-            }
-            // The one that is chosen is locked again; the others are of no interest.
-            pg_sys::index_close(index, lock);
+/// All neardup indexes of a table. The one that is chosen is locked again when it is read.
+fn candidates(table: Rel) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for oid in table.indexes() {
+        let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
+        if index.rel().is_neardup_index() {
+            load_expressions(table, index.rel());
+            found.push(describe(index.rel()));
         }
-        pg_sys::list_free(indexes);
-        found.sort_unstable_by_key(|candidate| candidate.oid.to_u32());
-        found
     }
+    found.sort_unstable_by_key(|candidate| candidate.oid.to_u32());
+    found
 }
 
-/// # Safety
-/// The relation is an open neardup index, whose expressions are loaded.
-unsafe fn describe(index: pg_sys::Relation) -> Candidate {
-    // SAFETY: the caller's promise; an index has as many columns as its form says.
-    unsafe {
-        let form = &*(*index).rd_index;
-        let keys = core::slice::from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize);
-        let (&plain, scope) = keys.split_last().unwrap_or((&0, &[]));
-        let mut columns = Vec::new();
-        if plain == 0 {
-            // The last expression of the list belongs to the last column.
-            let expressions = pg_sys::RelationGetIndexExpressions(index);
-            let last = pg_sys::list_length(expressions) - 1;
-            let mut used = core::ptr::null_mut();
-            pg_sys::pull_varattnos(pg_sys::list_nth(expressions, last).cast(), 1, &raw mut used);
-            let mut member = -1;
-            loop {
-                member = pg_sys::bms_next_member(used, member);
-                if member < 0 {
-                    break;
-                }
-                columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
-            }
-        } else {
-            columns.push(plain);
-        }
-        Candidate {
-            oid: (*index).rd_id,
-            valid: form.indisvalid,
-            partial: !pg_sys::RelationGetIndexPredicate(index).is_null(),
-            signatures: Layout::of(index).signatures,
-            scope: scope.to_vec(),
-            plain,
-            columns,
-        }
+/// Describes a neardup index, whose expressions are loaded.
+fn describe(index: Rel) -> Candidate {
+    let form = index.index_form();
+    let (&plain, scope) = form.columns.split_last().unwrap_or((&0, &[]));
+    Candidate {
+        oid: index.oid(),
+        valid: form.is_valid,
+        partial: index.is_partial(),
+        signatures: Layout::of(index).signatures,
+        scope: scope.to_vec(),
+        plain,
+        columns: match plain {
+            // The last expression belongs to the last column.
+            0 => index.columns_of_last_expression(),
+            column => vec![column],
+        },
     }
 }
 
 /// Returns the index among a table's that the caller means.
-///
-/// # Safety
-/// The table is open.
-unsafe fn choose(
-    table: pg_sys::Relation,
+fn choose(
+    table: Rel,
     all: &[Candidate],
     name: Option<&CStr>,
     distances: Distances,
     function: pg_sys::Oid,
 ) -> pg_sys::Oid {
-    // SAFETY: the caller's promise.
-    let oid = unsafe { (*table).rd_id };
-    // SAFETY: a catalogue look-up of a C string.
-    let column = name.map(|name| unsafe { pg_sys::get_attnum(oid, name.as_ptr()) });
-    if let (Some(name), Some(..=0)) = (name, column) {
+    let oid = table.oid();
+    let column = name.and_then(|name| table.column_number(name));
+    if let (Some(name), None) = (name, column) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             format!(
@@ -171,8 +127,7 @@ unsafe fn choose(
     fitting.retain(|one| one.signatures == wanted);
     let usable = |one: &&&Candidate| one.valid && !one.partial;
     let usable: Vec<&Candidate> = fitting.iter().filter(usable).copied().collect();
-    // SAFETY: the caller's promise.
-    let none = |only| unsafe { no_index(table, only, column, distances, function) };
+    let none = |only| no_index(table, only, column, distances, function);
     let Some(first) = usable.first() else {
         none(fitting.first().copied())
     };
@@ -210,17 +165,14 @@ fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str) -> ! {
     .raise()
 }
 
-/// # Safety
-/// The table is open.
-unsafe fn no_index(
-    table: pg_sys::Relation,
+fn no_index(
+    table: Rel,
     only: Option<&Candidate>,
     column: Option<i16>,
     distances: Distances,
     function: pg_sys::Oid,
 ) -> ! {
-    // SAFETY: the caller's promise.
-    let name = relation_name(unsafe { (*table).rd_id });
+    let name = table.shown();
     let kind = match distances {
         Distances::Bits => " on fingerprints",
         Distances::Any => "",
@@ -246,58 +198,46 @@ unsafe fn no_index(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
             format!("table \"{name}\" has no neardup index{kind}"),
         )
-        // SAFETY: the caller's promise.
-        .hint(unsafe { statement(table, column, distances, function) })
+        .hint(statement(table, column, distances, function))
         .raise(),
     }
 }
 
 /// The statement that makes the missing index.
-///
-/// # Safety
-/// The table is open.
-unsafe fn statement(
-    table: pg_sys::Relation,
+fn statement(
+    table: Rel,
     column: Option<i16>,
     distances: Distances,
     function: pg_sys::Oid,
 ) -> String {
-    // SAFETY: the table is open, and its names are C strings.
-    unsafe {
-        let quoted = |name: *const core::ffi::c_char| {
-            CStr::from_ptr(pg_sys::quote_identifier(name)).to_string_lossy()
-        };
-        let types = catalog(function);
-        let indexable = |oid: pg_sys::Oid| {
-            let oid = pg_sys::getBaseType(oid);
-            types.as_ref().is_some_and(|types| {
-                let signatures = types.signatures.as_ref();
-                oid != pg_sys::INT8OID && types.by_fingerprint(oid).is_some()
-                    || distances == Distances::Any
-                        && signatures.is_some_and(|known| known.signature == oid)
-            })
-        };
-        let attributes = (0..(*(*table).rd_att).natts as usize)
-            .map(|i| &*compat::attribute((*table).rd_att, i))
-            .filter(|one| !one.attisdropped);
-        let wanted = attributes.into_iter().find(|one| match column {
-            Some(number) => one.attnum == number,
-            None => indexable(one.atttypid),
-        });
-        let key = match wanted {
-            Some(one) if pg_sys::getBaseType(one.atttypid) == pg_sys::INT8OID => {
-                format!("{} bigint_hamming_ops", quoted(one.attname.data.as_ptr()))
-            }
-            Some(one) => quoted(one.attname.data.as_ptr()).into_owned(),
-            None => "...".to_owned(),
-        };
-        let form = (*table).rd_rel;
-        format!(
-            "CREATE INDEX ON {}.{} USING neardup ({key});",
-            quoted(pg_sys::get_namespace_name((*form).relnamespace)),
-            quoted((*form).relname.data.as_ptr())
-        )
-    }
+    let types = catalog(function);
+    let indexable = |oid: pg_sys::Oid| {
+        let oid = base_type(oid);
+        types.as_ref().is_some_and(|types| {
+            let signatures = types.signatures.as_ref();
+            oid != pg_sys::INT8OID && types.by_fingerprint(oid).is_some()
+                || distances == Distances::Any
+                    && signatures.is_some_and(|known| known.signature == oid)
+        })
+    };
+    let wanted = table.attributes().find(|one| match column {
+        Some(number) => one.attnum == number,
+        None => indexable(one.atttypid),
+    });
+    let key = match wanted {
+        Some(one) => {
+            let name = quoted(&table.column_name(one.attnum));
+            let class = match base_type(one.atttypid) {
+                pg_sys::INT8OID => " bigint_hamming_ops",
+                _ => "",
+            };
+            format!("{}{class}", String::from_utf8_lossy(&name))
+        }
+        None => "...".to_owned(),
+    };
+    let table = table.qualified_name();
+    let table = String::from_utf8_lossy(&table);
+    format!("CREATE INDEX ON {table} USING neardup ({key});")
 }
 
 fn refuse_partitioned(table: pg_sys::Oid) -> ! {

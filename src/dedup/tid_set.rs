@@ -3,7 +3,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
 
-use super::clusters::share;
+use super::limits::share;
 use crate::storage::temp::TempSpace;
 
 /// Set of addresses up to a highest one: a bit for each, block by block.

@@ -1,9 +1,11 @@
-//! What a caller may see of a table, for functions that read an index past the executor, which
+//! Rights of a caller on a table, for functions that read an index past the executor, which
 //! would check this otherwise.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::catalog::relation_name;
 use super::compat;
 use super::errors::UserError;
+use super::rel::Rel;
 
 /// Raises an error unless the caller has the right to read anything at all of a table. To be asked
 /// before the table is locked, so that nobody can hold a lock on what is not theirs to read.
@@ -31,7 +33,7 @@ pub fn check_owner(index: pg_sys::Oid) {
     }
     UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("must be owner of table {}", name(table)),
+        format!("must be owner of table {}", relation_name(table)),
     )
     .detail("This function reads an index whole, past row security and rights on columns.")
     .raise()
@@ -40,109 +42,89 @@ pub fn check_owner(index: pg_sys::Oid) {
 /// Raises an error unless the caller has the right to read all that an index tells of its table:
 /// the table, or each column that the index, its expressions and its predicate use. Where a policy
 /// of row security applies to the caller, the index would show rows that the policy hides.
-///
-/// # Safety
-/// Both are open, and the index is the table's.
-pub unsafe fn check_index(table: pg_sys::Relation, index: pg_sys::Relation) {
-    // SAFETY: the caller's promise; the expressions are copies, or the relation cache's own.
-    unsafe {
-        let form = (*index).rd_index;
-        let columns = (*form).indkey.values.as_slice((*form).indkey.dim1 as usize);
-        let mut used = core::ptr::null_mut();
-        for node in [
-            pg_sys::RelationGetIndexExpressions(index).cast::<pg_sys::Node>(),
-            pg_sys::RelationGetIndexPredicate(index).cast::<pg_sys::Node>(),
-        ] {
-            pg_sys::pull_varattnos(node, 1, &raw mut used);
-        }
-        let mut columns: Vec<i16> = columns.iter().copied().filter(|&c| c != 0).collect();
-        let mut member = -1;
-        loop {
-            member = pg_sys::bms_next_member(used, member);
-            if member < 0 {
-                break;
-            }
-            columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
-        }
-        check_columns(table, &columns);
-    }
+pub fn check_index(table: Rel, index: Rel) {
+    let mut columns = index.index_form().columns;
+    columns.retain(|&column| column != 0);
+    columns.extend(index.columns_of_expressions());
+    check_columns(table, &columns);
 }
 
 /// Raises an error unless the caller has the right to read the table or all of these columns (0:
 /// whole rows), and no policy of row security applies to the caller.
-///
-/// # Safety
-/// The table is open.
-pub unsafe fn check_columns(table: pg_sys::Relation, columns: &[i16]) {
-    // SAFETY: catalogue look-ups, of an open table.
-    unsafe {
-        let (oid, user) = ((*table).rd_id, pg_sys::GetUserId());
-        let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
-        let okay = pg_sys::AclResult::ACLCHECK_OK;
-        let may_read = pg_sys::pg_class_aclcheck(oid, user, select) == okay
-            || (!columns.is_empty()
-                && columns.iter().all(|&column| {
-                    column != 0 && pg_sys::pg_attribute_aclcheck(oid, column, user, select) == okay
-                }));
-        if !may_read {
-            refuse(oid);
-        }
-        let applies = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-        if pg_sys::check_enable_rls(oid, pg_sys::InvalidOid, true) == applies {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format!("row security applies to you on table {}", name(oid)),
-            )
-            .detail("This function reads an index or a table whole, rows that a policy hides included.")
-            .hint("Use a join, a.fp <~> b.fp <= 3, which heeds policies; or have the table's owner run it.")
-            .raise()
-        }
+pub fn check_columns(table: Rel, columns: &[i16]) {
+    let may_read = may_select_table(table)
+        || (!columns.is_empty()
+            && columns
+                .iter()
+                .all(|&column| column != 0 && may_select(table, column)));
+    if !may_read {
+        refuse(table.oid());
+    }
+    if has_policies(table) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!(
+                "row security applies to you on table {}",
+                relation_name(table.oid())
+            ),
+        )
+        .detail("This function reads an index or a table whole, rows that a policy hides included.")
+        .hint(
+            "Use a join, a.fp <~> b.fp <= 3, which heeds policies; or have the table's owner run it.",
+        )
+        .raise()
     }
 }
 
+fn may_select_table(table: Rel) -> bool {
+    let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
+    // SAFETY: a catalogue look-up.
+    let result = unsafe { pg_sys::pg_class_aclcheck(table.oid(), pg_sys::GetUserId(), select) };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Whether the current user has the right to read a column, or the whole table.
+pub fn may_select(table: Rel, column: i16) -> bool {
+    let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
+    may_select_table(table)
+        // SAFETY: a catalogue look-up.
+        || unsafe {
+            let user = pg_sys::GetUserId();
+            pg_sys::pg_attribute_aclcheck(table.oid(), column, user, select)
+        } == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Whether policies of row security apply to the current user.
+pub fn has_policies(table: Rel) -> bool {
+    let applies = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == applies }
+}
+
 /// Raises an error for a table that this session cannot read.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn check_reachable(relation: pg_sys::Relation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let form = (*relation).rd_rel;
-        let persistence = (*form).relpersistence as u8;
-        if persistence == pg_sys::RELPERSISTENCE_TEMP && !(*relation).rd_islocaltemp {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "cannot read temporary tables of other sessions",
-            )
-            .raise()
-        }
-        if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && pg_sys::RecoveryInProgress() {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "cannot read unlogged tables on a standby",
-            )
-            .raise()
-        }
+pub fn check_reachable(relation: Rel) {
+    let persistence = relation.persistence();
+    if persistence == pg_sys::RELPERSISTENCE_TEMP && !relation.is_local_temp() {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot read temporary tables of other sessions",
+        )
+        .raise()
+    }
+    // SAFETY: asks for the server's state.
+    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && unsafe { pg_sys::RecoveryInProgress() } {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot read unlogged tables on a standby",
+        )
+        .raise()
     }
 }
 
 fn refuse(table: pg_sys::Oid) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("permission denied for table {}", name(table)),
+        format!("permission denied for table {}", relation_name(table)),
     )
     .raise()
-}
-
-fn name(table: pg_sys::Oid) -> String {
-    // SAFETY: a catalogue look-up, whose result is null or a C string.
-    unsafe {
-        let name = pg_sys::get_rel_name(table);
-        match name.is_null() {
-            true => table.to_u32().to_string(),
-            false => core::ffi::CStr::from_ptr(name)
-                .to_string_lossy()
-                .into_owned(),
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! What an aggregate keeps from row to row, in memory that the server counts and gives back.
+//! State of an aggregate between its rows, in memory that the server counts and frees.
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, Datum};
 
@@ -49,7 +49,7 @@ impl GroupWords {
         (!call.is_null(n)).then(|| unsafe { &mut *call.arg(n).cast_mut_ptr::<Self>() })
     }
 
-    /// What the server passes on.
+    /// The state as the server passes it on.
     pub fn as_datum(&mut self) -> Datum {
         Datum::from(core::ptr::from_mut(self))
     }

@@ -2,7 +2,12 @@
 //!
 //! The extension's SQL is written by hand, and many of its functions run once for each row of a
 //! scan. So they are exported straight as version-1 C functions, without conversion layers.
+use core::ffi::CStr;
+use std::ffi::CString;
+
 use pgrx::pg_sys;
+
+use super::varlena;
 
 /// One call of a function by the server, with its arguments.
 pub struct Call(pg_sys::FunctionCallInfo);
@@ -33,7 +38,42 @@ impl Call {
         self.slot(n).isnull
     }
 
-    /// How many arguments were passed.
+    /// Whether the argument at position `n` is declared with this type, or may be NULL.
+    fn has_type(&self, n: usize, wanted: pg_sys::Oid) -> bool {
+        // SAFETY: a look-up of the function that is being called.
+        let declared = unsafe {
+            let mut types = core::ptr::null_mut();
+            let mut count = 0;
+            pg_sys::get_func_signature(self.function_oid(), &mut types, &mut count);
+            assert!((n as i32) < count);
+            *types.add(n)
+        };
+        declared == wanted
+    }
+
+    /// The argument at position `n` as a `name`; `None` for NULL. Raises an internal error if the
+    /// function is declared with another type.
+    pub fn name(&self, n: usize) -> Option<CString> {
+        if self.is_null(n) {
+            return None;
+        }
+        assert!(self.has_type(n, pg_sys::NAMEOID));
+        // SAFETY: a name is a C string of fixed size.
+        Some(unsafe { CStr::from_ptr(self.arg(n).cast_mut_ptr()) }.to_owned())
+    }
+
+    /// The argument at position `n` as the bytes of a `text`, in the encoding of the server; `None`
+    /// for NULL. Raises an internal error if the function is declared with another type.
+    pub fn text(&self, n: usize) -> Option<Vec<u8>> {
+        if self.is_null(n) {
+            return None;
+        }
+        assert!(self.has_type(n, pg_sys::TEXTOID));
+        // SAFETY: a text, whose bytes are copied at once.
+        Some(unsafe { varlena::bytes(self.arg(n)) }.to_vec())
+    }
+
+    /// Number of arguments.
     pub fn len(&self) -> usize {
         // SAFETY: `new` was promised a live call record.
         unsafe { (*self.0).nargs as usize }
@@ -88,7 +128,7 @@ impl Call {
         }
     }
 
-    /// What the server keeps about the function from one call to the next; null in a direct call.
+    /// The server's record of the function, kept from call to call; null in a direct call.
     pub fn function(&self) -> *mut pg_sys::FmgrInfo {
         // SAFETY: `new` was promised a live call record.
         unsafe { (*self.0).flinfo }

@@ -9,11 +9,11 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use neardup_sketch::memory::GrowVec;
 use pgrx::{GucContext, pg_guard, pg_sys};
 
-/// What a check says against a text.
+/// Result of a check that refuses a text.
 pub struct Refusal {
-    /// What exactly is wrong.
+    /// Sentence that says what is wrong.
     pub detail: String,
-    /// What the user can do.
+    /// Advice to the user.
     pub hint: &'static str,
 }
 
@@ -21,7 +21,7 @@ pub struct Refusal {
 pub trait TextSetting {
     /// Its name.
     const NAME: &'static CStr;
-    /// What it is for, in a line.
+    /// Its purpose, in a line.
     const ABOUT: &'static CStr;
     /// More about it.
     const MORE: &'static CStr;

@@ -25,16 +25,11 @@ impl OwnContext {
         })
     }
 
-    /// Runs a function with this as the current context.
+    /// Runs a function with this as the current context. What the function allocates lives as long
+    /// as `self`.
     pub fn run<T>(&self, function: impl FnOnce() -> T) -> T {
         let _inside = Switched::to(self.0);
         function()
-    }
-
-    /// Frees all that was allocated in it.
-    pub fn reset(&mut self) {
-        // SAFETY: the context is ours, and values in it are borrowed from `self`.
-        unsafe { pg_sys::MemoryContextReset(self.0) }
     }
 }
 

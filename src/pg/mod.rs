@@ -1,25 +1,37 @@
-//! Safe handles around the server's C interface: relations, memory, rows, functions, errors.
+//! Safe handles around the server's C interface: relations, rows, values, memory, functions, errors.
 pub mod acl;
 pub mod aggregate;
 mod allocator;
 pub mod arguments;
 pub mod arrays;
 pub mod backend;
+pub mod catalog;
 pub mod compat;
+pub mod equality;
 pub mod errors;
 pub mod fmgr;
+pub mod generated;
 pub mod guc_text;
 mod held_back;
+pub mod index_columns;
 pub mod jsonb;
 pub mod memory;
 pub mod memory_context;
+pub mod new_row;
 pub mod order_by;
 pub mod panics;
+pub mod rel;
 pub mod relation;
+pub mod row_lock;
 pub mod security_context;
+pub mod slot;
 mod soft_error;
+pub mod spi;
 pub mod srf;
 pub mod text;
 pub mod tid;
+pub mod trigger;
 pub mod tsvector;
+pub mod unique_keys;
+pub mod value;
 pub mod varlena;

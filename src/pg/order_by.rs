@@ -1,4 +1,5 @@
-//! An order that a caller gives as an SQL expression list.
+//! An order that a caller gives as an SQL expression list. Its expressions are evaluated as the
+//! caller.
 use std::ffi::CString;
 
 use neardup_blocktree::key::Tid;
@@ -6,6 +7,7 @@ use pgrx::pg_sys::PgTryBuilder;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
+use super::rel::Rel;
 use super::tid::{item_pointer, tid_of};
 
 /// Rows fetched at a time.
@@ -14,7 +16,7 @@ const FETCH: core::ffi::c_long = 10_000;
 /// The name of the rows to be ordered, in the query that does it.
 const ROWS: &core::ffi::CStr = c"neardup rows to order";
 
-/// What may follow ORDER BY, as written by a caller, in the server's encoding.
+/// List of expressions as after ORDER BY, as written by a caller, in the server's encoding.
 pub struct OrderBy(Vec<u8>);
 
 impl OrderBy {
@@ -53,31 +55,25 @@ impl OrderBy {
     /// Gives rows of a table, which `next` names by their addresses, `count` of them, in this
     /// order, those that are equal by address. The query runs as the caller's own, with the active
     /// snapshot, and with its `work_mem`.
-    ///
-    /// # Safety
-    /// The table is open.
-    pub unsafe fn rows(
+    pub fn rows(
         &self,
-        table: pg_sys::Relation,
+        table: Rel,
         count: u64,
         next: &mut dyn FnMut() -> Option<Tid>,
         mut each: impl FnMut(Tid),
     ) {
-        // SAFETY: the caller's promise. Everything made here goes with SPI's own memory.
+        let query = [
+            b"SELECT ctid FROM ONLY ",
+            table.qualified_name().as_slice(),
+            b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
+            ROWS.to_bytes(),
+            b"\") ORDER BY ",
+            &self.0,
+            b"\n, ctid",
+        ]
+        .concat();
+        // SAFETY: everything made here goes with SPI's own memory.
         unsafe {
-            let form = (*table).rd_rel;
-            let schema = pg_sys::get_namespace_name((*form).relnamespace);
-            let name = pg_sys::quote_qualified_identifier(schema, (*form).relname.data.as_ptr());
-            let query = [
-                b"SELECT ctid FROM ONLY ",
-                core::ffi::CStr::from_ptr(name).to_bytes(),
-                b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
-                ROWS.to_bytes(),
-                b"\") ORDER BY ",
-                &self.0,
-                b"\n, ctid",
-            ]
-            .concat();
             // Neither the name nor the list holds a zero byte.
             let query = CString::new(query).unwrap_or_default();
             pg_sys::SPI_connect();

@@ -1,72 +1,57 @@
-//! Indexes named by a caller: opened, locked together with their table, and checked for being ours.
+//! Indexes named by a caller: opened, locked together with their table, and checked for being
+//! neardup's.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::catalog::{relation_kind, relation_name};
 use super::errors::UserError;
+use super::rel::{OpenRelation, Rel};
 use super::security_context::AsOwner;
 use super::{acl, compat};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
 /// until the transaction ends, as for the server's own commands.
 pub struct LockedIndex {
-    index: pg_sys::Relation,
-    table: pg_sys::Relation,
+    // In the order in which they are closed.
+    index: OpenRelation,
+    table: OpenRelation,
 }
 
 impl LockedIndex {
     /// Locks and opens both, the table first, as the server does. Raises an error for whatever is
     /// no valid index of this access method.
     pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
-        // SAFETY: catalogue look-ups, and relations that are closed when the value is dropped; on
-        // an error the transaction closes them.
-        unsafe {
-            let table = pg_sys::IndexGetRelation(oid, true);
-            if table == pg_sys::InvalidOid {
-                refuse(oid);
-            }
-            let table = pg_sys::table_open(table, lock);
-            let index = pg_sys::relation_open(oid, lock);
-            // Between the first look and the locks the index may have gone, and its number to
-            // another.
-            if pg_sys::IndexGetRelation(oid, true) != (*table).rd_id {
-                refuse(oid);
-            }
-            let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
-            let is_ours =
-                !access_method.is_null() && core::ffi::CStr::from_ptr(access_method) == c"neardup";
-            if !is_ours {
-                refuse(oid);
-            }
-            refuse_unreadable(index);
-            if !(*(*index).rd_index).indisvalid {
-                UserError::new(
-                    PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("index \"{}\" is not valid", relation_name(oid)),
-                )
-                .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
-                .raise();
-            }
-            load_expressions(table, index);
-            LockedIndex { index, table }
+        let table = table_of(oid).unwrap_or_else(|| refuse(oid));
+        let table = OpenRelation::table(table, lock as u32);
+        let index = OpenRelation::any(oid, lock as u32);
+        // Between the look-up and the locks the index may have been dropped, and its OID given to
+        // another relation.
+        if table_of(oid) != Some(table.rel().oid()) || !index.rel().is_neardup_index() {
+            refuse(oid);
         }
+        refuse_unreadable(index.rel());
+        if !index.rel().index_form().is_valid {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("index \"{}\" is not valid", relation_name(oid)),
+            )
+            .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
+            .raise();
+        }
+        load_expressions(table.rel(), index.rel());
+        LockedIndex { index, table }
     }
 
     /// Opens an index for a function that reads it past the executor, with the snapshot that is
     /// active. Raises an error unless the caller may see what it tells of its table, and unless
     /// it holds all rows that the snapshot sees.
     pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
-        // SAFETY: a catalogue look-up; both relations are open as long as `opened` lives.
-        unsafe {
-            let table = pg_sys::IndexGetRelation(oid, true);
-            if table == pg_sys::InvalidOid {
-                refuse(oid);
-            }
-            acl::check_some(table);
-            let opened = Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            acl::check_index(opened.table, opened.index);
-            acl::check_reachable(opened.table);
-            opened.check_age(pg_sys::GetActiveSnapshot());
-            opened
-        }
+        acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
+        let opened = Self::reopen(oid);
+        acl::check_index(opened.table.rel(), opened.index.rel());
+        acl::check_reachable(opened.table.rel());
+        // SAFETY: a function is called with an active snapshot.
+        unsafe { opened.check_age(pg_sys::GetActiveSnapshot()) };
+        opened
     }
 
     /// Opens again what [`LockedIndex::open_for_reading`] opened earlier in the same query.
@@ -80,72 +65,61 @@ impl LockedIndex {
     /// # Safety
     /// The snapshot is registered or active.
     pub unsafe fn check_age(&self, snapshot: pg_sys::Snapshot) {
+        let index = self.index.rel().raw();
         // SAFETY: the relation is open, and the caller's promise.
-        unsafe {
-            let form = (*self.index).rd_index;
-            let built_by = compat::creation_xid(self.index);
-            if (*form).indcheckxmin && !pg_sys::TransactionIdPrecedes(built_by, (*snapshot).xmin) {
-                UserError::new(
-                    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                    format!(
-                        "index \"{}\" is younger than this transaction's snapshot",
-                        relation_name((*self.index).rd_id)
-                    ),
-                )
-                .hint("Read it in a new transaction.")
-                .raise();
-            }
+        let is_older = unsafe {
+            (*(*index).rd_index).indcheckxmin
+                && !pg_sys::TransactionIdPrecedes(compat::creation_xid(index), (*snapshot).xmin)
+        };
+        if is_older {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!(
+                    "index \"{}\" is younger than this transaction's snapshot",
+                    self.index.rel().shown()
+                ),
+            )
+            .hint("Read it in a new transaction.")
+            .raise();
         }
     }
 
     /// The index.
-    pub fn index(&self) -> pg_sys::Relation {
-        self.index
+    pub fn index(&self) -> Rel<'_> {
+        self.index.rel()
     }
 
     /// The table that it is on.
-    pub fn table(&self) -> pg_sys::Relation {
-        self.table
+    pub fn table(&self) -> Rel<'_> {
+        self.table.rel()
     }
 }
 
-impl Drop for LockedIndex {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: both were opened by us.
-            unsafe {
-                pg_sys::relation_close(self.index, pg_sys::NoLock as pg_sys::LOCKMODE);
-                pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE);
-            }
-        }
-    }
+/// The table of an index; `None` if there is no such index.
+fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: a catalogue look-up.
+    let table = unsafe { pg_sys::IndexGetRelation(index, true) };
+    (table != pg_sys::InvalidOid).then_some(table)
 }
 
 /// Has the relation cache load an index's expressions and predicate, with the rights of the owner.
 /// The first load folds constants, which runs functions that the owner has written; later ones find
 /// the result in the cache, as long as the index stays open.
-///
-/// # Safety
-/// Both are open, and the index is the table's.
-pub unsafe fn load_expressions(table: pg_sys::Relation, index: pg_sys::Relation) {
-    // SAFETY: the caller's promise. Both return copies in the current memory context, or NULL.
+pub fn load_expressions(table: Rel, index: Rel) {
+    let _as_owner = AsOwner::of(table);
+    // SAFETY: the index is open. Both return copies in the current memory context, or NULL.
     unsafe {
-        let _as_owner = AsOwner::of(table);
-        pg_sys::RelationGetIndexExpressions(index);
-        pg_sys::RelationGetIndexPredicate(index);
+        pg_sys::RelationGetIndexExpressions(index.raw());
+        pg_sys::RelationGetIndexPredicate(index.raw());
     }
 }
 
 /// Raises an error for an index whose pages this session cannot read.
-unsafe fn refuse_unreadable(index: pg_sys::Relation) {
-    // SAFETY: the caller's relation is open.
-    let (oid, kind, persistence, is_local) = unsafe {
-        let form = &*(*index).rd_rel;
-        let local = (*index).rd_islocaltemp;
-        ((*index).rd_id, form.relkind, form.relpersistence, local)
-    };
+fn refuse_unreadable(index: Rel) {
+    let (oid, persistence) = (index.oid(), index.persistence());
+    let kind = relation_kind(oid);
     let name = || relation_name(oid);
-    if kind as u8 == pg_sys::RELKIND_PARTITIONED_INDEX {
+    if kind == pg_sys::RELKIND_PARTITIONED_INDEX {
         UserError::new(
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("index \"{}\" is partitioned", name()),
@@ -154,7 +128,7 @@ unsafe fn refuse_unreadable(index: pg_sys::Relation) {
         .hint("Name the index of a partition; pg_partition_tree() lists them.")
         .raise();
     }
-    if persistence as u8 == pg_sys::RELPERSISTENCE_TEMP && !is_local {
+    if persistence == pg_sys::RELPERSISTENCE_TEMP && !index.is_local_temp() {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(
@@ -167,7 +141,7 @@ unsafe fn refuse_unreadable(index: pg_sys::Relation) {
     }
     // SAFETY: asks for the server's state.
     let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
-    if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED && in_recovery {
+    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && in_recovery {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(
@@ -177,20 +151,6 @@ unsafe fn refuse_unreadable(index: pg_sys::Relation) {
         )
         .hint("Look at it on the primary.")
         .raise();
-    }
-}
-
-/// The name of a relation, or its number if there is none.
-pub fn relation_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: a catalogue look-up, whose result is null or a C string.
-    unsafe {
-        let name = pg_sys::get_rel_name(oid);
-        if name.is_null() {
-            return oid.to_u32().to_string();
-        }
-        core::ffi::CStr::from_ptr(name)
-            .to_string_lossy()
-            .into_owned()
     }
 }
 

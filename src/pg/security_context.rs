@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use super::compat;
+use super::rel::Rel;
 
 /// The rights of a table's owner instead of the caller's, until dropped, and no way to change what
 /// outlives that: else whoever may make an index could have a superuser run functions. It is what
@@ -15,16 +16,13 @@ pub struct AsOwner {
 
 impl AsOwner {
     /// Takes on the rights of the owner of a table, or of an index, which is that of its table.
-    ///
-    /// # Safety
-    /// The relation is open.
-    pub unsafe fn of(relation: pg_sys::Relation) -> Self {
+    pub fn of(relation: Rel) -> Self {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: the caller's promise; the rest is this backend's state.
+        // SAFETY: changes this backend's state.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
             let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-            pg_sys::SetUserIdAndSecContext((*(*relation).rd_rel).relowner, restricted);
+            pg_sys::SetUserIdAndSecContext(relation.owner(), restricted);
             let settings = pg_sys::NewGUCNestLevel();
             compat::restrict_search_path();
             AsOwner {
@@ -58,16 +56,13 @@ pub struct AsConstraint {
 
 impl AsConstraint {
     /// Takes on the rights of a table's owner.
-    ///
-    /// # Safety
-    /// The relation is open.
-    pub unsafe fn of(relation: pg_sys::Relation) -> Self {
+    pub fn of(relation: Rel) -> Self {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
-        // SAFETY: the caller's promise; the rest is this backend's state.
+        // SAFETY: changes this backend's state.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            pg_sys::SetUserIdAndSecContext((*(*relation).rd_rel).relowner, context | flags as i32);
+            pg_sys::SetUserIdAndSecContext(relation.owner(), context | flags as i32);
         }
         AsConstraint { user, context }
     }

@@ -1,6 +1,6 @@
 //! Functions that return a set, row by row.
 //!
-//! What such a function keeps between its calls is Rust's own memory and nothing of the server's: no
+//! The state between calls is in Rust's own memory and holds nothing of the server's: no
 //! open relation, no pin, no snapshot. A query may stop asking at any time (LIMIT, a cursor that is
 //! closed, an error), and then nothing has to be given back in the right order. What cannot be kept
 //! so is collected in one call, in the server's own store, which goes to disk beyond `work_mem`.

@@ -13,7 +13,7 @@ pub struct Lexeme<'a> {
 }
 
 impl Lexeme<'_> {
-    /// How often it occurs under the labels D, C, B and A. A lexeme without positions counts as
+    /// Number of its occurrences under the labels D, C, B and A. A lexeme without positions counts as
     /// one that occurs once, under D, which is how `ts_rank` takes it.
     ///
     /// The server keeps 255 places of a lexeme at most, and none beyond the word 16,383.

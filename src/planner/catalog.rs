@@ -30,7 +30,7 @@ pub struct Catalog {
     pub numeric_radii: [Oid; 3],
     /// One for each fingerprint type.
     pub kinds: Vec<Kind>,
-    /// What belongs to signatures; `None` where the SQL script has none.
+    /// Objects for signatures; `None` where the SQL script has none.
     pub signatures: Option<Signatures>,
 }
 
@@ -72,11 +72,11 @@ pub struct Kind {
     pub within_function: Oid,
     /// `_neardup_at_distance(fingerprint, fingerprint, int4)`.
     pub at_distance_function: Oid,
-    /// What Rust knows about the type.
+    /// Width, threshold and functions of the type.
     pub traits: &'static Traits,
 }
 
-/// What Rust knows about a fingerprint type.
+/// Width, threshold and functions of a fingerprint type.
 pub struct Traits {
     /// The name of the type; `None` for bigint, which is the server's.
     name: Option<&'static CStr>,

@@ -23,7 +23,7 @@ const SAMPLE: usize = 200;
 /// is found: some 400 microseconds. There are as many only where the statistics target was raised.
 const COMPARED: usize = 2000;
 
-/// How many matches a sample must be expected to show, if every value had one, before those that
+/// Fewest matches that a sample must be expected to show, if every value had one, before those that
 /// it does show are evidence.
 const EVIDENCE: f64 = 8.0;
 

@@ -1,4 +1,4 @@
-//! How many rows conditions on signatures are expected to yield.
+//! Estimates of the rows that conditions on signatures yield.
 //!
 //! Two sources, of which the larger share counts: the signature's own kin (whoever asks for
 //! near-duplicates mostly asks about something that is in the table, so about one distinct value),
@@ -14,10 +14,10 @@ use super::statistics::{self, Column};
 use crate::pg::fmgr::{Call, export};
 use crate::types::signature::Signature;
 
-/// What is assumed where nothing is known: the server's own default for pattern matches.
+/// Estimate where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
-/// How many values of a sample are compared at most with those of another.
+/// Most values of a sample that are compared with those of another.
 const SAMPLE: usize = 50;
 
 /// A radius as a share of positions, of signatures of any length.

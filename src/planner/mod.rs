@@ -1,4 +1,5 @@
-//! How comparisons of distances reach an index, and how many rows they are expected to yield.
+//! Rewriting of comparisons of distances into conditions that an index knows, and estimates of the
+//! rows that they yield.
 pub mod catalog;
 mod comparison;
 pub mod conditions;

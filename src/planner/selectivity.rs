@@ -1,4 +1,5 @@
-//! How many rows `<@`, `~=`, `_neardup_within` and `_neardup_at_distance` are expected to yield.
+//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance`
+//! yield.
 //!
 //! This file reads the questions that the planner asks; `estimate` answers them.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
@@ -10,7 +11,7 @@ use super::statistics::{self, Column, Sought};
 use super::support::UNHANDLED;
 use crate::pg::fmgr::{Call, export};
 
-/// What is assumed where nothing is known: the server's own default for pattern matches.
+/// Estimate where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
 /// `near(a, b)` at some distances, whichever operator or function was written.

@@ -1,4 +1,4 @@
-//! What the server has gathered about a column of fingerprints (pg_statistic).
+//! Statistics of a column of fingerprints or signatures (pg_statistic).
 use pgrx::pg_sys::{self, Datum, Oid, VariableStatData};
 
 use super::{nodes, signature_sample};
@@ -7,7 +7,7 @@ use super::{nodes, signature_sample};
 pub struct Column {
     /// The share of NULLs.
     pub null_fraction: f64,
-    /// How many different values there are, at least 1. Without statistics, as many as rows:
+    /// Number of different values, at least 1. Without statistics, as many as rows:
     /// fingerprints of different documents differ.
     pub distinct: f64,
     /// The most common values with their shares of all rows.
@@ -84,7 +84,7 @@ impl Column {
             .max(0.0)
     }
 
-    /// How many different values there are beside the most common ones, at least 1.
+    /// Number of different values beside the most common ones, at least 1.
     pub fn other_distinct(&self) -> f64 {
         (self.distinct - self.common.len() as f64).max(1.0)
     }

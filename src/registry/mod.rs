@@ -25,7 +25,7 @@ use std::cell::{Cell, RefCell};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::pg::errors::UserError;
-pub use table::{Listed, Row, Token};
+pub use table::{Listed, Row, Token, database};
 use table::{Refusal, Table};
 pub use value::Value;
 
@@ -43,8 +43,8 @@ const SHARE: pg_sys::LOCKMODE = pg_sys::ShareLock as pg_sys::LOCKMODE;
 /// A trigger of a table in a statement: the owner of rows in flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The memory context of what lives as long as the statement.
-    pub statement: pg_sys::MemoryContext,
+    /// Number of the statement (`TriggerCall::statement`).
+    pub statement: usize,
     /// The table, or the partition.
     pub table: pg_sys::Oid,
     pub trigger: pg_sys::Oid,
@@ -54,7 +54,8 @@ pub struct Owner {
 struct Own {
     owner: Owner,
     token: Token,
-    slot: usize,
+    /// One for each group that the row is in.
+    slots: Vec<usize>,
     subtransaction: pg_sys::SubTransactionId,
     /// The index that the server writes last of those through which others may look.
     last_index: pg_sys::Oid,
@@ -95,8 +96,7 @@ impl Token {
     /// The tag of the lock that stands for it, an advisory one.
     fn tag(self) -> pg_sys::LOCKTAG {
         pg_sys::LOCKTAG {
-            // SAFETY: set when the backend connects to its database.
-            locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+            locktag_field1: database().to_u32(),
             locktag_field2: self.process as u32,
             locktag_field3: self.number,
             locktag_field4: CLASS,
@@ -129,7 +129,7 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
     let mut own = Own {
         owner,
         token,
-        slot: 0,
+        slots: Vec::new(),
         // SAFETY: reads a variable.
         subtransaction: unsafe { GetCurrentSubTransactionId() },
         last_index,
@@ -139,8 +139,8 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
     OWN.with_borrow_mut(|rows| rows.reserve(1));
     token.lock(EXCLUSIVE);
     match table.publish(row, radius, token) {
-        Ok(slot) => {
-            own.slot = slot;
+        Ok(slots) => {
+            own.slots = slots;
             OWN.with_borrow_mut(|rows| rows.push(own));
             Ok(())
         }
@@ -212,7 +212,8 @@ fn take(whose: impl Fn(&Own) -> bool) -> Vec<Token> {
     let taken: Vec<Own> =
         OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
     if !taken.is_empty() {
-        Table::get().clear(taken.iter().map(|own| (own.slot, own.token)));
+        let slots = (taken.iter()).flat_map(|own| own.slots.iter().map(|&slot| (slot, own.token)));
+        Table::get().clear(slots);
     }
     taken.iter().map(|own| own.token).collect()
 }

@@ -33,7 +33,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Names a row in flight: no two that are there at one time have the same.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(C)]
 pub struct Token {
     /// The backend's process id.
@@ -47,6 +47,9 @@ pub struct Row {
     /// Hash of all that two rows must have in common to be near-duplicates: table, column, scope,
     /// and kind of value. A collision makes one wait in vain.
     pub group: u64,
+    /// The same for the scopes of triggers that may compare this row with theirs, but that do not
+    /// fire for it. In these groups it is found by others, and compared with none itself.
+    pub other_groups: Vec<u64>,
     pub value: Value,
     pub table: pg_sys::Oid,
     pub column: i16,
@@ -80,6 +83,17 @@ struct Slot {
 
 /// The group of a free slot.
 const FREE: u64 = 0;
+
+/// A group as slots have it.
+fn own_group(group: u64) -> u64 {
+    group.max(FREE + 1)
+}
+
+/// The database that this backend is connected to.
+pub fn database() -> pg_sys::Oid {
+    // SAFETY: set when the backend connects to it.
+    unsafe { pg_sys::MyDatabaseId }
+}
 
 /// The segment as it is mapped in this backend.
 #[derive(Clone, Copy)]
@@ -141,11 +155,13 @@ impl Table {
         }
     }
 
-    /// Puts a row into a free slot, unless a near row of another backend is there.
-    pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<usize, Refusal> {
-        // SAFETY: set when the backend connects to its database.
-        let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
-        let group = row.group.max(FREE + 1);
+    /// Puts a row into a free slot for each of its groups, unless a near row of another backend is in
+    /// the first of these. Returns the slots.
+    pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
+        let database = database().to_u32();
+        let group = own_group(row.group);
+        // Nothing may fail below the lock.
+        let mut taken = Vec::with_capacity(1 + row.other_groups.len());
         self.locked(|parts| {
             let used = *parts.used;
             let mut free = None;
@@ -164,24 +180,37 @@ impl Table {
                     }
                 }
             }
-            let i = free.unwrap_or(used);
-            if i == parts.slots.len() {
-                return Err(Refusal::Full);
-            }
-            *parts.used = used.max(i + 1);
             let bytes = row.value.bytes();
-            parts.slots[i] = Slot {
-                words: row.value.words(),
-                token,
-                database,
-                table: row.table.to_u32(),
-                column: row.column,
-                length: bytes.len() as u16,
-            };
-            parts.bytes[i][..bytes.len()].copy_from_slice(bytes);
-            parts.groups[i] = group;
-            Ok(i)
-        })
+            let mut i = free.unwrap_or(used);
+            for group in [group]
+                .into_iter()
+                .chain(row.other_groups.iter().map(|&g| own_group(g)))
+            {
+                while i < *parts.used && parts.groups[i] != FREE {
+                    i += 1;
+                }
+                if i == parts.slots.len() {
+                    for &slot in &taken {
+                        parts.groups[slot] = FREE;
+                    }
+                    return Err(Refusal::Full);
+                }
+                *parts.used = (*parts.used).max(i + 1);
+                parts.slots[i] = Slot {
+                    words: row.value.words(),
+                    token,
+                    database,
+                    table: row.table.to_u32(),
+                    column: row.column,
+                    length: bytes.len() as u16,
+                };
+                parts.bytes[i][..bytes.len()].copy_from_slice(bytes);
+                parts.groups[i] = group;
+                taken.push(i);
+            }
+            Ok(())
+        })?;
+        Ok(taken)
     }
 
     /// Frees the slots that have these tokens still.
@@ -200,21 +229,24 @@ impl Table {
 
     /// The rows in flight in this database.
     pub fn list(self) -> Vec<Listed> {
-        // SAFETY: as in `publish`.
-        let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
-        let mut listed = Vec::with_capacity(self.slots);
+        let database = database().to_u32();
+        let mut slots = Vec::with_capacity(self.slots);
         self.locked(|parts| {
             for (slot, group) in parts.slots.iter().zip(&*parts.groups).take(*parts.used) {
                 if *group != FREE && slot.database == database {
-                    listed.push(Listed {
-                        process: slot.token.process,
-                        table: pg_sys::Oid::from(slot.table),
-                        column: slot.column,
-                    });
+                    slots.push(*slot);
                 }
             }
         });
-        listed
+        // A row has a slot for each of its groups.
+        slots.sort_unstable_by_key(|slot| slot.token);
+        slots.dedup_by_key(|slot| slot.token);
+        let listed = slots.into_iter().map(|slot| Listed {
+            process: slot.token.process,
+            table: pg_sys::Oid::from(slot.table),
+            column: slot.column,
+        });
+        listed.collect()
     }
 }
 

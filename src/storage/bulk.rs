@@ -62,7 +62,7 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
             fork,
             logged,
             skip_sync,
-            temp: TempSpace::new(),
+            temp: TempSpace,
             pages,
             waiting: 1,
             first: 0,

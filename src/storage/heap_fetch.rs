@@ -7,6 +7,8 @@
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
+use crate::pg::rel::Rel;
+use crate::pg::slot::Slot;
 use crate::pg::tid::{item_pointer, tid_of};
 
 unsafe extern "C-unwind" {
@@ -15,73 +17,72 @@ unsafe extern "C-unwind" {
 }
 
 /// Rows of a table that are looked up by the addresses in its indexes.
-pub struct HeapFetch {
+pub struct HeapFetch<'a> {
     snapshot: pg_sys::Snapshot,
     fetch: *mut pg_sys::IndexFetchTableData,
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: Slot<'a>,
 }
 
-impl HeapFetch {
+impl<'a> HeapFetch<'a> {
     /// Rows as the active snapshot sees them.
-    ///
-    /// # Safety
-    /// The table is open, and the snapshot active, as long as this lives.
-    pub unsafe fn new(table: pg_sys::Relation) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            HeapFetch {
-                snapshot: pg_sys::GetActiveSnapshot(),
-                fetch: pg_sys::table_index_fetch_begin(table),
-                slot: pg_sys::table_slot_create(table, core::ptr::null_mut()),
-            }
+    pub fn new(table: Rel<'a>) -> Self {
+        // SAFETY: the table is open as long as this lives. A function is called with an active
+        // snapshot; registered, it stays when the caller's is no longer the active one.
+        let (snapshot, fetch) = unsafe {
+            (
+                pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot()),
+                pg_sys::table_index_fetch_begin(table.raw()),
+            )
+        };
+        HeapFetch {
+            snapshot,
+            fetch,
+            slot: Slot::new(table),
         }
     }
 
     /// The address of the row that an entry leads to: that of the version which the snapshot sees,
-    /// on which SQL can join. `None` if it sees none. The row stays at hand until the next call.
+    /// on which SQL can join. `None` if it sees none. The row stays in the slot until the next call.
     pub fn find(&mut self, entry: Tid) -> Option<Tid> {
         let mut pointer = item_pointer(entry);
         let (mut again, mut all_dead) = (false, false);
         // SAFETY: the table is open; MVCC snapshots see at most one row of a chain.
-        unsafe {
-            let found = pg_sys::table_index_fetch_tuple(
+        let found = unsafe {
+            pg_sys::table_index_fetch_tuple(
                 self.fetch,
                 &raw mut pointer,
                 self.snapshot,
-                self.slot,
+                self.slot.raw(),
                 &raw mut again,
                 &raw mut all_dead,
-            );
-            found.then(|| tid_of((*self.slot).tts_tid))
-        }
+            )
+        };
+        found.then(|| tid_of(self.slot.address()))
     }
 
     /// The row found last.
-    pub fn slot(&self) -> *mut pg_sys::TupleTableSlot {
-        self.slot
+    pub fn slot(&self) -> &Slot<'a> {
+        &self.slot
     }
 }
 
-impl Drop for HeapFetch {
+impl Drop for HeapFetch<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: both were made by us; on an error the server releases what they hold.
             unsafe {
-                pg_sys::ExecDropSingleTupleTableSlot(self.slot);
                 pg_sys::table_index_fetch_end(self.fetch);
+                pg_sys::UnregisterSnapshot(self.snapshot);
             }
         }
     }
 }
 
 /// Notes, for serializable transactions, that a relation has been read whole.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn note_read(relation: pg_sys::Relation) {
-    // SAFETY: the caller's promise.
+pub fn note_read(relation: Rel) {
+    // SAFETY: the relation is open, and a function is called with an active snapshot.
     unsafe {
-        let snapshot = pg_sys::GetActiveSnapshot();
+        let (relation, snapshot) = (relation.raw(), pg_sys::GetActiveSnapshot());
         pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| PredicateLockRelation(relation, snapshot))
     }
 }

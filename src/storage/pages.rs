@@ -10,19 +10,20 @@ use super::page_guard::{ReadPage, WritePage};
 use super::{buffer_hints, wal};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::rel::Rel;
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
     "neardup needs pages of 8 kB"
 );
 
-/// How often a vacuum tries to lock an index that is in use, at intervals of 50 ms: as long as it
+/// Attempts of a vacuum to lock an index that is in use, at intervals of 50 ms: as long as it
 /// tries to lock a table (VACUUM_TRUNCATE_LOCK_TIMEOUT, 5 s).
 const LOCK_ATTEMPTS: u32 = 100;
 
 /// The main fork of an index.
-pub struct IndexPages {
-    relation: pg_sys::Relation,
+pub struct IndexPages<'a> {
+    relation: Rel<'a>,
     /// The number of its file; `None` for a temporary one, whose pages are not remembered.
     file: Option<u32>,
     /// Whether changes go into the write-ahead log.
@@ -35,21 +36,17 @@ pub struct IndexPages {
     stayed_on: Cell<pg_sys::Buffer>,
 }
 
-impl IndexPages {
+impl<'a> IndexPages<'a> {
     /// The pages of an open index.
-    ///
-    /// # Safety
-    /// The relation is an index and stays open as long as this lives.
-    pub unsafe fn new(relation: pg_sys::Relation) -> Self {
-        // SAFETY: the caller's promise.
+    pub fn new(relation: Rel<'a>) -> Self {
+        // Numbers of temporary files are drawn apart from those of others, and a buffer's tag does
+        // not tell both kinds apart.
+        let is_temporary = relation.persistence() == pg_sys::RELPERSISTENCE_TEMP;
+        // SAFETY: the relation is open.
         let (logged, file) = unsafe {
-            (
-                compat::relation_needs_wal(relation),
-                // Numbers of temporary files are drawn apart from those of others, and a buffer's
-                // tag does not tell both kinds apart.
-                ((*(*relation).rd_rel).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP)
-                    .then(|| compat::file_number(relation)),
-            )
+            let raw = relation.raw();
+            let file = (!is_temporary).then(|| compat::file_number(raw));
+            (compat::relation_needs_wal(raw), file)
         };
         IndexPages {
             relation,
@@ -64,15 +61,11 @@ impl IndexPages {
     /// The same for a vacuum, with its ring of buffers.
     ///
     /// # Safety
-    /// As for [`IndexPages::new`]; the strategy is null or lives as long.
-    pub unsafe fn for_vacuum(
-        relation: pg_sys::Relation,
-        strategy: pg_sys::BufferAccessStrategy,
-    ) -> Self {
-        // SAFETY: the caller's promise.
+    /// The strategy is null or lives as long.
+    pub unsafe fn for_vacuum(relation: Rel<'a>, strategy: pg_sys::BufferAccessStrategy) -> Self {
         IndexPages {
             strategy,
-            ..unsafe { IndexPages::new(relation) }
+            ..IndexPages::new(relation)
         }
     }
 
@@ -80,16 +73,19 @@ impl IndexPages {
     /// stays in the rest.
     ///
     /// # Safety
-    /// As for [`IndexPages::new`]; the memory context that is current now lives as long.
-    pub unsafe fn for_one_pass(relation: pg_sys::Relation) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let bulk_read = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
-            IndexPages {
-                strategy: pg_sys::GetAccessStrategy(bulk_read),
-                ..IndexPages::new(relation)
-            }
+    /// The memory context that is current now lives as long.
+    pub unsafe fn for_one_pass(relation: Rel<'a>) -> Self {
+        let bulk_read = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
+        IndexPages {
+            // SAFETY: the caller's promise.
+            strategy: unsafe { pg_sys::GetAccessStrategy(bulk_read) },
+            ..IndexPages::new(relation)
         }
+    }
+
+    /// The index.
+    pub fn relation(&self) -> Rel<'a> {
+        self.relation
     }
 
     /// Whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
@@ -113,7 +109,10 @@ impl IndexPages {
     pub fn blocks(&self) -> Block {
         // SAFETY: the relation is open.
         unsafe {
-            pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM)
+            pg_sys::RelationGetNumberOfBlocksInFork(
+                self.relation.raw(),
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+            )
         }
     }
 
@@ -125,7 +124,7 @@ impl IndexPages {
         // table so, it lets go before its transaction ends; an error lets go as well.
         unsafe {
             let mut attempts = 0;
-            while !pg_sys::ConditionalLockRelation(self.relation, mode) {
+            while !pg_sys::ConditionalLockRelation(self.relation.raw(), mode) {
                 attempts += 1;
                 if attempts > LOCK_ATTEMPTS {
                     return None;
@@ -133,22 +132,22 @@ impl IndexPages {
                 compat::vacuum_truncate_nap();
             }
             let result = work();
-            pg_sys::UnlockRelation(self.relation, mode);
+            pg_sys::UnlockRelation(self.relation.raw(), mode);
             Some(result)
         }
     }
 
-    /// Whether somebody waits for what [`IndexPages::alone`] has locked.
+    /// Whether another session waits for the lock of [`IndexPages::alone`].
     pub fn is_waited_for(&self) -> bool {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open, and locked in this mode.
-        unsafe { pg_sys::LockHasWaitersRelation(self.relation, mode) }
+        unsafe { pg_sys::LockHasWaitersRelation(self.relation.raw(), mode) }
     }
 
     /// Cuts the index off after so many blocks. To be called from [`IndexPages::alone`].
     pub fn truncate(&self, blocks: Block) {
         // SAFETY: the relation is open, and nobody else uses it.
-        unsafe { pg_sys::RelationTruncate(self.relation, blocks) }
+        unsafe { pg_sys::RelationTruncate(self.relation.raw(), blocks) }
     }
 
     fn pin(&self, block: Block) -> pg_sys::Buffer {
@@ -158,12 +157,12 @@ impl IndexPages {
                 pg_sys::ForkNumber::MAIN_FORKNUM,
                 pg_sys::ReadBufferMode::RBM_NORMAL,
             );
-            pg_sys::ReadBufferExtended(self.relation, fork, block, mode, self.strategy)
+            pg_sys::ReadBufferExtended(self.relation.raw(), fork, block, mode, self.strategy)
         }
     }
 }
 
-impl IndexPages {
+impl IndexPages<'_> {
     /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
     /// that very page.
     fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
@@ -173,7 +172,7 @@ impl IndexPages {
         if let Some(buffer) = buffer_hints::buffer_of(file, block)
             && !buffer_hints::bypass()
             // SAFETY: the relation is open.
-            && unsafe { compat::read_recent_buffer(self.relation, block, buffer) }
+            && unsafe { compat::read_recent_buffer(self.relation.raw(), block, buffer) }
         {
             return buffer;
         }
@@ -183,9 +182,9 @@ impl IndexPages {
     }
 }
 
-/// What a leaf of a newly built index fills, about, in bytes.
+/// Bytes that a leaf of a newly built index fills, about.
 const MOST_OF_A_LEAF: usize = 60 * 64;
-/// What is looked at first. The machine sees where it goes on and fetches that by itself.
+/// Bytes that are read first. The machine sees where it goes on and fetches that by itself.
 const START_OF_A_LEAF: usize = 10 * 64;
 
 /// Has the machine fetch a leaf into its caches: the fields at the end, and so many bytes from the
@@ -226,9 +225,15 @@ fn prefetch_descriptor(buffer: pg_sys::Buffer) {
     let _ = buffer;
 }
 
-impl PageStore for IndexPages {
-    type Read<'a> = ReadPage<'a>;
-    type Write<'a> = WritePage<'a>;
+impl PageStore for IndexPages<'_> {
+    type Read<'b>
+        = ReadPage<'b>
+    where
+        Self: 'b;
+    type Write<'b>
+        = WritePage<'b>
+    where
+        Self: 'b;
 
     #[inline]
     fn read(&self, block: Block) -> ReadPage<'_> {
@@ -303,7 +308,7 @@ impl PageStore for IndexPages {
     fn allocate(&self) -> WritePage<'_> {
         // SAFETY: the relation is open; the buffer comes pinned and locked.
         unsafe {
-            let buffer = compat::extend_relation(self.relation);
+            let buffer = compat::extend_relation(self.relation.raw());
             WritePage::locked(buffer, pg_sys::BufferGetBlockNumber(buffer)).into_new()
         }
     }
@@ -317,7 +322,7 @@ impl PageStore for IndexPages {
         pages: [&mut WritePage<'_>; P],
         edit: impl FnOnce([&mut Page; P]),
     ) {
-        wal::change(self.relation, pages, edit);
+        wal::change(self.relation.raw(), pages, edit);
     }
 
     fn out_of_memory(&self) -> ! {

@@ -1,7 +1,7 @@
 //! Rows that come to nothing leave nothing in flight.
 use super::cases::CASES;
 use super::nothing_in_flight;
-use super::sessions::{PLACES, SCHEMA, blocked, process, published, session};
+use super::sessions::{FIXTURES, SCHEMA, blocked, process, published, session};
 use crate::support::Outcome;
 use crate::support::table::value;
 use anyhow::anyhow;
@@ -15,7 +15,7 @@ fn a_backend_that_is_terminated_leaves_nothing_in_flight() -> Outcome {
         let [mut first, mut second] = [session(&database)?, session(&database)?];
         watcher.batch_execute(&case.schema())?;
         watcher.batch_execute(SCHEMA)?;
-        watcher.batch_execute(PLACES[0].make)?;
+        watcher.batch_execute(FIXTURES[0].make)?;
         let (victim, waiting) = (process(&mut first)?, process(&mut second)?);
         let column = case.target();
         let insert = format!(

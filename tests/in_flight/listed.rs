@@ -1,7 +1,7 @@
 //! The list of rows in flight, and the room for them.
 use super::cases::BITS;
 use super::nothing_in_flight;
-use super::sessions::{PLACES, SCHEMA, process, published, session};
+use super::sessions::{FIXTURES, SCHEMA, process, published, session};
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::table::value;
@@ -15,7 +15,7 @@ fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
     let [mut first, mut watcher] = [session(&database)?, session(&database)?];
     watcher.batch_execute(&BITS.schema())?;
     watcher.batch_execute(SCHEMA)?;
-    watcher.batch_execute(PLACES[0].make)?;
+    watcher.batch_execute(FIXTURES[0].make)?;
     let backend = process(&mut first)?;
     let insert = format!(
         "INSERT INTO t (id, site, v) VALUES (2, 2, '{}')",

@@ -1,11 +1,11 @@
 //! Rows that the trigger is writing: what waits for what, and that nothing is left behind.
 mod again;
 mod cases;
-mod crowd;
 mod left;
 mod listed;
 mod sessions;
 mod waits;
+mod workload;
 
 use crate::support::Outcome;
 use crate::support::clients::{code, wait_until};

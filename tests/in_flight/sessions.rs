@@ -17,25 +17,25 @@ pub fn session(database: &Database) -> Result<Client> {
 
 /// Places in the life of a row where it may have to wait for others: before it is written (another
 /// trigger), while it is (a unique key), and afterwards (a foreign key, another trigger).
-pub const PLACES: [Place; 4] = [
-    Place {
+pub const FIXTURES: [Fixture; 4] = [
+    Fixture {
         name: "a BEFORE trigger",
         make: "CREATE TRIGGER halt BEFORE INSERT ON t FOR EACH ROW WHEN (NEW.site = 2) \
                EXECUTE FUNCTION halt();",
         hold: "SELECT pg_advisory_xact_lock(42)",
     },
-    Place {
+    Fixture {
         name: "a unique key",
         // The primary key, to which the row is written before the index on its fingerprint.
         make: "",
         hold: "INSERT INTO t (id, site) VALUES (2, 2)",
     },
-    Place {
+    Fixture {
         name: "a foreign key",
         make: "ALTER TABLE t ADD FOREIGN KEY (site) REFERENCES site;",
         hold: "UPDATE site SET id = 3 WHERE id = 2",
     },
-    Place {
+    Fixture {
         name: "an AFTER trigger",
         make: "CREATE TRIGGER halt AFTER INSERT ON t FOR EACH ROW WHEN (NEW.site = 2) \
                EXECUTE FUNCTION halt();",
@@ -43,7 +43,7 @@ pub const PLACES: [Place; 4] = [
     },
 ];
 
-pub struct Place {
+pub struct Fixture {
     pub name: &'static str,
     pub make: &'static str,
     /// Statement that makes a row of site 2 wait there.

@@ -1,7 +1,7 @@
 //! Who waits for whom, between two or three sessions.
 use super::cases::{BITS, BY_EVENT, CASES};
 use super::nothing_in_flight;
-use super::sessions::{PLACES, SCHEMA, blocked, process, published, session, until};
+use super::sessions::{FIXTURES, SCHEMA, blocked, process, published, session, until};
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::table::value;
@@ -23,7 +23,7 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
     let backend = process(&mut waiting)?;
     for case in CASES {
         // The rows that wait are of site 2.
-        for place in PLACES.iter().filter(|_| !case.scoped) {
+        for place in FIXTURES.iter().filter(|_| !case.scoped) {
             let context = format!("{case:?}, {}", place.name);
             holder.batch_execute(&case.schema())?;
             holder.batch_execute(SCHEMA)?;
@@ -68,7 +68,7 @@ fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
     ];
     watcher.batch_execute(&BY_EVENT.schema())?;
     watcher.batch_execute(SCHEMA)?;
-    watcher.batch_execute(PLACES[0].make)?;
+    watcher.batch_execute(FIXTURES[0].make)?;
     watcher.batch_execute(&BY_EVENT.insert(1, &BY_EVENT.value(2, 0)))?;
     let backend = process(&mut updating)?;
     watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
@@ -89,6 +89,50 @@ fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
         Ok(())
     })?;
     let pairs = "SELECT count(*) FROM t a, t b WHERE a.id < b.id AND a.v <#> b.v <= 8";
+    assert_eq!(value::<i64>(&mut watcher, pairs)?, 0);
+    nothing_in_flight(&mut watcher)
+}
+
+/// The trigger for INSERT compares rows of one site, the one for UPDATE all rows. An update to a
+/// value near that of a row that is being inserted at another site waits for that row.
+#[test]
+fn triggers_with_different_scopes_see_each_others_rows() -> Outcome {
+    const TRIGGERS: &str = "DROP TRIGGER dedup ON t; DROP TRIGGER dedup_too ON t; \
+        CREATE INDEX t_site_v ON t USING neardup (site, v); \
+        CREATE TRIGGER dedup BEFORE INSERT ON t FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup('v', 'scope=site'); \
+        CREATE TRIGGER dedup_too BEFORE UPDATE ON t FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup('v');";
+    let database = Database::create()?;
+    let [mut inserting, mut updating, mut watcher] = [
+        session(&database)?,
+        session(&database)?,
+        session(&database)?,
+    ];
+    watcher.batch_execute(&BY_EVENT.schema())?;
+    watcher.batch_execute(TRIGGERS)?;
+    watcher.batch_execute(SCHEMA)?;
+    watcher.batch_execute(PLACES[0].make)?;
+    watcher.batch_execute(&BY_EVENT.insert(1, &BY_EVENT.value(2, 0)))?;
+    let backend = process(&mut updating)?;
+    watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
+    let insert = format!(
+        "INSERT INTO t (id, site, v) VALUES (2, 2, '{}')",
+        BY_EVENT.value(1, 0)
+    );
+    let update = format!("UPDATE t SET v = '{}' WHERE id = 1", BY_EVENT.value(1, 0));
+    std::thread::scope(|scope| -> Outcome {
+        let insert = scope.spawn(|| inserting.batch_execute(&insert));
+        published(&mut watcher, &insert)?;
+        let update = scope.spawn(|| updating.batch_execute(&update));
+        blocked(&mut watcher, backend, &update)?;
+        watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
+        for client in [insert, update] {
+            client.join().map_err(|_| anyhow!("a client panicked"))??;
+        }
+        Ok(())
+    })?;
+    let pairs = "SELECT count(*) FROM t a, t b WHERE a.id < b.id AND a.v <#> b.v <= 3";
     assert_eq!(value::<i64>(&mut watcher, pairs)?, 0);
     nothing_in_flight(&mut watcher)
 }

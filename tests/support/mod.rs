@@ -1,10 +1,10 @@
 //! Common parts of the tests of the index: data, and the comparison with the sequential scan.
 pub mod clients;
-pub mod crowd;
 pub mod data;
+pub mod fixtures;
 pub mod oracle;
-pub mod places;
 pub mod table;
+pub mod workload;
 
 /// Result of a test.
 pub type Outcome = anyhow::Result<()>;

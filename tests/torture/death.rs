@@ -1,8 +1,8 @@
 //! Death and recovery of a server.
-use super::tally::Round;
+use super::report::Round;
 use crate::support::Outcome;
-use crate::support::crowd::{self, Busy};
 use crate::support::data::Random;
+use crate::support::workload::{self, Busy};
 use anyhow::{Result, ensure};
 use neardup_pgserver::Server;
 use neardup_tests::connect;
@@ -50,7 +50,7 @@ impl Death {
     pub fn befall(
         self,
         server: &mut Server,
-        crowd: &[Busy],
+        clients: &[Busy],
         random: &mut Random,
         round: &mut Round,
     ) -> Result<usize> {
@@ -68,7 +68,7 @@ impl Death {
                 return Ok(0);
             }
             Death::KillBackend => {
-                let victim = &crowd[random.below(crowd.len() as u64) as usize];
+                let victim = &clients[random.below(clients.len() as u64) as usize];
                 round.death = format!("kill -9 of a backend ({})", victim.job);
                 ensure!(server.kill_9_child(victim.backend)?, "no such backend");
             }
@@ -96,7 +96,7 @@ pub fn recover(
             let log = log(server)?;
             Ok(log[from..].contains("redo starts at") || is_up(&log[from..]))
         })?;
-        crowd::wait(random.below(60))?;
+        workload::wait(random.below(60))?;
         let up = is_up(&log(server)?[from..]);
         no_alarm(server)?;
         server.kill_9()?;
@@ -144,7 +144,7 @@ fn wait_until(mut condition: impl FnMut() -> Result<bool>) -> Outcome {
     let start = Instant::now();
     while !condition()? {
         ensure!(start.elapsed() < LIMIT, "the server does not recover");
-        crowd::wait(2)?;
+        workload::wait(2)?;
     }
     Ok(())
 }

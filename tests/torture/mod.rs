@@ -3,22 +3,22 @@
 //! A few rounds belong to the tests. `cargo xtask torture` runs as many as one likes, with the
 //! settings below; what is run in a round follows from the seed, the moment of death does not.
 mod death;
-mod tally;
+mod report;
 
 use crate::support::Outcome;
 use crate::support::clients::code;
-use crate::support::crowd::{self, Job, Work};
 use crate::support::data::Random;
-use crate::support::places::{self, PLACES, Place};
+use crate::support::fixtures::{self, FIXTURES, Fixture};
 use crate::support::table::value;
+use crate::support::workload::{self, Job, Work};
 use anyhow::{Context, Result, ensure};
 use death::Death;
 use neardup_pgserver::Server;
 use neardup_tests::{connect, own_server, setting};
 use postgres::Client;
 use postgres::error::SqlState;
+use report::{Report, Round};
 use std::time::Instant;
-use tally::{Round, Tally};
 
 /// Rows of each table when a round begins.
 const ROWS: u64 = 4_000;
@@ -42,7 +42,7 @@ fn killed_at_random_moments_the_index_holds() -> Outcome {
     let seed = setting("SEED", 1)?;
     let milliseconds = setting("MILLISECONDS", 600)?;
     // The files are in the system's cache when a process dies: fsync would change nothing.
-    // Checkpoints come from the crowd alone, so that recovery has something to replay.
+    // Checkpoints come from the workload alone, so that recovery has something to replay.
     let settings = [
         ("fsync", "off"),
         ("max_wal_size", "4GB"),
@@ -51,9 +51,9 @@ fn killed_at_random_moments_the_index_holds() -> Outcome {
         ("log_line_prefix", "%m [%p] %b "),
     ];
     let mut server = own_server(&format!("killed-{seed}"), &settings)?;
-    let mut tally = Tally::default();
-    let result = torture(&mut server, rounds, seed, milliseconds, &mut tally);
-    println!("{tally}");
+    let mut report = Report::default();
+    let result = torture(&mut server, rounds, seed, milliseconds, &mut report);
+    println!("{report}");
     if let Err(error) = result {
         // As it is: the server does not even write a checkpoint. A panic leaves the data.
         server.stop_immediately().ok();
@@ -68,11 +68,11 @@ fn torture(
     rounds: u64,
     seed: u64,
     milliseconds: u64,
-    tally: &mut Tally,
+    report: &mut Report,
 ) -> Outcome {
     let mut client = connect(&server.conninfo("postgres"))?;
     client.batch_execute("CREATE EXTENSION neardup")?;
-    places::prepare(&mut client, &PLACES, ROWS)?;
+    fixtures::prepare(&mut client, &FIXTURES, ROWS)?;
     drop(client);
     for number in 0..rounds {
         let start = Instant::now();
@@ -83,7 +83,7 @@ fn torture(
             .with_context(|| round.to_string())?;
         round.took = start.elapsed();
         println!("{round}");
-        tally.add(&round);
+        report.add(&round);
     }
     Ok(())
 }
@@ -107,17 +107,20 @@ fn live_and_die(
     let jobs = jobs(random);
     let pause = 20 + random.below(milliseconds.max(1));
     let conninfo = server.conninfo("postgres");
-    let from = crowd::work(&conninfo, &jobs, random.below(1 << 32), true, |crowd| {
-        crowd::wait(pause)?;
-        round.busy = crowd.iter().map(|busy| (busy.doing(), busy.job)).collect();
-        death.befall(server, crowd, random, round)
+    let from = workload::run(&conninfo, &jobs, random.below(1 << 32), true, |workload| {
+        workload::wait(pause)?;
+        round.busy = workload
+            .iter()
+            .map(|busy| (busy.doing(), busy.job))
+            .collect();
+        death.befall(server, workload, random, round)
     })?;
     death::recover(server, from, random, round)
 }
 
 fn jobs(random: &mut Random) -> Vec<Job> {
-    let mut places = PLACES;
-    places.rotate_left(random.below(PLACES.len() as u64) as usize);
+    let mut places = FIXTURES;
+    places.rotate_left(random.below(FIXTURES.len() as u64) as usize);
     // In one place somebody is alone, or nearly so: space is given back only then.
     let (alone, others) = (places[0], &places[1..]);
     let mut jobs = vec![Job(Work::Drain, alone)];
@@ -139,29 +142,29 @@ fn jobs(random: &mut Random) -> Vec<Job> {
 fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome {
     let client = &mut connect(&server.conninfo("postgres"))?;
     let seed = random.bits();
-    places::refill(client, &PLACES, ROWS)?;
-    for (index, table) in places::unfinished(client)? {
+    fixtures::refill(client, &FIXTURES, ROWS)?;
+    for (index, table) in fixtures::unfinished(client)? {
         round.unfinished += 1;
         finish(client, random, &index, &table).with_context(|| index)?;
     }
-    round.indexes = places::hold(client, &PLACES, seed)?;
+    round.indexes = fixtures::hold(client, &FIXTURES, seed)?;
     let rows: i64 = value(client, "SELECT count(*) FROM neardup_rows_in_flight()")?;
     ensure!(rows == 0, "{rows} rows are in flight");
-    for index in places::spare(client)? {
+    for index in fixtures::spare(client)? {
         client.batch_execute(&format!("DROP INDEX {index}"))?;
     }
-    for place in PLACES {
+    for place in FIXTURES {
         client.batch_execute(&place.insert(100))?;
         place.trim(client, ROWS)?;
         client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
     }
-    places::check(client, &PLACES)?;
+    fixtures::check(client, &FIXTURES)?;
     death::no_alarm(server)
 }
 
 /// Uses a table that has a half-built index, and then drops the index or makes it anew.
 fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) -> Outcome {
-    let place: &Place = PLACES
+    let place: &Fixture = FIXTURES
         .into_iter()
         .find(|place| place.table == table)
         .context("an index on an unknown table")?;
@@ -177,7 +180,7 @@ fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) ->
     let end = random.pick(&["REINDEX INDEX", "REINDEX INDEX CONCURRENTLY", "DROP INDEX"]);
     client.batch_execute(&format!("{end} {index}"))?;
     // What a concurrent command left beside the index of the same purpose.
-    let again: Result<Vec<_>> = places::unfinished(client);
+    let again: Result<Vec<_>> = fixtures::unfinished(client);
     for (left, _) in again?.iter().filter(|(left, _)| left.starts_with(index)) {
         client.batch_execute(&format!("DROP INDEX {left}"))?;
     }

@@ -14,11 +14,12 @@ use crate::am::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, 
 use crate::am::strategies;
 use crate::pg::errors::UserError;
 use crate::pg::memory::maintenance_work_mem;
+use crate::pg::rel::Rel;
 use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
 use crate::types::signature::near_duplicate;
 
-/// What the scan of the table fills.
+/// State of the scan of the table.
 struct Collected<const N: usize> {
     layout: Layout,
     bands: Bands,
@@ -151,13 +152,13 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
             nulls,
         } = &mut *state.cast::<Collected<N>>();
         let tid = tid_of(*tid);
-        let scope = layout.row_scope(index, values, isnull);
+        let scope = layout.row_scope(Rel::new(index), values, isnull);
         if *isnull.add(layout.scope_columns) {
             nulls.push(writer, Bands::row(scope, &[0; 2]), tid);
             return;
         }
         with_signature(*values.add(layout.scope_columns), |signature| {
-            expect_length(index, bands, signature);
+            expect_length(Rel::new(index), bands, signature);
             let (kind, sketch) = (scheme_hash(signature), bands.sketch(signature.values));
             for (band, rows) in rows.iter_mut().enumerate() {
                 let key = bands.key(band, signature.values, kind, scope, &sketch);

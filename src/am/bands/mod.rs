@@ -11,22 +11,21 @@ use super::index::{Index, name};
 use super::keys::Layout;
 use crate::pg::errors::UserError;
 use crate::pg::memory_context::OwnContext;
+use crate::pg::rel::Rel;
+use crate::pg::value::Value;
 use crate::types::signature::Signature;
 
-/// What signatures that can be compared have in common, as a number for [`Bands::hash`].
+/// Hash of the scheme and the seed of a signature, for [`Bands::hash`]: equal for all that can be
+/// compared.
 pub fn scheme_hash(signature: &Signature) -> u64 {
     (signature.seed ^ u64::from(signature.scheme.code()) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Raises an error unless a signature is as long as those of an index.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn expect_length(relation: pg_sys::Relation, bands: &Bands, signature: &Signature) {
+pub fn expect_length(relation: Rel, bands: &Bands, signature: &Signature) {
     let hashes = signature.values.len();
     if hashes != bands.hashes() {
-        // SAFETY: the caller's promise.
-        let name = unsafe { name(relation) };
+        let name = name(relation);
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
             format!("signature has another length than those of index {name}"),
@@ -44,12 +43,8 @@ pub unsafe fn expect_length(relation: pg_sys::Relation, bands: &Bands, signature
 }
 
 /// Whether an index is one on signatures.
-///
-/// # Safety
-/// The relation is an open index of this access method.
-pub unsafe fn is_on_signatures(relation: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { Layout::of(relation).signatures }
+pub fn is_on_signatures(index: Rel) -> bool {
+    Layout::of(index).signatures
 }
 
 /// Calls a function with a signature. What it takes to read it from TOAST is given back afterwards:
@@ -68,7 +63,18 @@ pub unsafe fn with_signature<T>(datum: pg_sys::Datum, each: impl FnOnce(&Signatu
     }
 }
 
-/// What all keys of a row have in common, and whether it has a signature.
+/// The same with a value of the last column of an index on signatures.
+pub fn with_signature_of<T>(index: Rel, value: Value, each: impl FnOnce(&Signature) -> T) -> T {
+    assert!(is_on_signatures(index));
+    assert_eq!(
+        value.type_oid(),
+        index.attribute(index.column_count()).atttypid
+    );
+    // SAFETY: values of this column are signatures.
+    unsafe { with_signature(value.datum(), each) }
+}
+
+/// The words that all keys of a row share, and whether it has a signature.
 ///
 /// # Safety
 /// The index is one on signatures; values and flags are one for each of its columns.

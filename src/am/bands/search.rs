@@ -20,14 +20,14 @@ use crate::settings;
 use crate::storage::pages::IndexPages;
 use crate::types::signature::{Signature, SignatureBall, near_duplicate};
 
-/// What a scan key on the signature asks: at most so many mismatches with a centre.
+/// Condition of a scan key on the signature: at most some number of mismatches with a centre.
 struct SignatureQual<'a> {
     center: Signature<'a>,
     mismatches: usize,
     approximate: bool,
 }
 
-/// How rows are found.
+/// Source of rows.
 enum Source<const N: usize> {
     /// None, or no more.
     Nothing,
@@ -37,15 +37,15 @@ enum Source<const N: usize> {
     Bands(BandScan<N>),
 }
 
-struct BandSearch<const N: usize> {
-    index: Index<N>,
+struct BandSearch<'a, const N: usize> {
+    index: Index<'a, N>,
     bands: Rc<Bands>,
     source: Source<N>,
     rows: Vec<Row<N>>,
 }
 
 /// A search in an index on signatures, which is to be begun by [`Search::rescan`].
-pub fn open<const N: usize>(index: Index<N>) -> Box<dyn Search> {
+pub fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     let bands = index
         .bands
         .clone()
@@ -86,7 +86,7 @@ unsafe fn signature_qual<'a>(key: &pg_sys::ScanKeyData) -> Option<SignatureQual<
     }
 }
 
-impl<const N: usize> BandSearch<N> {
+impl<const N: usize> BandSearch<'_, N> {
     /// Sets out for what the keys ask; false if nothing fulfils them.
     unsafe fn begin(&mut self, keys: &[pg_sys::ScanKeyData]) -> Option<()> {
         let (layout, relation) = (self.index.layout, self.index.relation());
@@ -157,7 +157,7 @@ impl<const N: usize> BandSearch<N> {
     }
 }
 
-impl<const N: usize> Search for BandSearch<N> {
+impl<const N: usize> Search for BandSearch<'_, N> {
     unsafe fn rescan(
         &mut self,
         keys: &[pg_sys::ScanKeyData],
@@ -205,7 +205,7 @@ impl<const N: usize> Search for BandSearch<N> {
         None
     }
 
-    fn pages(&self) -> &IndexPages {
+    fn pages(&self) -> &IndexPages<'_> {
         &self.index.pages
     }
 }

@@ -52,7 +52,7 @@ pub struct Search {
     center: *mut pg_sys::Node,
     pub order: Order,
     pub scope: Scope,
-    /// How often the index is searched: once for each element of an array.
+    /// Number of searches: one for each element of an array.
     pub times: f64,
     /// Whether bands may miss rows.
     pub approximate: bool,

@@ -11,9 +11,10 @@ use super::{Crowd, edges, mismatches};
 use crate::am::bands;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::clusters::{Give, Method, Wanted, cluster, of_fingerprints, share};
+use crate::dedup::clusters::{Give, Method, Wanted, cluster, of_fingerprints};
+use crate::dedup::distance::whole_distance;
+use crate::dedup::limits::share;
 use crate::dedup::nodes::Graph;
-use crate::dedup::pairs::whole_distance;
 use crate::dedup::source::Distances;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::relation::LockedIndex;
@@ -29,21 +30,18 @@ export! {
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         let wanted = Wanted::of(call, Distances::Any);
-        let distance = f64::from_bits(call.arg(1).value() as u64);
+        let distance = call.float8(1);
         let relations = LockedIndex::open_for_reading(wanted.index);
-        // SAFETY: the relations are open.
-        unsafe {
-            note_read(relations.index());
-            if bands::is_on_signatures(relations.index()) {
-                with_words!(words_of(relations.index()), N => {
-                    let index = Index::<N>::open(relations.index());
-                    find::<N>(&index, &relations, distance, &wanted, give);
-                });
-            } else {
-                let radius = whole_distance(distance);
-                let shown = |distance| pg_sys::Datum::from(f64::from(distance).to_bits());
-                of_fingerprints(&relations, radius, &wanted, shown, give);
-            }
+        note_read(relations.index());
+        if bands::is_on_signatures(relations.index()) {
+            with_words!(words_of(relations.index()), N => {
+                let index = Index::<N>::open(relations.index());
+                find::<N>(&index, &relations, distance, &wanted, give);
+            });
+        } else {
+            let radius = whole_distance(distance);
+            let shown = |distance| pg_sys::Datum::from(f64::from(distance).to_bits());
+            of_fingerprints(&relations, radius, &wanted, shown, give);
         }
     })
 }
@@ -55,15 +53,7 @@ type Ends = ExternalSort<TempSpace, 2>;
 const IN_CROWD: u64 = u64::MAX;
 
 /// Adds an end for each row of a crowd that the snapshot sees.
-///
-/// # Safety
-/// The relations that the rows are of are open.
-unsafe fn crowd_ends(
-    crowd: &mut Crowd,
-    rows: &mut SignatureRows,
-    ends: &mut Ends,
-    files: &mut TempSpace,
-) {
+fn crowd_ends(crowd: &mut Crowd, rows: &mut SignatureRows, ends: &mut Ends, files: &mut TempSpace) {
     let mut last = None;
     crowd.rows.in_order(&mut crowd.files, None, |_, member| {
         let entry = member.key[0];
@@ -71,8 +61,7 @@ unsafe fn crowd_ends(
             return;
         }
         pgrx::check_for_interrupts!();
-        // SAFETY: the caller's promise.
-        if let Some((row, _)) = unsafe { rows.find(Tid::from_packed(entry)) } {
+        if let Some((row, _)) = rows.find(Tid::from_packed(entry)) {
             ends.push(files, [entry, IN_CROWD], row);
         }
     });
@@ -134,75 +123,69 @@ fn graph(
 }
 
 /// Gives all clusters of two rows or more.
-///
-/// # Safety
-/// The relations are open, and the index is theirs, on signatures.
-unsafe fn find<const N: usize>(
+fn find<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     distance: f64,
     wanted: &Wanted,
     give: Give,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mismatches = mismatches(index, distance);
-        let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
-        let mut rows = SignatureRows::new(relations, index);
-        let mut files = TempSpace::new();
-        let mut groups = Groups::find(index, &mut rows, files);
-        let mut ends = Ends::new(share());
-        let mut pair = 0;
-        let mut crowd = Crowd {
-            files,
-            rows: ExternalSort::new(share()),
-            buckets: 0,
+    let mismatches = mismatches(index, distance);
+    let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+    let mut rows = SignatureRows::new(relations, index);
+    let mut files = TempSpace;
+    let mut groups = Groups::find(index, &mut rows, files);
+    let mut ends = Ends::new(share());
+    let mut pair = 0;
+    let mut crowd = Crowd {
+        files,
+        rows: ExternalSort::new(share()),
+        buckets: 0,
+    };
+    // Of those that chains connect all pairs are needed.
+    let thinned = (wanted.method == Method::Star).then_some(&mut crowd);
+    edges(index, &mut groups, mismatches, &mut rows, thinned, |edge| {
+        for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+            ends.push(&mut files, [entry.packed(), pair], row);
+        }
+        pair += 1;
+    });
+    crowd_ends(&mut crowd, &mut rows, &mut ends, &mut files);
+    let graph = graph(groups, ends, &mut crowd, &mut files);
+    let buckets = crowd.buckets;
+    drop(crowd);
+    let mut compared = SignatureRows::new(relations, index);
+    let mut own: Option<(Tid, Option<FoundRow>)> = None;
+    let near = |entry: Tid, center: Tid| {
+        pgrx::check_for_interrupts!();
+        if own.as_ref().is_none_or(|(known, _)| *known != entry) {
+            own = Some((entry, compared.find(entry).map(|(_, row)| row)));
+        }
+        let Some((_, Some(row))) = &own else {
+            return false;
         };
-        // Of those that chains connect all pairs are needed.
-        let thinned = (wanted.method == Method::Star).then_some(&mut crowd);
-        edges(index, &mut groups, mismatches, &mut rows, thinned, |edge| {
-            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
-                ends.push(&mut files, [entry.packed(), pair], row);
+        (compared.compare(center, row)).is_some_and(|(_, differing)| differing <= mismatches)
+    };
+    let mut centers = BucketCenters::new(&mut files, buckets, mismatches, share(), near);
+    let mut known: Option<(u64, Option<FoundRow>)> = None;
+    let mut last = ([0; 2], 0.0);
+    let shown = |entry: &Key<1>, of: &Key<1>| {
+        if last.0 != [entry[0], of[0]] {
+            if known.as_ref().is_none_or(|(center, _)| *center != of[0]) {
+                let center = rows.find(Tid::from_packed(of[0])).map(|(_, row)| row);
+                known = Some((of[0], center));
             }
-            pair += 1;
-        });
-        crowd_ends(&mut crowd, &mut rows, &mut ends, &mut files);
-        let graph = graph(groups, ends, &mut crowd, &mut files);
-        let buckets = crowd.buckets;
-        drop(crowd);
-        let mut compared = SignatureRows::new(relations, index);
-        let mut own: Option<(Tid, Option<FoundRow>)> = None;
-        let near = |entry: Tid, center: Tid| {
-            pgrx::check_for_interrupts!();
-            if own.as_ref().is_none_or(|(known, _)| *known != entry) {
-                own = Some((entry, compared.find(entry).map(|(_, row)| row)));
-            }
-            let Some((_, Some(row))) = &own else {
-                return false;
-            };
-            (compared.compare(center, row)).is_some_and(|(_, differing)| differing <= mismatches)
-        };
-        let mut centers = BucketCenters::new(&mut files, buckets, mismatches, share(), near);
-        let mut known: Option<(u64, Option<FoundRow>)> = None;
-        let mut last = ([0; 2], 0.0);
-        let shown = |entry: &Key<1>, of: &Key<1>| {
-            if last.0 != [entry[0], of[0]] {
-                if known.as_ref().is_none_or(|(center, _)| *center != of[0]) {
-                    let center = rows.find(Tid::from_packed(of[0])).map(|(_, row)| row);
-                    known = Some((of[0], center));
+            // The snapshot has seen both before.
+            let differing = match &known {
+                Some((_, Some(center))) if entry != of => {
+                    let own = rows.compare(Tid::from_packed(entry[0]), center);
+                    own.map_or(0, |(_, differing)| differing)
                 }
-                // The snapshot has seen both before.
-                let differing = match &known {
-                    Some((_, Some(center))) if entry != of => {
-                        let own = rows.compare(Tid::from_packed(entry[0]), center);
-                        own.map_or(0, |(_, differing)| differing)
-                    }
-                    _ => 0,
-                };
-                last = ([entry[0], of[0]], signature::distance(differing, hashes));
-            }
-            pg_sys::Datum::from(last.1.to_bits())
-        };
-        cluster(graph, relations, wanted, &mut centers, files, shown, give);
-    }
+                _ => 0,
+            };
+            last = ([entry[0], of[0]], signature::distance(differing, hashes));
+        }
+        pg_sys::Datum::from(last.1.to_bits())
+    };
+    cluster(graph, relations, wanted, &mut centers, files, shown, give);
 }

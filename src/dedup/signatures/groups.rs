@@ -10,7 +10,7 @@ use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
 
 use super::rows::SignatureRows;
 use crate::am::index::Index;
-use crate::dedup::clusters::{share, too_many};
+use crate::dedup::limits::{share, too_many};
 use crate::dedup::tid_set::{self, TidSet};
 use crate::storage::temp::TempSpace;
 
@@ -27,7 +27,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(self) -> u32 {
         match self {
             Side::Row(_) => 1,
@@ -65,10 +65,7 @@ pub struct Groups {
 
 impl Groups {
     /// Finds all of an index's. The files live as the space says.
-    ///
-    /// # Safety
-    /// The relations that the rows are of are open, and the index is theirs.
-    pub unsafe fn find<const N: usize>(
+    pub fn find<const N: usize>(
         index: &Index<N>,
         rows: &mut SignatureRows,
         mut files: TempSpace,
@@ -86,8 +83,7 @@ impl Groups {
                 match &mut run {
                     Some((known, alone)) if *known == key => {
                         for entry in alone.take().into_iter().chain([tid]) {
-                            // SAFETY: the caller's promise.
-                            unsafe { alike.add(&mut files, rows, entry) };
+                            alike.add(&mut files, rows, entry);
                         }
                     }
                     _ => run = Some((key, Some(tid))),
@@ -183,13 +179,10 @@ impl Alike {
         }
     }
 
-    /// # Safety
-    /// As for [`Groups::find`].
-    unsafe fn add(&mut self, files: &mut TempSpace, rows: &mut SignatureRows, entry: Tid) {
+    fn add(&mut self, files: &mut TempSpace, rows: &mut SignatureRows, entry: Tid) {
         pgrx::check_for_interrupts!();
         self.highest = tid_set::highest(self.highest, entry);
-        // SAFETY: the caller's promise.
-        let (hash, row) = match unsafe { rows.find(entry) } {
+        let (hash, row) = match rows.find(entry) {
             Some((row, found)) => ([0, 1].map(|i| self.hashes[i].hash_one(&found)), row),
             None => ([0; 2], Tid::MIN),
         };

@@ -11,10 +11,8 @@ mod rows;
 use neardup_blocktree::bands::{BandPairs, Candidate};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::ExternalSort;
-use pgrx::pg_sys;
 
-use crate::am::bands;
-use crate::am::index::{Index, name};
+use crate::am::index::Index;
 use crate::pg::errors::UserError;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
@@ -27,10 +25,7 @@ const BELOW: u32 = 16;
 
 /// A distance of signatures that a caller passes, as mismatches of those in an index; an error if
 /// it is below zero.
-///
-/// # Safety
-/// The index is one on signatures.
-unsafe fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
+fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
     if distance < 0.0 || distance.is_nan() {
         UserError::invalid_parameter("distance must not be negative")
             .detail(format!("It is {distance}."))
@@ -38,22 +33,6 @@ unsafe fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
     }
     let hashes = index.bands.as_ref().map_or(0, |bands| bands.hashes());
     usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
-}
-
-/// Raises an error for an index on signatures, where a distance in bits was passed.
-///
-/// # Safety
-/// The relation is an open index of this access method.
-pub unsafe fn refuse_bits(relation: pg_sys::Relation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if bands::is_on_signatures(relation) {
-            UserError::invalid_parameter(format!("index {} is on signatures", name(relation)))
-                .detail("Their distance is a number from 0 to 1, and no integer.")
-                .hint("Write it with a point, such as 0.2, or as 0.0 or 1::float8.")
-                .raise();
-        }
-    }
 }
 
 /// Two rows near each other, each of which may stand for several.
@@ -78,10 +57,7 @@ struct Crowd {
 /// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
 /// themselves or for others, in the order of their entries. With a crowd, two rows of it that are
 /// in one bucket need not come as a pair. Candidates go to files if they are many.
-///
-/// # Safety
-/// The relations that the rows are of are open, and the index is theirs.
-unsafe fn edges<const N: usize>(
+fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,
     mismatches: usize,
@@ -92,7 +68,7 @@ unsafe fn edges<const N: usize>(
     let Some(bands) = index.bands.clone() else {
         return;
     };
-    let mut files = TempSpace::new();
+    let mut files = TempSpace;
     let mut candidates = ExternalSort::<TempSpace, 2>::new(work_mem() / 2);
     let memory = work_mem() / 2;
     let mut search = match crowd {
@@ -127,21 +103,18 @@ unsafe fn edges<const N: usize>(
     let mut left: Option<(Tid, Option<(Tid, FoundRow)>)> = None;
     let mut verify = |[a, b]: [Tid; 2]| {
         pgrx::check_for_interrupts!();
-        // SAFETY: the caller's promise.
-        unsafe {
-            if left.as_ref().is_none_or(|(entry, _)| *entry != a) {
-                left = Some((a, rows.find(a)));
-            }
-            if let Some((_, Some((row, found)))) = &left
-                && let Some((other_row, differing)) = rows.compare(b, found)
-                && differing <= mismatches
-            {
-                give(Edge {
-                    entries: [a, b],
-                    rows: [*row, other_row],
-                    mismatches: differing as u32,
-                });
-            }
+        if left.as_ref().is_none_or(|(entry, _)| *entry != a) {
+            left = Some((a, rows.find(a)));
+        }
+        if let Some((_, Some((row, found)))) = &left
+            && let Some((other_row, differing)) = rows.compare(b, found)
+            && differing <= mismatches
+        {
+            give(Edge {
+                entries: [a, b],
+                rows: [*row, other_row],
+                mismatches: differing as u32,
+            });
         }
     };
     // The pair under way: its rows, the fewest mismatches if they shared no band, and how many

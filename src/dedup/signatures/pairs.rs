@@ -9,13 +9,14 @@ use super::{edges, mismatches};
 use crate::am::bands;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::pairs::{NoPairs, PairSet, check_file, whole_distance};
+use crate::dedup::distance::whole_distance;
+use crate::dedup::pairs::{NoPairs, PairSet, check_file};
 use crate::dedup::source::{Distances, find_index};
-use crate::pg::compat;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::pg::srf::SetReturning;
+use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
@@ -30,22 +31,22 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
         return call.return_set(|_| NoPairs);
     }
     call.return_set(|call| {
-        let relation = pg_sys::Oid::from(call.arg(0).value() as u32);
-        let column = (!call.is_null(2)).then(|| call.arg(2));
-        let oid = find_index(call.function_oid(), relation, column, Distances::Any);
-        let distance = f64::from_bits(call.arg(1).value() as u64);
+        let relation = call.oid(0);
+        let column = call.name(2);
+        let oid = find_index(
+            call.function_oid(),
+            relation,
+            column.as_deref(),
+            Distances::Any,
+        );
+        let distance = call.float8(1);
         let relations = LockedIndex::open_for_reading(oid);
-        // SAFETY: the relations are open to the end of the function, and the server keeps the
-        // function's memory until it asks for no more rows.
-        unsafe {
-            if !bands::is_on_signatures(relations.index()) {
-                let radius = whole_distance(distance);
-                drop(relations);
-                return AnyPairs::Fingerprints(PairSet::new(oid, radius));
-            }
-            let kept = (*call.function()).fn_mcxt;
-            AnyPairs::Signatures(Box::new(SignaturePairs::new(&relations, distance, kept)))
+        if !bands::is_on_signatures(relations.index()) {
+            let radius = whole_distance(distance);
+            drop(relations);
+            return AnyPairs::Fingerprints(PairSet::new(oid, radius));
         }
+        AnyPairs::Signatures(Box::new(SignaturePairs::new(&relations, distance)))
     })
 }
 
@@ -101,34 +102,28 @@ struct SignaturePairs {
 }
 
 impl SignaturePairs {
-    /// # Safety
-    /// The relations are open, and the index is theirs, on signatures. The memory lives as long as
-    /// the result.
-    unsafe fn new(relations: &LockedIndex, distance: f64, kept: pg_sys::MemoryContext) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            note_read(relations.index());
-            let files = TempSpace::in_context(kept);
-            let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                // Refuses what is no distance.
-                mismatches(&index, distance);
-                let mut rows = SignatureRows::new(relations, &index);
-                let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
-                (Groups::find(&index, &mut rows, files), hashes)
-            });
-            SignaturePairs {
-                index: (*relations.index()).rd_id,
-                file: compat::file_number(relations.index()),
-                distance,
-                left: groups.all(),
-                groups,
-                files,
-                edges: None,
-                hashes,
-                product: None,
-                pointers: Default::default(),
-            }
+    fn new(relations: &LockedIndex, distance: f64) -> Self {
+        note_read(relations.index());
+        let files = TempSpace;
+        let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            // Refuses what is no distance.
+            mismatches(&index, distance);
+            let mut rows = SignatureRows::new(relations, &index);
+            let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+            (Groups::find(&index, &mut rows, files), hashes)
+        });
+        SignaturePairs {
+            index: relations.index().oid(),
+            file: relations.index().file_number(),
+            distance,
+            left: groups.all(),
+            groups,
+            files,
+            edges: None,
+            hashes,
+            product: None,
+            pointers: Default::default(),
         }
     }
 
@@ -139,20 +134,17 @@ impl SignaturePairs {
         // Sorted by one end, then by the other, to meet the groups, which are in that order.
         let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = groups.all();
-        // SAFETY: the relations are open to the end of the function.
-        unsafe {
-            check_file(&relations, self.file);
-            with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                let mismatches = mismatches(&index, self.distance);
-                let mut rows = SignatureRows::new(&relations, &index);
-                edges(&index, groups, mismatches, &mut rows, None, |edge| {
-                    let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
-                    let key = [b, a, firsts.of(a, row).packed(), other.packed()];
-                    by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
-                });
+        check_file(&relations, self.file);
+        with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let mismatches = mismatches(&index, self.distance);
+            let mut rows = SignatureRows::new(&relations, &index);
+            edges(&index, groups, mismatches, &mut rows, None, |edge| {
+                let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
+                let key = [b, a, firsts.of(a, row).packed(), other.packed()];
+                by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
             });
-        }
+        });
         drop(firsts);
         let mut sorted = by_second.sorted(files, None);
         drop(by_second);
@@ -220,7 +212,7 @@ impl SetReturning for SignaturePairs {
             return false;
         };
         for (pointer, tid) in self.pointers.iter_mut().zip(rows) {
-            pgrx::itemptr::item_pointer_set_all(pointer, tid.block, tid.offset);
+            *pointer = item_pointer(tid);
             columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
         columns.push(Some(pg_sys::Datum::from(distance.to_bits())));

@@ -1,13 +1,13 @@
 //! The trigger's arguments: columns, then `name=value`.
 use std::ffi::{CStr, CString};
 
-use pgrx::pg_sys;
-
 use super::names::{self, cstring};
+use crate::am::metric::Limits;
 use crate::pg::errors::UserError;
+use crate::pg::rel::Trigger;
 use crate::types::signature::{Bound, near_duplicate};
 
-/// What is done with a near-duplicate of a row that is there.
+/// Action on a near-duplicate of an existing row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The row is left out.
@@ -20,8 +20,7 @@ pub enum Action {
     Log(CString),
 }
 
-/// How near two rows are if they are near-duplicates, as it was written. What it means depends on
-/// the column.
+/// Limit of near-duplicates, as it was written. Its meaning depends on the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Near {
     /// As `~=` has it.
@@ -79,6 +78,27 @@ impl Near {
     }
 }
 
+impl Limits for Near {
+    fn bits(&self) -> Option<u32> {
+        Near::bits(self).ok().map(i32::unsigned_abs)
+    }
+
+    fn mismatches(&self, hashes: usize) -> Option<u32> {
+        Near::mismatches(self, hashes).ok().map(|most| most as u32)
+    }
+}
+
+/// Raises an error for limits that make no sense.
+impl Limits for Arguments {
+    fn bits(&self) -> Option<u32> {
+        Some(self.or_invalid(self.near.bits()).unsigned_abs())
+    }
+
+    fn mismatches(&self, hashes: usize) -> Option<u32> {
+        Some(self.or_invalid(self.near.mismatches(hashes)) as u32)
+    }
+}
+
 /// The arguments of one trigger. Names are in the encoding of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
@@ -111,27 +131,16 @@ pub const OPTIONS: [&str; 7] = [
 
 impl Arguments {
     /// Reads a trigger's arguments; raises an error if they make no sense.
-    ///
-    /// # Safety
-    /// The trigger is one of the server's.
-    pub unsafe fn of(trigger: &pg_sys::Trigger) -> Self {
-        // SAFETY: the caller's promise; the server keeps the trigger's name as a C string.
-        let (read, name) = unsafe { (Self::read(trigger), CStr::from_ptr(trigger.tgname)) };
-        read.unwrap_or_else(|why| senseless(&name.to_string_lossy(), why))
+    pub fn of(trigger: &Trigger) -> Self {
+        Self::read(trigger).unwrap_or_else(|why| senseless(&trigger.name.to_string_lossy(), why))
     }
 
     /// Reads a trigger's arguments.
     ///
     /// # Errors
     /// A sentence that says what makes no sense about them.
-    ///
-    /// # Safety
-    /// The trigger is one of the server's.
-    pub unsafe fn read(trigger: &pg_sys::Trigger) -> Result<Self, String> {
-        // SAFETY: the caller's promise.
-        let name = unsafe { CStr::from_ptr(trigger.tgname) }.to_string_lossy();
-        // SAFETY: the caller's promise.
-        Self::parse(&name, &unsafe { texts(trigger) })
+    pub fn read(trigger: &Trigger) -> Result<Self, String> {
+        Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
 
     /// Whether two triggers are about the same columns, and keep the same column of marks.
@@ -147,12 +156,12 @@ impl Arguments {
             && sorted(&self.scope) == sorted(&other.scope)
     }
 
-    /// What an argument means, now that it is known what it is about; or an error.
+    /// Returns the meaning of an argument, or raises the error that it has none.
     pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }
 
-    fn parse(name: &str, arguments: &[&CStr]) -> Result<Self, String> {
+    fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
         let trigger = name;
         let mut columns = Vec::new();
         let (mut distance, mut similarity, mut action) = (None, None, None);
@@ -235,17 +244,6 @@ impl Arguments {
             parameters,
         })
     }
-}
-
-/// A trigger's arguments as they were written.
-///
-/// # Safety
-/// The trigger is one of the server's, and lives as long as the result.
-pub unsafe fn texts<'a>(trigger: &pg_sys::Trigger) -> Vec<&'a CStr> {
-    (0..trigger.tgnargs as usize)
-        // SAFETY: the server keeps as many C strings as it counts.
-        .map(|i| unsafe { CStr::from_ptr(*trigger.tgargs.add(i)) })
-        .collect()
 }
 
 fn parse_action(

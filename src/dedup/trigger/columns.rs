@@ -1,64 +1,16 @@
-//! What a trigger's arguments name: columns of its table, and the index that finds near-duplicates.
+//! Columns and index that a trigger's arguments name.
 use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
-use super::metric::Metric;
 use super::names;
-use crate::am::index::{Index, words_of};
-use crate::am::keys::{Layout, attribute, hash_of, with_words};
+use crate::am::metric::Metric;
 use crate::am::strategies;
-use crate::pg::compat;
+use crate::pg::catalog;
+use crate::pg::equality::EqualColumn;
 use crate::pg::errors::UserError;
-
-/// A column of an index, and when its values are equal.
-pub struct EqualColumn {
-    /// The column of the table, counted from 1; 0 for an expression.
-    pub column: i16,
-    equality: pg_sys::RegProcedure,
-    collation: pg_sys::Oid,
-    /// The type of the index's column.
-    stored: pg_sys::Oid,
-}
-
-impl EqualColumn {
-    /// The `i`th column of an open index, by the operator of this strategy.
-    ///
-    /// # Safety
-    /// The index is open, and has so many columns.
-    pub unsafe fn of(index: pg_sys::Relation, i: usize, strategy: i16) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (family, input) = (*(*index).rd_opfamily.add(i), *(*index).rd_opcintype.add(i));
-            let operator = pg_sys::get_opfamily_member(family, input, input, strategy);
-            EqualColumn {
-                column: *(*(*index).rd_index).indkey.values.as_ptr().add(i),
-                equality: pg_sys::get_opcode(operator),
-                collation: *(*index).rd_indcollation.add(i),
-                stored: attribute(index, i).atttypid,
-            }
-        }
-    }
-
-    /// Whether two values of the column are equal.
-    ///
-    /// # Safety
-    /// Both are of the column's type.
-    pub unsafe fn equal(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
-        // SAFETY: the operator of the index's class for this type.
-        unsafe { pg_sys::OidFunctionCall2Coll(self.equality, self.collation, a, b).value() != 0 }
-    }
-
-    /// The hash of a value of a scope column, as the index has it: the same for equal values.
-    ///
-    /// # Safety
-    /// The value is of the column's type.
-    pub unsafe fn hash(&self, value: pg_sys::Datum) -> u64 {
-        // SAFETY: the caller's promise. The index was not made if its type had no hash.
-        unsafe { hash_of(self.stored, self.collation, value) }
-    }
-}
+use crate::pg::rel::{OpenRelation, Rel};
 
 /// The extension's own types, by the schema that it is in.
 #[derive(Clone, Copy)]
@@ -70,8 +22,7 @@ impl Types {
     /// By one of the extension's functions.
     pub fn beside(function: pg_sys::Oid) -> Self {
         Types {
-            // SAFETY: a catalogue look-up.
-            schema: unsafe { pg_sys::get_func_namespace(function) },
+            schema: catalog::schema_of_function(function),
         }
     }
 
@@ -80,30 +31,9 @@ impl Types {
         self.schema
     }
 
-    /// A type's name if it is one of them.
-    pub fn name(self, oid: pg_sys::Oid) -> Option<Vec<u8>> {
-        // SAFETY: a catalogue look-up; the entry is read before it is released.
-        unsafe {
-            let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-            let tuple = pg_sys::SearchSysCache1(cache, oid.into());
-            if tuple.is_null() {
-                return None;
-            }
-            let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
-            let name = CStr::from_ptr(form.typname.data.as_ptr())
-                .to_bytes()
-                .to_vec();
-            let here = form.typnamespace == self.schema;
-            pg_sys::ReleaseSysCache(tuple);
-            here.then_some(name)
-        }
-    }
-
-    /// Whether values of a type, or of what a domain is over, are MinHash signatures.
-    fn is_signature(self, oid: pg_sys::Oid) -> bool {
-        // SAFETY: a catalogue look-up.
-        let base = unsafe { pg_sys::getBaseType(oid) };
-        self.name(base).as_deref() == Some(b"minhash_signature")
+    /// The name of a type, or of the one that a domain is over, if it is one of them.
+    pub fn name(self, oid: pg_sys::Oid) -> Option<CString> {
+        catalog::type_name_in(self.schema, catalog::base_type(oid))
     }
 }
 
@@ -121,46 +51,40 @@ pub struct NamedColumns {
 
 impl NamedColumns {
     /// Finds all of them; raises an error if one is missing.
-    ///
-    /// # Safety
-    /// The relation is open and locked.
-    pub unsafe fn find(relation: pg_sys::Relation, arguments: &Arguments) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let column = |name: &CString| column(relation, name);
-            let fingerprint = column(&arguments.fingerprint);
-            let text = arguments.text.as_ref().map(column);
-            let mark = match &arguments.action {
-                Action::Mark(name) => Some(column(name)),
-                _ => None,
-            };
-            let key = match &arguments.key {
-                Some(name) => Some(column(name)),
-                None => primary_key(relation),
-            };
-            let scope = arguments.scope.iter().map(column).collect();
-            if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
-                UserError::new(
-                    PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-                    format!(
-                        "table \"{}\" has no primary key of one column",
-                        table(relation)
-                    ),
-                )
-                .detail("neardup_dedup writes down the key of the row that is repeated.")
-                .hint("Name the column that identifies rows, such as 'key=id'.")
-                .raise();
-            }
-            if let (Some(mark), Some(key)) = (mark, key) {
-                check_types(relation, mark, key);
-            }
-            NamedColumns {
-                fingerprint,
-                text,
-                key,
-                mark,
-                scope,
-            }
+    pub fn find(table: Rel, arguments: &Arguments) -> Self {
+        let column = |name: &CString| column(table, name);
+        let fingerprint = column(&arguments.fingerprint);
+        let text = arguments.text.as_ref().map(column);
+        let mark = match &arguments.action {
+            Action::Mark(name) => Some(column(name)),
+            _ => None,
+        };
+        let key = match &arguments.key {
+            Some(name) => Some(column(name)),
+            None => primary_key(table),
+        };
+        let scope = arguments.scope.iter().map(column).collect();
+        if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                format!(
+                    "table \"{}\" has no primary key of one column",
+                    table.shown()
+                ),
+            )
+            .detail("neardup_dedup writes down the key of the row that is repeated.")
+            .hint("Name the column that identifies rows, such as 'key=id'.")
+            .raise();
+        }
+        if let (Some(mark), Some(key)) = (mark, key) {
+            check_types(table, mark, key);
+        }
+        NamedColumns {
+            fingerprint,
+            text,
+            key,
+            mark,
+            scope,
         }
     }
 }
@@ -181,274 +105,172 @@ pub struct Columns {
 
 impl Columns {
     /// Finds all of them; raises an error if one is missing.
-    ///
-    /// # Safety
-    /// The relation is open and locked.
-    pub unsafe fn find(relation: pg_sys::Relation, types: Types, arguments: &Arguments) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let NamedColumns {
-                fingerprint,
-                text,
-                key,
-                mark,
-                scope: wanted,
-            } = NamedColumns::find(relation, arguments);
-            let form = &*compat::attribute((*relation).rd_att, fingerprint as usize - 1);
-            let holds_signatures = types.is_signature(form.atttypid);
-            // Whatever index there is: an argument that makes no sense is told first.
-            arguments.or_invalid(match holds_signatures {
-                true => arguments.near.mismatches(1).map(drop),
-                false => arguments.near.bits().map(drop),
-            });
-            let Some((index, scope, metric)) =
-                find_index(relation, fingerprint, &wanted, mark, arguments)
-            else {
-                no_index(relation, arguments, holds_signatures);
-            };
-            Columns {
-                fingerprint,
-                text,
-                key,
-                mark,
-                scope,
-                index,
-                metric,
-            }
+    pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
+        let NamedColumns {
+            fingerprint,
+            text,
+            key,
+            mark,
+            scope: wanted,
+        } = NamedColumns::find(table, arguments);
+        let column_type = table.attribute(fingerprint).atttypid;
+        let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
+        // Whatever index there is: an argument that makes no sense is told first.
+        arguments.or_invalid(match holds_signatures {
+            true => arguments.near.mismatches(1).map(drop),
+            false => arguments.near.bits().map(drop),
+        });
+        let Some((index, scope, metric)) = find_index(table, fingerprint, &wanted, mark, arguments)
+        else {
+            no_index(table, arguments, holds_signatures);
+        };
+        Columns {
+            fingerprint,
+            text,
+            key,
+            mark,
+            scope,
+            index,
+            metric,
         }
     }
 }
 
 /// The number of a column by its name.
-unsafe fn column(relation: pg_sys::Relation, name: &CStr) -> i16 {
-    // SAFETY: a catalogue look-up for an open relation.
-    unsafe {
-        let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
-        if number <= 0 {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-                format!(
-                    "column \"{}\" of table \"{}\" does not exist",
-                    name.to_string_lossy(),
-                    table(relation)
-                ),
-            )
-            .detail("An argument of the trigger neardup_dedup names it.")
-            .hint("Drop the trigger and create it with the right names.")
-            .raise();
-        }
-        number
-    }
+fn column(table: Rel, name: &CStr) -> i16 {
+    table.column_number(name).unwrap_or_else(|| {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!(
+                "column \"{}\" of table \"{}\" does not exist",
+                name.to_string_lossy(),
+                table.shown()
+            ),
+        )
+        .detail("An argument of the trigger neardup_dedup names it.")
+        .hint("Drop the trigger and create it with the right names.")
+        .raise()
+    })
 }
 
 /// The only column of the primary key.
-unsafe fn primary_key(relation: pg_sys::Relation) -> Option<i16> {
-    // SAFETY: the relation is open; its indexes are opened with the lock that reading needs.
-    unsafe {
-        // Also finds the index for RelationGetPrimaryKeyIndex's sake.
-        pg_sys::list_free(pg_sys::RelationGetIndexList(relation));
-        let oid = (*relation).rd_pkindex;
-        if oid == pg_sys::InvalidOid {
-            return None;
-        }
-        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let form = &*(*index).rd_index;
-        let key = (form.indnkeyatts == 1).then(|| *form.indkey.values.as_ptr());
-        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        key
-    }
+fn primary_key(table: Rel) -> Option<i16> {
+    let index = OpenRelation::index(table.primary_key()?, pg_sys::AccessShareLock);
+    let form = index.rel().index_form();
+    (form.key_columns == 1).then(|| form.columns[0])
 }
 
 /// Refuses a column to mark in that does not hold keys.
-unsafe fn check_types(relation: pg_sys::Relation, mark: i16, key: i16) {
-    // SAFETY: both are columns of the open relation.
-    unsafe {
-        let type_of =
-            |column: i16| (*compat::attribute((*relation).rd_att, column as usize - 1)).atttypid;
-        let (mark, key) = (type_of(mark), type_of(key));
-        if pg_sys::getBaseType(mark) != pg_sys::getBaseType(key) {
-            let name = |oid| CStr::from_ptr(pg_sys::format_type_be(oid)).to_string_lossy();
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                "the column to mark near-duplicates in is not of the key's type",
-            )
-            .detail(format!(
-                "It is {}, and the key is {}.",
-                name(mark),
-                name(key)
-            ))
-            .hint("Give both columns one type.")
-            .raise();
-        }
+fn check_types(table: Rel, mark: i16, key: i16) {
+    let [mark, key] = [mark, key].map(|column| table.attribute(column).atttypid);
+    if catalog::base_type(mark) != catalog::base_type(key) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            "the column to mark near-duplicates in is not of the key's type",
+        )
+        .detail(format!(
+            "It is {}, and the key is {}.",
+            catalog::type_name(mark),
+            catalog::type_name(key)
+        ))
+        .hint("Give both columns one type.")
+        .raise();
     }
 }
 
-/// The index that a look goes through, its scope columns, and what near-duplicates are by it: an
-/// index with exactly the wanted columns in front.
-unsafe fn find_index(
-    relation: pg_sys::Relation,
+/// Finds the index that rows are looked up in: one with exactly the wanted columns in front.
+/// Returns its scope columns as well, and its metric.
+fn find_index(
+    table: Rel,
     fingerprint: i16,
     wanted: &[i16],
     mark: Option<i16>,
     arguments: &Arguments,
 ) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Metric)> {
-    // SAFETY: the relation is open, and each of its indexes while it is looked at.
-    unsafe {
-        let indexes = pg_sys::RelationGetIndexList(relation);
-        let mut found = None;
-        for i in 0..pg_sys::list_length(indexes) {
-            let oid = pg_sys::list_nth_oid(indexes, i);
-            let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            if found.is_none() {
-                let fits = fits(index, fingerprint, wanted, mark, arguments);
-                found = fits.map(|(scope, metric)| (oid, scope, metric));
-            }
-            pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        }
-        pg_sys::list_free(indexes);
-        found
-    }
+    // All are opened, and stay locked, so that none is dropped meanwhile.
+    let indexes = table.indexes().into_iter();
+    let opened: Vec<OpenRelation> = indexes
+        .map(|oid| OpenRelation::index(oid, pg_sys::AccessShareLock))
+        .collect();
+    opened.iter().find_map(|index| {
+        let index = index.rel();
+        let (scope, metric) = fits(table, index, fingerprint, wanted, mark, arguments)?;
+        Some((index.oid(), scope, metric))
+    })
 }
 
-unsafe fn fits(
-    index: pg_sys::Relation,
+/// The columns of a scope, by an index that has exactly these in front of the fingerprint's.
+pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<Vec<EqualColumn>> {
+    let wanted: Vec<i16> = (names.iter())
+        .map(|name| table.column_number(name))
+        .collect::<Option<_>>()?;
+    table.indexes().into_iter().find_map(|oid| {
+        let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
+        columns_in_front(index.rel(), fingerprint, &wanted)
+    })
+}
+
+/// The columns in front of the fingerprint's of a neardup index that can be used, if they are those
+/// that are wanted.
+fn columns_in_front(index: Rel, fingerprint: i16, wanted: &[i16]) -> Option<Vec<EqualColumn>> {
+    let form = index.index_form();
+    if !index.is_neardup_index() || !form.is_valid || !form.is_ready {
+        return None;
+    }
+    let (last, front) = form.columns.split_last()?;
+    let same_scope =
+        front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
+    let scope = (0..front.len()).map(|i| EqualColumn::new(index, i, strategies::EQUAL));
+    (*last == fingerprint && same_scope).then(|| scope.collect())
+}
+
+fn fits(
+    table: Rel,
+    index: Rel,
     fingerprint: i16,
     wanted: &[i16],
     mark: Option<i16>,
     arguments: &Arguments,
 ) -> Option<(Vec<EqualColumn>, Metric)> {
-    // SAFETY: the index is open; it has as many columns and classes as its form says.
-    unsafe {
-        let form = &*(*index).rd_index;
-        let access_method = pg_sys::get_am_name((*(*index).rd_rel).relam);
-        if access_method.is_null()
-            || CStr::from_ptr(access_method) != c"neardup"
-            || !form.indisvalid
-            || !form.indisready
-        {
-            return None;
-        }
-        let columns =
-            core::slice::from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize);
-        let layout = Layout::of(index);
-        let (last, front) = columns.split_last()?;
-        let same_scope =
-            front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
-        if *last != fingerprint || layout.balls || !same_scope || !covers(index, mark) {
-            return None;
-        }
-        let scope = (0..front.len())
-            .map(|i| EqualColumn::of(index, i, strategies::EQUAL as i16))
-            .collect();
-        Some((scope, metric(index, &layout, arguments)?))
+    let scope = columns_in_front(index, fingerprint, wanted)?;
+    if !index.holds_all_with_null(table, mark) {
+        return None;
     }
+    Some((scope, Metric::of_index(index, arguments)?))
 }
 
-/// What near-duplicates are by an index; `None` if it cannot look them up.
-unsafe fn metric(
-    index: pg_sys::Relation,
-    layout: &Layout,
-    arguments: &Arguments,
-) -> Option<Metric> {
-    if !layout.signatures {
-        return Some(Metric::Fingerprints {
-            words: layout.fingerprint_words,
-            radius: arguments.or_invalid(arguments.near.bits()),
-        });
-    }
-    // SAFETY: the index is open.
-    let bands = unsafe { with_words!(words_of(index), N => Index::<N>::open(index).bands) }?;
-    let hashes = bands.hashes();
-    let mismatches = arguments.or_invalid(arguments.near.mismatches(hashes));
-    // Beyond it a look would read the whole index.
-    (mismatches <= bands.guaranteed()).then_some(Metric::Signatures { hashes, mismatches })
-}
-
-/// Whether an index holds all rows that count: all, or where near-duplicates are marked, all that
-/// are not marked.
-unsafe fn covers(index: pg_sys::Relation, mark: Option<i16>) -> bool {
-    // SAFETY: the index is open; the condition is made as the parser makes it.
-    unsafe {
-        let predicate = pg_sys::RelationGetIndexPredicate(index);
-        if predicate.is_null() {
-            return true;
+fn no_index(table: Rel, arguments: &Arguments, of_signatures: bool) -> ! {
+    let mut columns: Vec<String> = (arguments.scope.iter())
+        .map(|name| names::shown(name))
+        .collect();
+    columns.push(names::shown(&arguments.fingerprint));
+    let (what, options) = match of_signatures {
+        true => {
+            let similarity = arguments.near.similarity();
+            let wanted = format!("WITH (similarity = {similarity})");
+            (
+                format!(" for a similarity of {similarity}"),
+                format!(" {wanted}; and hashes = ... in the brackets unless signatures have 128."),
+            )
         }
-        let Some(mark) = mark else {
-            return false;
-        };
-        let table = pg_sys::table_open(
-            (*(*index).rd_index).indrelid,
-            pg_sys::AccessShareLock as pg_sys::LOCKMODE,
-        );
-        let column = &*compat::attribute((*table).rd_att, mark as usize - 1);
-        let variable = pg_sys::makeVar(
-            1,
-            mark,
-            column.atttypid,
-            column.atttypmod,
-            column.attcollation,
-            0,
-        );
-        pg_sys::table_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let test = pg_sys::palloc0(size_of::<pg_sys::NullTest>()).cast::<pg_sys::NullTest>();
-        (*test).xpr.type_ = pg_sys::NodeTag::T_NullTest;
-        (*test).arg = variable.cast();
-        (*test).nulltesttype = pg_sys::NullTestType::IS_NULL;
-        (*test).location = -1;
-        let condition = pg_sys::lappend(core::ptr::null_mut(), test.cast());
-        pg_sys::predicate_implied_by(predicate, condition, false)
-    }
-}
-
-/// The name of a table, for messages.
-pub unsafe fn table<'a>(relation: pg_sys::Relation) -> std::borrow::Cow<'a, str> {
-    // SAFETY: the relation is open.
-    unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()).to_string_lossy() }
-}
-
-unsafe fn no_index(relation: pg_sys::Relation, arguments: &Arguments, of_signatures: bool) -> ! {
-    // SAFETY: the relation is open, and names are C strings.
-    unsafe {
-        let quoted = names::shown;
-        let schema = pg_sys::get_namespace_name((*(*relation).rd_rel).relnamespace);
-        let name = (*(*relation).rd_rel).relname.data.as_ptr();
-        let mut columns: Vec<String> = arguments
-            .scope
-            .iter()
-            .map(|name| quoted(name.as_c_str()))
-            .collect();
-        columns.push(quoted(&arguments.fingerprint));
-        let (what, options) = match of_signatures {
-            true => {
-                let similarity = arguments.near.similarity();
-                let wanted = format!("WITH (similarity = {similarity})");
-                (
-                    format!(" for a similarity of {similarity}"),
-                    format!(
-                        " {wanted}; and hashes = ... in the brackets unless signatures have 128."
-                    ),
-                )
-            }
-            false => (
-                String::new(),
-                "; with the operator class bigint_hamming_ops behind a bigint column.".to_owned(),
-            ),
-        };
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
-            format!(
-                "table \"{}\" has no neardup index on {}{what}",
-                table(relation),
-                columns.join(", ")
-            ),
-        )
-        .detail("Without it neardup_dedup would read the whole table for each row.")
-        .hint(format!(
-            "CREATE INDEX ON {}.{} USING neardup ({}){options}",
-            quoted(CStr::from_ptr(schema)),
-            quoted(CStr::from_ptr(name)),
+        false => (
+            String::new(),
+            "; with the operator class bigint_hamming_ops behind a bigint column.".to_owned(),
+        ),
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+        format!(
+            "table \"{}\" has no neardup index on {}{what}",
+            table.shown(),
             columns.join(", ")
-        ))
-        .raise()
-    }
+        ),
+    )
+    .detail("Without it neardup_dedup would read the whole table for each row.")
+    .hint(format!(
+        "CREATE INDEX ON {} USING neardup ({}){options}",
+        String::from_utf8_lossy(&table.qualified_name()),
+        columns.join(", ")
+    ))
+    .raise()
 }

@@ -1,11 +1,15 @@
-//! Publishing the rows that a trigger looks at (`crate::registry`).
-use std::ffi::CStr;
+//! Publishing the rows that a trigger compares (`crate::registry`).
+use std::ffi::CString;
 
 use pgrx::pg_sys;
 
 use super::arguments::Arguments;
-use super::columns::Columns;
-use crate::am::keys::Layout;
+use super::columns::{Columns, scope_columns};
+use crate::am::keys::{Layout, scope_value_hash};
+use crate::pg::equality::EqualColumn;
+use crate::pg::new_row::NewRow;
+use crate::pg::rel::{OpenRelation, Rel, Trigger};
+use crate::pg::value::Value;
 use crate::registry::{self, Near, Owner, Row};
 
 /// The rows of one trigger in one statement.
@@ -16,33 +20,35 @@ pub struct Flight {
     /// compare the same rows have the same: if one of them let a row pass that another one of them
     /// waits for, two rows could wait for each other between the two triggers.
     radius: u32,
-    /// The index that the server writes last of those on the column. Others may look through any of
-    /// them: the one that this trigger looks through may be replaced meanwhile.
+    /// The index that the server writes last of those on the column. Others may look rows up in any
+    /// of them: the one that this trigger uses may be replaced meanwhile.
     last_index: pg_sys::Oid,
+    /// Scopes of triggers that do not fire for INSERT, and of those that do not for UPDATE.
+    others_at_insert: Vec<Vec<EqualColumn>>,
+    others_at_update: Vec<Vec<EqualColumn>>,
 }
 
 impl Flight {
-    /// # Safety
-    /// The relation is open, the columns are its own, and the trigger is one of its triggers.
-    pub unsafe fn new(
-        relation: pg_sys::Relation,
-        statement: pg_sys::MemoryContext,
-        trigger: &pg_sys::Trigger,
+    /// The rows of a trigger of this table, with its arguments and columns, in a statement.
+    pub fn new(
+        table: Rel,
+        statement: usize,
+        trigger: &Trigger,
         arguments: &Arguments,
         columns: &Columns,
     ) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Flight {
-                owner: Owner {
-                    statement,
-                    table: (*relation).rd_id,
-                    trigger: trigger.tgoid,
-                },
-                column: columns.fingerprint,
-                radius: radius(relation, trigger.tgfoid, arguments, columns),
-                last_index: last_index(relation, columns.fingerprint),
-            }
+        let others = |event| other_scopes(table, event, trigger, arguments, columns);
+        Flight {
+            owner: Owner {
+                statement,
+                table: table.oid(),
+                trigger: trigger.oid,
+            },
+            column: columns.fingerprint,
+            radius: radius(table, trigger.function, arguments, columns),
+            last_index: last_index(table, columns.fingerprint),
+            others_at_insert: others(pg_sys::TRIGGER_TYPE_INSERT),
+            others_at_update: others(pg_sys::TRIGGER_TYPE_UPDATE),
         }
     }
 
@@ -51,7 +57,7 @@ impl Flight {
         registry::withdraw_previous(self.owner);
     }
 
-    /// Publishes the row that is looked at, or returns a near one of another backend.
+    /// Publishes the row that is compared, or returns a near one of another backend.
     pub fn publish(&self, row: &Row) -> Result<(), Near> {
         registry::publish(self.owner, row, self.radius, self.last_index)
     }
@@ -61,40 +67,53 @@ impl Flight {
         registry::withdraw(self.owner);
     }
 
-    /// The row that is looked at, as others compare theirs with it.
-    ///
-    /// # Safety
-    /// The values are of the columns' types.
-    pub unsafe fn row(
+    /// The new row, or the new version of one, as others compare theirs with it.
+    pub fn row(
         &self,
         columns: &Columns,
-        fingerprint: pg_sys::Datum,
-        scope: &[pg_sys::Datum],
+        row: &NewRow,
+        fingerprint: Value,
+        scope: &[Value],
+        is_update: bool,
     ) -> Row {
-        // SAFETY: the caller's promise; the database is set when the backend connects to it.
-        unsafe {
-            let (kind, value) = columns.metric.in_flight(fingerprint);
-            // In one order, whichever index's columns these are.
-            let mut scope: Vec<(i16, u64)> = (columns.scope.iter().zip(scope))
-                .map(|(column, &value)| (column.column, column.hash(value)))
+        let (kind, value) = columns.metric.in_flight(fingerprint);
+        let others = match is_update {
+            true => &self.others_at_update,
+            false => &self.others_at_insert,
+        };
+        let other_groups = others.iter().filter_map(|columns| {
+            let values: Option<Vec<Value>> = (columns.iter())
+                .map(|column| row.get(column.column))
                 .collect();
-            scope.sort_unstable();
-            let parts = [
-                u64::from(pg_sys::MyDatabaseId.to_u32()),
-                u64::from(self.owner.table.to_u32()),
-                self.column as u64,
-                kind,
-            ];
-            let scope = scope
-                .iter()
-                .flat_map(|&(column, hash)| [column as u64, hash]);
-            Row {
-                group: hash(parts.into_iter().chain(scope)),
-                value,
-                table: self.owner.table,
-                column: self.column,
-            }
+            // Without a value in one of them it is compared with none.
+            Some(self.group(kind, columns, &values?))
+        });
+        Row {
+            group: self.group(kind, &columns.scope, scope),
+            other_groups: other_groups.collect(),
+            value,
+            table: self.owner.table,
+            column: self.column,
         }
+    }
+}
+
+impl Flight {
+    /// The group of rows with these values in the columns of a scope.
+    fn group(&self, kind: u64, columns: &[EqualColumn], values: &[Value]) -> u64 {
+        // In one order, whichever index's columns these are.
+        let mut scope: Vec<(i16, u64)> = (columns.iter().zip(values))
+            .map(|(column, &value)| (column.column, scope_value_hash(column, value)))
+            .collect();
+        scope.sort_unstable();
+        let parts = [
+            u64::from(registry::database().to_u32()),
+            u64::from(self.owner.table.to_u32()),
+            self.column as u64,
+            kind,
+        ];
+        let scope = (scope.iter()).flat_map(|&(column, hash)| [column as u64, hash]);
+        hash(parts.into_iter().chain(scope))
     }
 }
 
@@ -105,63 +124,73 @@ impl Drop for Flight {
     }
 }
 
-/// The greatest radius of the table's triggers with this function that compare the same rows.
-unsafe fn radius(
-    relation: pg_sys::Relation,
-    function: pg_sys::Oid,
+/// The columns of a trigger's scope, in one order.
+fn sorted_scope(arguments: &Arguments) -> Vec<CString> {
+    let mut scope = arguments.scope.clone();
+    scope.sort();
+    scope
+}
+
+/// The scopes of the table's triggers with this trigger's function and column that do not fire for
+/// an event. One that does publishes the row itself: were it published for that trigger before, two
+/// rows could wait for each other between the two triggers.
+fn other_scopes(
+    table: Rel,
+    event: u32,
+    trigger: &Trigger,
     arguments: &Arguments,
     columns: &Columns,
-) -> u32 {
-    let scope = |arguments: &Arguments| {
-        let mut scope = arguments.scope.clone();
-        scope.sort();
-        scope
-    };
-    // SAFETY: the relation is open; its triggers are as many as are counted.
-    unsafe {
-        let Some(all) = (*relation).trigdesc.as_ref() else {
-            return columns.metric.limit();
-        };
-        let triggers = core::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
-        (triggers.iter())
-            .filter(|other| other.tgfoid == function)
-            // What makes no sense is an error when that trigger is called.
-            .filter_map(|other| Arguments::read(other).ok())
-            .filter(|other| {
-                other.fingerprint == arguments.fingerprint && scope(other) == scope(arguments)
-            })
-            .filter_map(|other| columns.metric.radius(&other.near))
-            .fold(columns.metric.limit(), u32::max)
+) -> Vec<Vec<EqualColumn>> {
+    let mut known = vec![sorted_scope(arguments)];
+    let mut others = Vec::new();
+    let (at_event, elsewhere): (Vec<_>, Vec<_>) = (table.triggers().into_iter())
+        .filter(|other| other.function == trigger.function)
+        .filter_map(|other| Some((other.fires_for(event), Arguments::read(&other).ok()?)))
+        .filter(|(_, other)| other.fingerprint == arguments.fingerprint)
+        .partition(|(fires, _)| *fires);
+    known.extend(at_event.iter().map(|(_, other)| sorted_scope(other)));
+    for (_, other) in elsewhere {
+        let scope = sorted_scope(&other);
+        // Without an index that trigger raises an error when it is called.
+        if !known.contains(&scope)
+            && let Some(found) = scope_columns(table, columns.fingerprint, &scope)
+        {
+            others.push(found);
+        }
+        known.push(scope);
     }
+    others
+}
+
+/// The greatest radius of the table's triggers with this function that compare the same rows.
+fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
+    let wanted = sorted_scope(arguments);
+    (table.triggers().iter())
+        .filter(|other| other.function == function)
+        // What makes no sense is an error when that trigger is called.
+        .filter_map(|other| Arguments::read(other).ok())
+        .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
+        .filter_map(|other| columns.metric.limit_by(&other.near))
+        .fold(columns.metric.limit(), u32::max)
 }
 
 /// The index of the access method that the server writes last of those that have a column as their
-/// fingerprint: it goes through them in the order of this list. One on which others
-/// may look is ready in every transaction that writes.
-unsafe fn last_index(relation: pg_sys::Relation, column: i16) -> pg_sys::Oid {
-    // SAFETY: the relation is open, and each of its indexes while it is looked at.
-    unsafe {
-        let indexes = pg_sys::RelationGetIndexList(relation);
-        let mut last = pg_sys::InvalidOid;
-        for i in 0..pg_sys::list_length(indexes) {
-            let oid = pg_sys::list_nth_oid(indexes, i);
-            let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            let form = &*(*index).rd_index;
-            let name = pg_sys::get_am_name((*(*index).rd_rel).relam);
-            let fingerprint = *form.indkey.values.as_ptr().add(form.indnatts as usize - 1);
-            if form.indisready
-                && fingerprint == column
-                && !name.is_null()
-                && CStr::from_ptr(name) == c"neardup"
-                && !Layout::of(index).balls
-            {
-                last = oid;
-            }
-            pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+/// fingerprint: it writes them in the order of this list. One in which others may look rows up is
+/// ready in every transaction that writes.
+fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
+    let mut last = pg_sys::InvalidOid;
+    for oid in table.indexes() {
+        let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
+        let form = index.rel().index_form();
+        if form.is_ready
+            && form.columns.last() == Some(&column)
+            && index.rel().is_neardup_index()
+            && !Layout::of(index.rel()).balls
+        {
+            last = oid;
         }
-        pg_sys::list_free(indexes);
-        last
     }
+    last
 }
 
 /// FNV-1a, and a last step that spreads it over all bits. A collision costs some waiting.

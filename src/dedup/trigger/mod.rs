@@ -1,250 +1,171 @@
 //! `neardup_dedup`: a row trigger that keeps near-duplicates out, marks them, or records them.
 //!
 //! Transactions may insert near-duplicates of each other at the same time. So a row is published
-//! among those in flight ([`flight`]) from before the look for a near-duplicate until it stands in
-//! the index. The look sees what other transactions have not committed yet, and waits for them.
+//! among those in flight ([`flight`]) from before the lookup of a near-duplicate until it stands in
+//! the index. The lookup sees rows that other transactions have not committed yet, and waits for
+//! them.
 mod action;
 mod arguments;
 mod columns;
 mod compute;
 mod flight;
-mod generated;
 mod lookup;
 mod marks;
-mod metric;
 mod names;
-mod new_row;
 mod originals;
+mod own_row;
 mod requirements;
-mod row_lock;
-mod same_row;
-mod spi_plans;
 mod usage;
 
 use pgrx::pg_sys;
 
 use crate::pg::fmgr::{Call, export};
+use crate::pg::new_row::NewRow;
+use crate::pg::rel::Rel;
+use crate::pg::tid::tid_of;
+use crate::pg::trigger::TriggerCall;
+use crate::pg::value::{OwnedValue, Value};
 use action::{Outcome, PreparedAction};
 use arguments::Arguments;
 use columns::{Columns, Types};
 use compute::Fingerprints;
 use flight::Flight;
-use lookup::OwnRow;
 use marks::Recheck;
-use new_row::NewRow;
-use same_row::SameRow;
+use own_row::{Keys, NewKey, OwnRow};
 use usage::misused;
 
-/// What one trigger knows while one statement lasts.
+/// State of one trigger, kept as long as one statement lasts.
 struct State {
     action: PreparedAction,
     columns: Columns,
     fingerprints: Fingerprints,
-    unique: same_row::Lazy,
-    generated: generated::Lazy,
+    keys: Keys,
     flight: Flight,
 }
 
-/// Whether an event of a trigger has one of the server's flags.
-fn is(event: pg_sys::TriggerEvent, mask: u32, flag: u32) -> bool {
-    event & mask == flag
-}
-
 fn dedup(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: the context of a trigger's call is its data; both live as long as the call.
-    unsafe {
-        let context = call.context();
-        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_TriggerData {
-            misused("it can only be called as a trigger");
-        }
-        let data = &*context.cast::<pg_sys::TriggerData>();
-        let event = data.tg_event;
-        if !is(event, pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW) {
-            misused("it is a trigger FOR EACH STATEMENT");
-        }
-        let timing = event & pg_sys::TRIGGER_EVENT_TIMINGMASK;
-        let inserted = is(
-            event,
-            pg_sys::TRIGGER_EVENT_OPMASK,
-            pg_sys::TRIGGER_EVENT_INSERT,
-        );
-        let updated = is(
-            event,
-            pg_sys::TRIGGER_EVENT_OPMASK,
-            pg_sys::TRIGGER_EVENT_UPDATE,
-        );
-        let deleted = is(
-            event,
-            pg_sys::TRIGGER_EVENT_OPMASK,
-            pg_sys::TRIGGER_EVENT_DELETE,
-        );
-        match timing {
-            pg_sys::TRIGGER_EVENT_BEFORE if inserted || updated => {}
-            // AFTER.
-            0 if updated || deleted => {
-                originals::changed(call, data, updated);
-                return pg_sys::Datum::null();
-            }
-            pg_sys::TRIGGER_EVENT_BEFORE => misused("it is a trigger BEFORE DELETE"),
-            0 => misused("it is a trigger AFTER INSERT"),
-            _ => misused("it is a trigger INSTEAD OF changes of a view"),
-        }
-        let descriptor = (*data.tg_relation).rd_att;
-        let old = updated.then(|| NewRow::new(data.tg_trigtuple, descriptor));
-        let new = match updated {
-            true => data.tg_newtuple,
-            false => data.tg_trigtuple,
-        };
-        let row = NewRow::new(new, descriptor);
-        let state = state(call, data);
-        pg_sys::Datum::from(state.row(data.tg_relation, row, old.as_ref()))
+    let Some(mut call) = TriggerCall::new(call) else {
+        misused("it can only be called as a trigger");
+    };
+    let event = call.event();
+    let is = |mask: u32, flag: u32| event & mask == flag;
+    if !is(pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW) {
+        misused("it is a trigger FOR EACH STATEMENT");
     }
-}
-
-/// The trigger's state, made when its first row in a statement comes.
-///
-/// # Safety
-/// The call is that of a trigger with this data.
-unsafe fn state<'a>(call: &mut Call, data: &pg_sys::TriggerData) -> &'a mut State {
-    // SAFETY: the call's own record. The server keeps one for each trigger of each statement, and
-    // its memory context goes with the statement; then what is still published is
-    // withdrawn.
-    unsafe {
-        let function = call.function();
-        if (*function).fn_extra.is_null() {
-            let arguments = Arguments::of(&*data.tg_trigger);
-            let types = Types::beside((*data.tg_trigger).tgfoid);
-            let columns = Columns::find(data.tg_relation, types, &arguments);
-            requirements::check(data.tg_relation, &*data.tg_trigger, &arguments, &columns);
-            let fingerprints = Fingerprints::of(
-                data.tg_relation,
-                types,
-                &arguments,
-                &columns,
-                (*function).fn_mcxt,
-            );
-            let flight = Flight::new(
-                data.tg_relation,
-                (*function).fn_mcxt,
-                &*data.tg_trigger,
-                &arguments,
-                &columns,
-            );
-            let state = State {
-                action: PreparedAction::new(
-                    &arguments,
-                    data.tg_relation,
-                    &columns,
-                    (*function).fn_mcxt,
-                ),
-                columns,
-                fingerprints,
-                unique: same_row::Lazy::new((*function).fn_mcxt),
-                generated: generated::Lazy::new((*function).fn_mcxt),
-                flight,
-            };
-            let mut context = pgrx::PgMemoryContexts::For((*function).fn_mcxt);
-            (*function).fn_extra = context.leak_and_drop_on_delete(state).cast();
+    let inserted = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_INSERT);
+    let updated = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_UPDATE);
+    let deleted = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_DELETE);
+    match event & pg_sys::TRIGGER_EVENT_TIMINGMASK {
+        pg_sys::TRIGGER_EVENT_BEFORE if inserted || updated => {}
+        // AFTER.
+        0 if updated || deleted => {
+            originals::changed(&mut call, updated);
+            return pg_sys::Datum::null();
         }
-        &mut *(*function).fn_extra.cast::<State>()
+        pg_sys::TRIGGER_EVENT_BEFORE => misused("it is a trigger BEFORE DELETE"),
+        0 => misused("it is a trigger AFTER INSERT"),
+        _ => misused("it is a trigger INSTEAD OF changes of a view"),
     }
+    let (table, given) = (call.table(), call.row());
+    let (row, old) = match updated {
+        true => (call.new_version(), Some(given)),
+        false => (given, None),
+    };
+    let written = call.state(State::new).row(table, row, old.as_ref());
+    written.map_or(pg_sys::Datum::null(), |row| {
+        pg_sys::Datum::from(row.tuple())
+    })
 }
 
 impl State {
-    /// Decides what becomes of a new row, or of a row's new version: the row to write, or null.
-    ///
-    /// # Safety
-    /// The rows are of this relation.
-    unsafe fn row(
+    fn new(call: &TriggerCall) -> Self {
+        let (table, trigger) = (call.table(), call.trigger());
+        let arguments = Arguments::of(&trigger);
+        let types = Types::beside(trigger.function);
+        let columns = Columns::find(table, types, &arguments);
+        requirements::check(table, &trigger, &arguments, &columns);
+        let fingerprints = Fingerprints::new(table, types, &arguments, &columns);
+        let flight = Flight::new(table, call.statement(), &trigger, &arguments, &columns);
+        State {
+            action: PreparedAction::new(&arguments, table, &columns),
+            columns,
+            fingerprints,
+            keys: Keys::default(),
+            flight,
+        }
+    }
+
+    /// Decides what becomes of a new row of this table, or of a row's new version. Returns the row
+    /// to write, or `None` to write none.
+    fn row<'a>(
         &mut self,
-        relation: pg_sys::Relation,
-        mut row: NewRow,
-        old: Option<&NewRow>,
-    ) -> pg_sys::HeapTuple {
+        table: Rel<'a>,
+        mut row: NewRow<'a>,
+        old: Option<&NewRow<'a>>,
+    ) -> Option<NewRow<'a>> {
         self.flight.withdraw_previous();
         let columns = &self.columns;
         let marks = self.action.marks();
-        // SAFETY: the caller's promise.
-        unsafe {
-            let recheck = marks.is_some_and(|marks| Recheck::take((*relation).rd_id, marks.mark));
-            let fingerprint = match (recheck, columns.text) {
-                (true, Some(_)) => row.get(columns.fingerprint),
-                _ => self.fingerprints.of_row(&mut row, columns),
-            };
-            let scope: Option<Vec<_>> = (columns.scope.iter())
-                .map(|scope| row.get(scope.column))
-                .collect();
-            // What belongs nowhere is near nothing, as for a constraint.
-            let (Some(fingerprint), Some(scope)) = (fingerprint, scope) else {
-                row.clear(columns.mark);
-                return row.tuple;
-            };
-            if let Some(old) = old.filter(|old| self.stays(old, fingerprint, &scope)) {
-                let look = recheck
-                    || marks.is_some_and(|marks| {
-                        let key = columns.key.expect("a column is found for this action");
-                        marks.settle(relation, old, &mut row, |value| {
-                            action::may_know(marks, relation, key, value)
-                        })
-                    });
-                if !look {
-                    return row.tuple;
-                }
-            }
+        let recheck = marks.is_some_and(|marks| Recheck::take(table.oid(), marks.mark));
+        let fingerprint = match (recheck, columns.text) {
+            (true, Some(_)) => row.get(columns.fingerprint).map(Value::to_owned),
+            _ => self.fingerprints.of_row(table, &mut row, columns),
+        };
+        let scope: Option<Vec<OwnedValue>> = (columns.scope.iter())
+            .map(|scope| row.get(scope.column).map(Value::to_owned))
+            .collect();
+        // What belongs nowhere is near nothing, as for a constraint.
+        let (Some(fingerprint), Some(scope)) = (fingerprint, scope) else {
             row.clear(columns.mark);
-            loop {
-                let found = {
-                    let query = lookup::Query {
-                        fingerprint,
-                        scope: &scope,
-                        own_row: match old {
-                            Some(old) => OwnRow::Version((*old.tuple).t_self),
-                            None => OwnRow::Key(SameRow::new(
-                                relation,
-                                &row,
-                                &self.unique,
-                                &self.generated,
-                            )),
-                        },
-                    };
-                    lookup::find_existing(relation, columns, &query, &self.flight)
-                };
-                let Some(found) = found else {
-                    return row.tuple;
-                };
-                // Whatever happens now, the row does not count as an original.
-                self.flight.withdraw();
-                match action::run(&self.action, relation, columns, &found, &mut row) {
-                    Outcome::Write => return row.tuple,
-                    Outcome::Drop => return core::ptr::null_mut(),
-                    Outcome::Retry => {
-                        pgrx::check_for_interrupts!();
-                    }
+            return Some(row);
+        };
+        let scope: Vec<Value> = scope.iter().map(OwnedValue::get).collect();
+        if let Some(old) = old.filter(|old| self.stays(old, fingerprint.get(), &scope)) {
+            let mut settles = || {
+                let marks = marks?;
+                let key = columns.key.expect("a column is found for this action");
+                Some(marks.settle(table, old, &mut row, |value| {
+                    action::may_know(marks, table, key, value)
+                }))
+            };
+            if !recheck && settles() != Some(true) {
+                return Some(row);
+            }
+        }
+        row.clear(columns.mark);
+        loop {
+            let query = lookup::Query {
+                row: &row,
+                fingerprint: fingerprint.get(),
+                scope: &scope,
+                own_row: match old {
+                    Some(old) => OwnRow::Version(tid_of(old.address())),
+                    None => OwnRow::Key(NewKey::new(table, &row, &self.keys)),
+                },
+            };
+            let Some(found) = lookup::find_existing(table, columns, &query, &self.flight) else {
+                return Some(row);
+            };
+            // Whatever happens now, the row does not count as an original.
+            self.flight.withdraw();
+            match action::run(&self.action, table, columns, &found, &mut row) {
+                Outcome::Write => return Some(row),
+                Outcome::Drop => return None,
+                Outcome::Retry => {
+                    pgrx::check_for_interrupts!();
                 }
             }
         }
     }
 
     /// Whether a row keeps its fingerprint and its scope.
-    ///
-    /// # Safety
-    /// The old row is of the trigger's relation, and the values are of its columns' types.
-    unsafe fn stays(
-        &self,
-        old: &NewRow,
-        fingerprint: pg_sys::Datum,
-        scope: &[pg_sys::Datum],
-    ) -> bool {
+    fn stays(&self, old: &NewRow, fingerprint: Value, scope: &[Value]) -> bool {
         let columns = &self.columns;
-        // SAFETY: the caller's promise.
-        unsafe {
-            old.get(columns.fingerprint)
-                .is_some_and(|old| columns.metric.distance(old, fingerprint) == Some(0))
-                && (columns.scope.iter().zip(scope)).all(|(column, &value)| {
-                    old.get(column.column)
-                        .is_some_and(|old| column.equal(old, value))
-                })
-        }
+        (old.get(columns.fingerprint))
+            .is_some_and(|old| columns.metric.distance(old, fingerprint) == Some(0))
+            && (columns.scope.iter().zip(scope)).all(|(column, &value)| {
+                (old.get(column.column)).is_some_and(|old| column.equal(old, value))
+            })
     }
 }
 

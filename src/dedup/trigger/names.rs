@@ -5,7 +5,7 @@
 //! `"a,b"`, with quotes inside of it doubled.
 use std::ffi::{CStr, CString};
 
-use pgrx::pg_sys;
+use crate::pg::catalog;
 
 /// Whether an argument begins as a quoted name, which is no option even if it holds an equals sign.
 pub fn is_quoted(argument: &[u8]) -> bool {
@@ -84,10 +84,7 @@ fn not_empty(name: &[u8]) -> Result<CString, String> {
 
 /// A name as SQL text needs it, quoted if need be, for messages.
 pub fn shown(name: &CStr) -> String {
-    // SAFETY: the server returns the name itself or a new C string.
-    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }
-        .to_string_lossy()
-        .into_owned()
+    String::from_utf8_lossy(&catalog::quoted(name)).into_owned()
 }
 
 /// A C string of part of another.

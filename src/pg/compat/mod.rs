@@ -13,7 +13,6 @@ mod sort;
 mod vacuum;
 mod wal;
 
-pub use super::memory_context::small_context;
 pub use buffers::{buf_file_read_exact, extend_relation, read_recent_buffer, smgr};
 pub use catalog::{attribute, creation_xid, file_number, nulls_not_distinct, owns_relation};
 pub use planner::estimate_array_length;

@@ -59,23 +59,28 @@ SELECT plan('SELECT id FROM docs WHERE sig <%> (SELECT sig FROM pairs_of WHERE i
 \c
 SET search_path = jaccard_test, public; SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT
-    plan('SELECT id FROM (SELECT id, sig <%> (SELECT sig FROM pairs_of WHERE id = 7) AS d FROM docs) s WHERE d <= 0.1::real');
+    plan('SELECT id FROM (SELECT id, sig <%> (SELECT sig FROM pairs_of WHERE id = 7) AS d FROM '
+        'docs) s WHERE d <= 0.1::real');
 \c
 SET search_path = jaccard_test, public; SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT
-    plan('SELECT id FROM (TABLE docs UNION ALL TABLE docs) s WHERE 0.8 <= minhash_similarity(sig, (SELECT sig FROM pairs_of WHERE id = 7))');
+    plan('SELECT id FROM (TABLE docs UNION ALL TABLE docs) s WHERE 0.8 <= '
+        'minhash_similarity(sig, (SELECT sig FROM pairs_of WHERE id = 7))');
 \c
 SET search_path = jaccard_test, public; SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT
-    plan('SELECT id FROM pairs_of a WHERE EXISTS (SELECT FROM (TABLE docs UNION ALL TABLE docs) b WHERE b.id <> a.id AND a.sig <%> b.sig = 0)');
+    plan('SELECT id FROM pairs_of a WHERE EXISTS (SELECT FROM (TABLE docs UNION ALL TABLE docs) '
+        'b WHERE b.id <> a.id AND a.sig <%> b.sig = 0)');
 SELECT plan('DELETE FROM docs WHERE sig <%> (SELECT sig FROM pairs_of WHERE id = 7) <= 0.2');
 SELECT
-    plan('SELECT id FROM docs WHERE NOT (sig <%> (SELECT sig FROM pairs_of WHERE id = 7) > 0.2 OR id = 3)');
+    plan('SELECT id FROM docs WHERE NOT (sig <%> (SELECT sig FROM pairs_of WHERE id = 7) > 0.2 '
+        'OR id = 3)');
 SELECT
     plan('SELECT min(id) FROM docs WHERE sig <%> (SELECT sig FROM pairs_of WHERE id = 7) <= 0.2');
 SET enable_bitmapscan = on;
 SELECT
-    plan('SELECT id FROM docs WHERE sig <%> (SELECT sig FROM pairs_of WHERE id = 7) <= 0.2 OR sig <%> (SELECT sig FROM pairs_of WHERE id = 8) <= 0.1');
+    plan('SELECT id FROM docs WHERE sig <%> (SELECT sig FROM pairs_of WHERE id = 7) <= 0.2 OR '
+        'sig <%> (SELECT sig FROM pairs_of WHERE id = 8) <= 0.1');
 SET enable_bitmapscan = off;
 SET plan_cache_mode = force_generic_plan;
 PREPARE untyped AS SELECT id FROM docs WHERE sig <%> $1 <= $2;

@@ -54,7 +54,8 @@ SELECT k, judged(format('SELECT FROM docs WHERE s%s <%%> %s <= 0.2', k, q(k, 10)
     judged(format('SELECT FROM docs WHERE s%s <%%> %s <= 0.6', k, q(k, 14))) AS kin,
         judged(format('SELECT FROM docs WHERE minhash_similarity(s%s, %s) > 0.8', k, q(k, 10))) AS
         similar,
-    judged(format('SELECT FROM docs WHERE s%s <%%> minhash(''nothing like it'', hashes => %s) <= 0.2',
+    judged(format('SELECT FROM docs WHERE s%s <%%> minhash(''nothing like it'', hashes => %s) <= '
+        '0.2',
     k, k)) AS none,
     judged(format('SELECT FROM docs WHERE s%s <%%> %s <= 1', k, q(k, 14))) AS "all"
 FROM unnest(ARRAY[128, 252, 253, 256, 512, 1024]) k;

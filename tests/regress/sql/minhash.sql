@@ -158,12 +158,14 @@ SELECT plan('SELECT FROM signatures WHERE NOT sig <%> minhash(ARRAY[''x'']) > 0.
 SELECT plan('SELECT FROM signatures WHERE minhash_similarity(sig, minhash(ARRAY[''x''])) >= 0.8');
 SELECT plan('SELECT FROM signatures WHERE 0.8 < minhash_similarity(sig, minhash(ARRAY[''x'']))');
 SELECT plan('SELECT FROM signatures WHERE minhash_similarity(sig, minhash(ARRAY[''x''])) = 1');
-SELECT plan('SELECT FROM signatures WHERE minhash_similarity(sig, minhash(ARRAY[''x''])) BETWEEN 0.5 AND 0.8');
+SELECT plan('SELECT FROM signatures WHERE minhash_similarity(sig, minhash(ARRAY[''x''])) BETWEEN '
+    '0.5 AND 0.8');
 SELECT plan('SELECT FROM signatures a JOIN copied b ON a.sig <%> b.sig <= 0.2');
 SELECT plan('SELECT FROM signatures a JOIN copied b ON minhash_similarity(a.sig, b.sig) > 0.8');
 SET neardup.allow_approximate = on;
 SELECT plan('SELECT FROM signatures WHERE sig <%> minhash(ARRAY[''x'']) <= 0.2');
-SELECT plan('SELECT FROM signatures a, LATERAL (SELECT FROM copied b WHERE b.sig <%> (SELECT minhash(''x'')) < 0.2 LIMIT 1) c');
+SELECT plan('SELECT FROM signatures a, LATERAL (SELECT FROM copied b WHERE b.sig <%> (SELECT '
+    'minhash(''x'')) < 0.2 LIMIT 1) c');
 RESET neardup.allow_approximate;
 
 -- The rewritten form says the same at every bound, on its last bit and beyond all bounds.

@@ -109,10 +109,14 @@ SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d JOIN e ON e.fp 
 SELECT conditions('SELECT d.id FROM (SELECT * FROM e OFFSET 0) e JOIN d ON d.fp <~> e.fp <= 3');
 SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d JOIN e ON d.fp <~> e.fp <= d.r4');
 SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d JOIN e ON d.fp <~> e.fp < d.r8');
-SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d LEFT JOIN e ON d.fp <~> e.fp <= 3');
-SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d WHERE EXISTS (SELECT FROM e WHERE d.fp <~> e.fp <= 3)');
-SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d WHERE NOT EXISTS (SELECT FROM e WHERE d.fp <~> e.fp <= 3)');
-SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT * FROM e WHERE d.fp <~> e.fp <= 3 LIMIT 5) e');
+SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d LEFT JOIN e ON d.fp <~> e.fp <= '
+    '3');
+SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d WHERE EXISTS (SELECT FROM e '
+    'WHERE d.fp <~> e.fp <= 3)');
+SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d WHERE NOT EXISTS (SELECT FROM e '
+    'WHERE d.fp <~> e.fp <= 3)');
+SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT * FROM e WHERE '
+    'd.fp <~> e.fp <= 3 LIMIT 5) e');
 SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d JOIN e ON near(d.fp, e.fp)');
 SELECT conditions('SELECT d.id FROM (SELECT * FROM d OFFSET 0) d JOIN e ON d.fp ~= e.fp');
 SELECT conditions('SELECT d.id FROM (SELECT * FROM e OFFSET 0) e JOIN d ON d.h <~> e.h <= 3');
@@ -132,8 +136,10 @@ SELECT conditions($$SELECT id FROM d ORDER BY simhash(body) <~> simhash('some wo
 SELECT conditions($$SELECT id FROM v ORDER BY distance LIMIT 10$$);
 SELECT * FROM conditions($$SELECT id FROM p ORDER BY fp <~> '0123456789abcdef' LIMIT 10$$) c
     WHERE c !~ 'Sort';
-SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e ORDER BY e.fp <~> d.fp LIMIT 3) n');
-SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e WHERE e.fp <~> d.fp <= 8 ORDER BY e.fp <~> d.fp LIMIT 3) n');
+SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e '
+    'ORDER BY e.fp <~> d.fp LIMIT 3) n');
+SELECT conditions('SELECT n.* FROM (SELECT * FROM d OFFSET 0) d, LATERAL (SELECT e.id FROM e '
+    'WHERE e.fp <~> d.fp <= 8 ORDER BY e.fp <~> d.fp LIMIT 3) n');
 
 \echo -- Prepared statements with a generic plan
 SET plan_cache_mode = force_generic_plan;

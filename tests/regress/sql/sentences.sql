@@ -1,13 +1,23 @@
 -- longest_sentences_hash: a key for copies that differ in what frames them.
-SELECT longest_sentences_hash('The committee will meet on Tuesday at ten. Coffee is served. Everyone who wants to speak has to register before Monday noon. The old library stays closed until the works are done. Bring a chair.')
+SELECT longest_sentences_hash('The committee will meet on Tuesday at ten. Coffee is served. '
+    'Everyone who wants to speak has to register before Monday noon. The old library stays '
+    'closed until the works are done. Bring a chair.')
     AS key \gset
-SELECT longest_sentences_hash(E'CITY NEWS, 12 May\n\nThe committee will meet on Tuesday, at ten! Everyone who wants to speak has to register before Monday noon.\nThe old library stays closed until the works are done.\nShare | Print')
+SELECT longest_sentences_hash(E'CITY NEWS, 12 May\n\nThe committee will meet on Tuesday, at ten! '
+    'Everyone who wants to speak has to register before Monday noon.\nThe old library stays '
+    'closed until the works are done.\nShare | Print')
     = :key AS framed,
-       longest_sentences_hash('The old library stays closed until the works are done. Everyone who wants to speak has to register before Monday noon. The committee will meet on Tuesday at ten.')
+       longest_sentences_hash('The old library stays closed until the works are done. Everyone '
+           'who wants to speak has to register before Monday noon. The committee will meet on '
+           'Tuesday at ten.')
        = :key AS order_is_nothing,
-       longest_sentences_hash('The committee will meet on Tuesday at eleven. Coffee is served. Everyone who wants to speak has to register before Monday noon. The old library stays closed until the works are done. Bring a chair.')
+       longest_sentences_hash('The committee will meet on Tuesday at eleven. Coffee is served. '
+           'Everyone who wants to speak has to register before Monday noon. The old library '
+           'stays closed until the works are done. Bring a chair.')
        = :key AS another_word,
-       longest_sentences_hash(html_text('<p>The committee will meet on Tuesday at ten.<p>Everyone who wants to speak has to register before Monday noon.<p>The old library stays closed until the works are done.'))
+       longest_sentences_hash(html_text('<p>The committee will meet on Tuesday at ten.'
+           '<p>Everyone who wants to speak has to register before Monday noon.<p>The old library '
+           'stays closed until the works are done.'))
        = :key AS page;
 -- Values are part of what versions promise.
 SELECT longest_sentences_hash('One. Two three. Four', 2),

@@ -259,7 +259,8 @@ CREATE TABLE even AS SELECT i AS id, pattern(i, 32)::fingerprint256 AS fp
 ANALYZE even;
 -- Of even fingerprints 17 % lie within 120 bits of any point and half within 127, give or take what
 -- a sample can tell; next to none within 64, which is everything for 64 bits.
-SELECT r, abs(estimate(format('SELECT FROM even WHERE fp <~> repeat(''0'', 64)::fingerprint256 <= %s',
+SELECT r, abs(estimate(format('SELECT FROM even WHERE fp <~> repeat(''0'', 64)::fingerprint256 '
+    '<= %s',
     r)) - (SELECT count(*) FROM even WHERE fp <#> repeat('0', 64)::fingerprint256 <= r)) < 3000 AS
     close
 FROM unnest(ARRAY[31, 64, 120, 127, 255, 256]) r;

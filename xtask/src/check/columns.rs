@@ -5,8 +5,8 @@ use super::sources::Source;
 const RULE: &str = "columns";
 const WIDEST: usize = 100;
 
-/// Lines that are too wide. Not counted: an address that stands alone on its line, and in documents
-/// the output of an example, which is as wide as the program prints it.
+/// Lines that are too wide. Not counted: a line that cannot be broken, and in documents the output
+/// of an example, which is as wide as the program prints it.
 pub fn check(source: &Source) -> Vec<Violation> {
     let mut fence: Option<&str> = None;
     let mut violations = Vec::new();
@@ -17,7 +17,7 @@ pub fn check(source: &Source) -> Vec<Violation> {
             fence = if fence.is_some() { None } else { Some(kind) };
         }
         let width = line.chars().count();
-        if width > WIDEST && !is_address(line) && !matches!(fence, Some("text" | "")) {
+        if width > WIDEST && !is_unbreakable(source, line) && !matches!(fence, Some("text" | "")) {
             violations.push(Violation {
                 rule: RULE,
                 path: source.path.clone(),
@@ -29,12 +29,14 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the line is an address, which cannot be broken, behind no more than marks of a
-/// comment or a list.
-fn is_address(line: &str) -> bool {
+/// Returns whether the line cannot be broken: one word behind no more than the marks of a comment
+/// or a list, such as an address, or the heading of a document.
+fn is_unbreakable(source: &Source, line: &str) -> bool {
+    let is_heading = source.path.ends_with(".md") && line.starts_with('#');
     let mut words = line.split_whitespace().rev();
-    words.next().is_some_and(|word| word.contains("://"))
-        && words.all(|word| !word.contains(|c: char| c.is_alphanumeric()) || word.ends_with("]:"))
+    words.next();
+    is_heading
+        || words.all(|word| !word.contains(|c: char| c.is_alphanumeric()) || word.ends_with("]:"))
 }
 
 #[cfg(test)]
@@ -48,7 +50,7 @@ mod tests {
 
     #[test]
     fn wide_lines_are_found_by_characters() {
-        let (wide, full) = ("x".repeat(101), "\u{e9}".repeat(100));
+        let (wide, full) = (format!("x {}", "x".repeat(99)), "\u{e9}".repeat(100));
         assert_eq!(
             lines("a.rs", &format!("{full}\n{wide}\nx\n// {wide}\n")),
             [2, 4]
@@ -56,12 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_alone_and_output_are_exempt() {
+    fn what_cannot_be_broken_and_output_are_exempt() {
         let address = format!("https://example.org/{}", "x".repeat(100));
         assert!(lines("a.rs", &format!("//! - <{address}>\n")).is_empty());
         assert!(lines("a.md", &format!("[1]: {address}\n")).is_empty());
         assert_eq!(lines("a.rs", &format!("// See {address}\n")), [1]);
-        let wide = "x".repeat(101);
+        let heading = format!("# The {}\n", "x ".repeat(60));
+        assert!(lines("a.md", &heading).is_empty());
+        assert_eq!(lines("a.sh", &heading), [1]);
+        let wide = format!("x {}", "x".repeat(99));
         let document = format!("```text\n{wide}\n```\n```sql\n{wide}\n```\n{wide}\n");
         assert_eq!(lines("a.md", &document), [5, 7]);
         assert_eq!(lines("a.rs", &document), [2, 5, 7]);

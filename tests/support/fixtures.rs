@@ -1,4 +1,4 @@
-//! The tables that crowds work on, and what must hold of them at any time.
+//! Tables of the workload, and the conditions that hold for them at any time.
 use super::data::{RADII, Random};
 use super::oracle::compare;
 use super::table::value;
@@ -29,7 +29,7 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
 
 /// A table with an index, and how rows of it are made. The index is named after the table.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Fixture {
     pub table: &'static str,
     create: &'static str,
     /// The columns of a new row, from its `id`.
@@ -52,7 +52,7 @@ pub struct Place {
 }
 
 /// 64 bits.
-pub const DOCS: Place = Place {
+pub const DOCS: Fixture = Fixture {
     table: "docs",
     create: "CREATE TABLE docs (id bigint, fp fingerprint); \
              CREATE INDEX docs_fp ON docs USING neardup (fp)",
@@ -67,7 +67,7 @@ pub const DOCS: Place = Place {
     other_options: "distance = 2, blocks = 5",
 };
 /// 256 bits.
-pub const WIDE: Place = Place {
+pub const WIDE: Fixture = Fixture {
     table: "wide",
     create: "CREATE TABLE wide (id bigint, fp fingerprint256); \
              CREATE INDEX wide_fp ON wide USING neardup (fp)",
@@ -76,7 +76,7 @@ pub const WIDE: Place = Place {
     ..DOCS
 };
 /// MinHash signatures.
-pub const SIGNED: Place = Place {
+pub const SIGNED: Fixture = Fixture {
     table: "signed",
     create: "CREATE TABLE signed (id bigint, fp minhash_signature); \
              CREATE INDEX signed_fp ON signed USING neardup (fp) WITH (hashes = 32)",
@@ -87,7 +87,7 @@ pub const SIGNED: Place = Place {
     ..DOCS
 };
 /// A column in front.
-pub const SCOPED: Place = Place {
+pub const SCOPED: Fixture = Fixture {
     table: "scoped",
     create: "CREATE TABLE scoped (id bigint, fp fingerprint, site text); \
              CREATE INDEX scoped_fp ON scoped USING neardup (site, fp)",
@@ -96,7 +96,7 @@ pub const SCOPED: Place = Place {
     ..DOCS
 };
 /// A constraint that no near-duplicate gets in.
-pub const APART: Place = Place {
+pub const APART: Fixture = Fixture {
     table: "apart",
     create: "CREATE TABLE apart (id bigint, fp fingerprint, \
              CONSTRAINT apart_fp EXCLUDE USING neardup (fp WITH ~=))",
@@ -108,7 +108,7 @@ pub const APART: Place = Place {
 };
 /// A trigger that lets no near-duplicate in, and beside it what lets writers wait for each other: a
 /// foreign key, and a trigger that counts rows.
-pub const GUARDED: Place = Place {
+pub const GUARDED: Fixture = Fixture {
     table: "guarded",
     create: "CREATE TABLE guarded_sites (id bigint PRIMARY KEY, rows bigint DEFAULT 0); \
              INSERT INTO guarded_sites SELECT n FROM generate_series(0, 7) AS n; \
@@ -129,7 +129,7 @@ pub const GUARDED: Place = Place {
 };
 /// Triggers that mark near-duplicates with the key of an original, and renew the marks when it
 /// goes.
-pub const MARKED: Place = Place {
+pub const MARKED: Fixture = Fixture {
     table: "marked",
     create: "CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
              CREATE INDEX marked_fp ON marked USING neardup (fp); \
@@ -144,7 +144,7 @@ pub const MARKED: Place = Place {
     ..DOCS
 };
 /// Empty after a crash.
-pub const FLEETING: Place = Place {
+pub const FLEETING: Fixture = Fixture {
     table: "fleeting",
     create: "CREATE UNLOGGED TABLE fleeting (id bigint, fp fingerprint); \
              CREATE INDEX fleeting_fp ON fleeting USING neardup (fp)",
@@ -153,14 +153,14 @@ pub const FLEETING: Place = Place {
 };
 
 /// All of them.
-pub const PLACES: [&Place; 8] = [
+pub const FIXTURES: [&Fixture; 8] = [
     &DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &MARKED, &FLEETING,
 ];
 /// Those that a standby has as well.
-pub const LOGGED: [&Place; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
+pub const LOGGED: [&Fixture; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
 /// Makes the tables, each with so many rows.
-pub fn prepare(client: &mut Client, places: &[&Place], rows: u64) -> Result<()> {
+pub fn prepare(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()> {
     client.batch_execute(FUNCTIONS)?;
     for place in places {
         client.batch_execute(place.create)?;
@@ -169,10 +169,10 @@ pub fn prepare(client: &mut Client, places: &[&Place], rows: u64) -> Result<()> 
     Ok(())
 }
 
-impl Place {
+impl Fixture {
     /// Inserts so many new rows; where near-duplicates are kept apart, fewer.
     pub fn insert(&self, rows: u64) -> String {
-        let Place { table, row, .. } = self;
+        let Fixture { table, row, .. } = self;
         let conflict = if self.keeps_apart {
             "ON CONFLICT DO NOTHING"
         } else {
@@ -266,7 +266,7 @@ fn share(radius: i32) -> f64 {
 
 /// A few probes of a place in one snapshot, by any of its indexes. Unless `strict`, there may be
 /// none: an index that was built anew may be too young for the snapshot.
-pub fn search(client: &mut Client, place: &Place, seed: u64, strict: bool) -> Result<()> {
+pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> Result<()> {
     let mut transaction = client
         .build_transaction()
         .isolation_level(IsolationLevel::RepeatableRead)
@@ -283,7 +283,7 @@ pub fn search(client: &mut Client, place: &Place, seed: u64, strict: bool) -> Re
 
 /// Asserts that every index of these places answers right, whatever dead entries it has, and is
 /// sound, and that what is to be kept apart is. Returns how many indexes that were.
-pub fn hold(client: &mut Client, places: &[&Place], seed: u64) -> Result<usize> {
+pub fn hold(client: &mut Client, places: &[&Fixture], seed: u64) -> Result<usize> {
     let mut indexes = 0;
     for place in places {
         let names = format!(
@@ -314,7 +314,7 @@ pub fn hold(client: &mut Client, places: &[&Place], seed: u64) -> Result<usize> 
 }
 
 /// Asserts that each mark names an original that is near, and that no two originals are.
-fn marks_hold(client: &mut Client, place: &Place, distance: u32) -> Result<()> {
+fn marks_hold(client: &mut Client, place: &Fixture, distance: u32) -> Result<()> {
     let table = place.table;
     let untrue = format!(
         "SELECT count(*) FROM {table} AS a LEFT JOIN {table} AS b ON b.id = a.original \
@@ -341,7 +341,7 @@ fn valid_indexes(table: &str) -> String {
 }
 
 /// Asserts that every index of these places is sound.
-pub fn check(client: &mut Client, places: &[&Place]) -> Result<()> {
+pub fn check(client: &mut Client, places: &[&Fixture]) -> Result<()> {
     for place in places {
         let check = format!(
             "SELECT neardup_index_check(indexrelid, true) FROM ({}) AS valid",
@@ -352,7 +352,7 @@ pub fn check(client: &mut Client, places: &[&Place]) -> Result<()> {
     Ok(())
 }
 
-fn holds(client: &mut Transaction, place: &Place, index: &str, seed: u64) -> Result<()> {
+fn holds(client: &mut Transaction, place: &Fixture, index: &str, seed: u64) -> Result<()> {
     // Out of the planner's sight until the transaction is rolled back. The server would go on to
     // believe that a table has no primary key.
     client.batch_execute(&format!(
@@ -394,7 +394,7 @@ pub fn spare(client: &mut Client) -> Result<Vec<String>> {
 }
 
 /// Asserts that a crash has emptied what it was to, and fills it again.
-pub fn refill(client: &mut Client, places: &[&Place], rows: u64) -> Result<()> {
+pub fn refill(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()> {
     for place in places.iter().filter(|place| place.unlogged) {
         let left: i64 = value(client, &format!("SELECT count(*) FROM {}", place.table))?;
         ensure!(left == 0, "{left} rows of {} outlived a crash", place.table);

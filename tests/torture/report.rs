@@ -1,5 +1,5 @@
 //! Report of the rounds, in words and numbers.
-use crate::support::crowd::Job;
+use crate::support::workload::Job;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl fmt::Display for Round {
 
 /// Counts over all rounds.
 #[derive(Default)]
-pub struct Tally {
+pub struct Report {
     rounds: u64,
     /// In how many rounds the server died so.
     deaths: BTreeMap<String, u64>,
@@ -85,7 +85,7 @@ pub struct Tally {
     indexes: usize,
 }
 
-impl Tally {
+impl Report {
     pub fn add(&mut self, round: &Round) {
         self.rounds += 1;
         let kind = round.death.split(" (").next().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

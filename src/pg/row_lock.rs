@@ -4,10 +4,15 @@ use pgrx::pg_sys;
 use pg_sys::LockTupleMode::{LockTupleNoKeyExclusive, LockTupleShare};
 use pg_sys::LockWaitPolicy::{LockWaitBlock, LockWaitSkip};
 
+use super::rel::Rel;
+use super::slot::Slot;
+
 /// An existing row as a dirty snapshot saw it.
 #[derive(Clone, Copy)]
 pub struct SeenRow {
     tid: pg_sys::ItemPointerData,
+    /// The table.
+    table: pg_sys::Oid,
     /// Whether this transaction has written this version. Nobody else can change it then.
     own: bool,
 }
@@ -26,6 +31,7 @@ pub enum Mode {
 /// Result of an attempt to lock a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
+    /// The row is locked.
     Yes,
     /// The version is no longer the row's last one.
     Changed,
@@ -34,40 +40,32 @@ pub enum Locked {
 }
 
 impl SeenRow {
-    /// # Safety
-    /// The slot holds a row of a table.
-    pub unsafe fn of(slot: *mut pg_sys::TupleTableSlot) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let mut null = false;
-            let column = pg_sys::MinTransactionIdAttributeNumber;
-            let writer = pg_sys::slot_getsysattr(slot, column, &mut null);
-            let writer = pg_sys::TransactionId::from(writer.value() as u32);
-            SeenRow {
-                tid: (*slot).tts_tid,
-                own: !null && pg_sys::TransactionIdIsCurrentTransactionId(writer),
-            }
+    /// The row of a table that a slot holds.
+    pub fn new(table: Rel, slot: &Slot) -> Self {
+        SeenRow {
+            tid: slot.address(),
+            table: table.oid(),
+            own: slot.is_own(),
         }
     }
 
     /// Locks the row, waiting for others if `wait` says so.
-    ///
-    /// # Safety
-    /// The row is one of this relation, which is open, and a snapshot is active.
-    pub unsafe fn lock(&self, relation: pg_sys::Relation, mode: Mode, wait: bool) -> Locked {
+    pub fn lock(&self, table: Rel, mode: Mode, wait: bool) -> Locked {
+        assert_eq!(self.table, table.oid());
         if self.own {
             return Locked::Yes;
         }
-        // SAFETY: the caller's promise. After an error the server drops the slot.
-        unsafe {
-            let slot = pg_sys::table_slot_create(relation, core::ptr::null_mut());
-            let mut tid = self.tid;
-            let mut failure = pg_sys::TM_FailureData::default();
-            let result = pg_sys::table_tuple_lock(
-                relation,
+        let slot = Slot::new(table);
+        let mut tid = self.tid;
+        let mut failure = pg_sys::TM_FailureData::default();
+        // SAFETY: the row was seen in this table, which is open, and a row's address that is no
+        // longer used is a result like others; a statement that writes has an active snapshot.
+        let result = unsafe {
+            pg_sys::table_tuple_lock(
+                table.raw(),
                 &mut tid,
                 pg_sys::GetActiveSnapshot(),
-                slot,
+                slot.raw(),
                 pg_sys::GetCurrentCommandId(false),
                 match mode {
                     Mode::Share => LockTupleShare,
@@ -79,13 +77,28 @@ impl SeenRow {
                 },
                 0,
                 &mut failure,
-            );
-            pg_sys::ExecDropSingleTupleTableSlot(slot);
-            match result {
-                pg_sys::TM_Result::TM_Ok => Locked::Yes,
-                pg_sys::TM_Result::TM_WouldBlock => Locked::Busy,
-                _ => Locked::Changed,
+            )
+        };
+        match result {
+            pg_sys::TM_Result::TM_Ok => Locked::Yes,
+            pg_sys::TM_Result::TM_WouldBlock => Locked::Busy,
+            _ => Locked::Changed,
+        }
+    }
+}
+
+/// Waits until a transaction ends, or until it has decided about the row that it is inserting
+/// speculatively, if the token is not 0.
+pub fn wait_for(transaction: pg_sys::TransactionId, token: u32, table: Rel) {
+    let mut nowhere = pg_sys::ItemPointerData::default();
+    // SAFETY: the table is open. A deadlock or a cancellation is an error of the server.
+    unsafe {
+        match token {
+            0 => {
+                let operation = pg_sys::XLTW_Oper::XLTW_None;
+                pg_sys::XactLockTableWait(transaction, table.raw(), &mut nowhere, operation);
             }
+            token => pg_sys::SpeculativeInsertionWait(transaction, token),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A crowd: clients that insert, change, search, vacuum and build at once.
+//! Workload: clients that insert, change, search, vacuum and build at once.
 use super::data::Random;
-use super::places::{self, Place};
+use super::fixtures::{self, Fixture};
 use anyhow::{Context, Result, bail};
 use neardup_tests::connect;
 use postgres::error::SqlState;
@@ -34,7 +34,7 @@ pub enum Work {
 
 /// Work of a client, and its table.
 #[derive(Clone, Copy, Debug)]
-pub struct Job(pub Work, pub &'static Place);
+pub struct Job(pub Work, pub &'static Fixture);
 
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,7 +77,7 @@ impl Job {
     }
 }
 
-fn change(place: &Place, random: &mut Random) -> String {
+fn change(place: &Fixture, random: &mut Random) -> String {
     let table = place.table;
     match random.below(4) {
         0 => format!("DELETE FROM {table} WHERE id % 40 = {}", random.below(40)),
@@ -94,8 +94,8 @@ fn change(place: &Place, random: &mut Random) -> String {
     }
 }
 
-fn create_other(place: &Place, concurrently: &str) -> (&'static str, String) {
-    let Place {
+fn create_other(place: &Fixture, concurrently: &str) -> (&'static str, String) {
+    let Fixture {
         table,
         columns,
         other_options,
@@ -121,7 +121,7 @@ fn drop_other(table: &str, concurrently: &str) -> (&'static str, String) {
     )
 }
 
-fn rebuild(place: &Place, random: &mut Random) -> (&'static str, String) {
+fn rebuild(place: &Fixture, random: &mut Random) -> (&'static str, String) {
     const CONCURRENTLY: &str = "CONCURRENTLY";
     let table = place.table;
     match random.below(8) {
@@ -162,7 +162,7 @@ impl Busy {
 ///
 /// # Errors
 /// The first error of a client. Where `may_end`, clients may lose their connection.
-pub fn work<T>(
+pub fn run<T>(
     conninfo: &str,
     jobs: &[Job],
     seed: u64,
@@ -170,30 +170,30 @@ pub fn work<T>(
     pause: impl FnOnce(&[Busy]) -> Result<T>,
 ) -> Result<T> {
     let mut clients = Vec::new();
-    let mut crowd = Vec::new();
+    let mut busy_clients = Vec::new();
     for &job in jobs {
         let mut client = connect(conninfo)?;
         client.batch_execute("SET deadlock_timeout = '50ms'; SET maintenance_work_mem = '1MB'")?;
-        crowd.push(Busy {
+        busy_clients.push(Busy {
             job,
             backend: client.query_one("SELECT pg_backend_pid()", &[])?.get(0),
             doing: Mutex::new("nothing"),
         });
         clients.push(client);
     }
-    let (crowd, done) = (&crowd[..], &AtomicBool::new(false));
+    let (busy_clients, done) = (&busy_clients[..], &AtomicBool::new(false));
     let strict = !jobs.iter().any(|job| job.0 == Work::Rebuild);
     std::thread::scope(|scope| {
         let clients: Vec<_> = (seed * 1_000..)
             .zip(clients)
-            .zip(crowd)
+            .zip(busy_clients)
             .map(|((seed, client), busy)| {
                 scope.spawn(move || work_until(done, client, busy, seed, (strict, may_end)))
             })
             .collect();
-        let paused = pause(crowd);
+        let paused = pause(busy_clients);
         done.store(true, Ordering::Relaxed);
-        for (client, busy) in clients.into_iter().zip(crowd) {
+        for (client, busy) in clients.into_iter().zip(busy_clients) {
             let Ok(result) = client.join() else {
                 bail!("a client panicked");
             };
@@ -216,7 +216,7 @@ fn work_until(
         let (doing, statement) = busy.job.next(&mut random);
         busy.set(doing);
         let mut result = match busy.job.0 {
-            Work::Search => places::search(&mut client, busy.job.1, random.bits(), strict),
+            Work::Search => fixtures::search(&mut client, busy.job.1, random.bits(), strict),
             _ => client.batch_execute(&statement).map_err(Into::into),
         };
         if (result.as_ref()).is_err_and(|error| is_in_the_way(busy.job.1, error)) {
@@ -252,7 +252,7 @@ fn is_cut_off(error: &anyhow::Error) -> bool {
 
 /// Returns whether the server had to refuse: of clients that wait for each other it lets one go,
 /// and a constraint allows no near-duplicate.
-fn is_in_the_way(place: &Place, error: &anyhow::Error) -> bool {
+fn is_in_the_way(place: &Fixture, error: &anyhow::Error) -> bool {
     server_error(error)
         .and_then(Error::code)
         .is_some_and(|code| {

@@ -43,9 +43,9 @@ const OTHER_LAYOUT: &str = "0A000";
 
 /// Name, place (block, offset in it), the bytes that are written there, and the SQLSTATE
 /// that a search then ends with.
-type Damage = (&'static str, usize, usize, &'static [u8], &'static str);
+type Corruption = (&'static str, usize, usize, &'static [u8], &'static str);
 
-const DAMAGES: [Damage; 22] = [
+const DAMAGES: [Corruption; 22] = [
     ("magic", META, MAGIC, b"xxxx", BROKEN_INDEX),
     ("a newer layout", META, VERSION, &[2, 0], OTHER_LAYOUT),
     ("an older layout", META, VERSION, &[0, 0], OTHER_LAYOUT),
@@ -77,7 +77,7 @@ const DAMAGES: [Damage; 22] = [
 ];
 
 /// Corruption that a search cannot notice but a check must.
-const SILENT: [Damage; 3] = [
+const SILENT: [Corruption; 3] = [
     ("right link missing", LEAF, RIGHT, &[0; 4], BROKEN_INDEX),
     (
         "right link over a leaf",
@@ -133,7 +133,7 @@ fn enter(server: &Server, case: usize) -> Result<Client> {
     Ok(client)
 }
 
-fn write(pages: &mut [u8], &(_, block, offset, bytes, _): &Damage) {
+fn write(pages: &mut [u8], &(_, block, offset, bytes, _): &Corruption) {
     let at = block * PAGE + offset;
     pages[at..at + bytes.len()].copy_from_slice(bytes);
 }
@@ -252,7 +252,7 @@ fn the_check_finds_what_a_search_cannot_notice() -> Outcome {
 
 #[test]
 fn right_links_in_a_circle_are_left_for_the_way_from_the_root() -> Outcome {
-    const CIRCLE: Damage = (
+    const CIRCLE: Corruption = (
         "right link to itself",
         LEAF,
         RIGHT,

@@ -1,0 +1,24 @@
+//! Memory and numbers that lists of rows may take.
+use pgrx::PgSqlErrorCode;
+
+use crate::pg::errors::UserError;
+use crate::pg::memory::maintenance_work_mem;
+
+/// Lists and arrays that share `maintenance_work_mem`.
+const SHARES: usize = 8;
+
+/// Bytes of memory for one list or array.
+pub fn share() -> usize {
+    maintenance_work_mem() / SHARES
+}
+
+/// 54000: more rows or nodes than there are numbers for.
+pub fn too_many() -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "too many near-duplicates",
+    )
+    .detail("There are more than 4294967294 rows that have some.")
+    .hint("Use a smaller distance, or a partial index.")
+    .raise()
+}

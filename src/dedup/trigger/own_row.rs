@@ -1,0 +1,83 @@
+//! Existing rows that are versions of the row that a trigger was called for.
+use core::cell::OnceCell;
+
+use neardup_blocktree::key::Tid;
+
+use crate::pg::generated::GeneratedColumns;
+use crate::pg::new_row::NewRow;
+use crate::pg::rel::Rel;
+use crate::pg::slot::Slot;
+use crate::pg::tid::tid_of;
+use crate::pg::unique_keys::UniqueKeys;
+
+/// The generated columns of a table, prepared when the first row needs them.
+#[derive(Default)]
+pub struct Generated(OnceCell<GeneratedColumns>);
+
+impl Generated {
+    /// Those of a table, which is always the same.
+    pub fn get(&self, table: Rel) -> &GeneratedColumns {
+        self.0.get_or_init(|| GeneratedColumns::all(table))
+    }
+}
+
+/// Identity of new rows of a table, prepared when the first near row has been found.
+#[derive(Default)]
+pub struct Keys {
+    unique: OnceCell<UniqueKeys>,
+    generated: Generated,
+}
+
+/// Identifies existing tuples that are versions of the row being written.
+pub enum OwnRow<'a> {
+    /// The version that is being replaced.
+    Version(Tid),
+    /// Every row with a unique key of this new row. It is for ON CONFLICT to say what becomes of it,
+    /// and an error otherwise.
+    Key(NewKey<'a>),
+}
+
+/// The keys of a new row.
+pub struct NewKey<'a> {
+    table: Rel<'a>,
+    row: &'a NewRow<'a>,
+    keys: &'a Keys,
+    /// The row with its generated columns, which may be parts of keys; `None` if it has none.
+    complete: OnceCell<Option<NewRow<'a>>>,
+}
+
+impl<'a> NewKey<'a> {
+    /// The keys of a row of this table.
+    pub fn new(table: Rel<'a>, row: &'a NewRow<'a>, keys: &'a Keys) -> Self {
+        NewKey {
+            table,
+            row,
+            keys,
+            complete: OnceCell::new(),
+        }
+    }
+
+    fn is_key_of(&self, existing: &Slot) -> bool {
+        let unique = self.keys.unique.get_or_init(|| UniqueKeys::new(self.table));
+        if unique.is_empty() {
+            return false;
+        }
+        let generated = self.keys.generated.get(self.table);
+        let complete = self
+            .complete
+            .get_or_init(|| generated.complete(self.table, self.row));
+        unique.any_equal(self.table, existing, complete.as_ref().unwrap_or(self.row))
+    }
+}
+
+impl OwnRow<'_> {
+    /// Whether an existing row is the version that is being replaced.
+    pub fn is_version(&self, existing: &Slot) -> bool {
+        matches!(self, OwnRow::Version(tid) if *tid == tid_of(existing.address()))
+    }
+
+    /// Whether a unique key says that an existing row is the one that is to be inserted.
+    pub fn has_key_of(&self, existing: &Slot) -> bool {
+        matches!(self, OwnRow::Key(key) if key.is_key_of(existing))
+    }
+}

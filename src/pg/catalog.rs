@@ -1,0 +1,211 @@
+//! Look-ups in the catalogues, and names as SQL text has them.
+use core::ffi::{CStr, c_char};
+use std::ffi::CString;
+
+use pgrx::pg_sys::{self, Datum, Oid};
+
+/// A C string of the server's as one of Rust's; `None` for null.
+///
+/// # Safety
+/// The pointer is null, or to a C string.
+pub unsafe fn owned(text: *const c_char) -> Option<CString> {
+    // SAFETY: the caller's promise.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
+}
+
+/// The bytes of a name that need not exist.
+fn bytes(text: Option<CString>) -> Vec<u8> {
+    text.unwrap_or_default().into_bytes()
+}
+
+/// The schema of a function.
+pub fn schema_of_function(function: Oid) -> Oid {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_func_namespace(function) }
+}
+
+/// The name of a schema; empty if there is none.
+pub fn schema_name(schema: Oid) -> CString {
+    // SAFETY: null, or a C string.
+    unsafe { owned(pg_sys::get_namespace_name(schema)) }.unwrap_or_default()
+}
+
+/// A function's name with its schema, quoted where need be.
+pub fn qualified_function(function: Oid) -> Vec<u8> {
+    let schema = schema_name(schema_of_function(function));
+    // SAFETY: null, or a C string.
+    let name = unsafe { owned(pg_sys::get_func_name(function)) }.unwrap_or_default();
+    qualified(&schema, &name)
+}
+
+/// A relation's name with its schema, quoted where need be; `None` if there is no such relation.
+pub fn qualified_relation(relation: Oid) -> Option<Vec<u8>> {
+    // SAFETY: null, or a C string.
+    let name = unsafe { owned(pg_sys::get_rel_name(relation)) }?;
+    // SAFETY: a catalogue look-up.
+    let schema = unsafe { pg_sys::get_rel_namespace(relation) };
+    Some(qualified(&schema_name(schema), &name))
+}
+
+/// The name of a relation for messages, or its number if there is none.
+pub fn relation_name(relation: Oid) -> String {
+    // SAFETY: null, or a C string.
+    match unsafe { owned(pg_sys::get_rel_name(relation)) } {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => relation.to_u32().to_string(),
+    }
+}
+
+/// The kind of a relation (`pg_class.relkind`); 0 if there is none.
+pub fn relation_kind(relation: Oid) -> u8 {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_rel_relkind(relation) as u8 }
+}
+
+/// A name with its schema, quoted where need be.
+pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
+    // SAFETY: a new C string of two.
+    bytes(unsafe {
+        owned(pg_sys::quote_qualified_identifier(
+            schema.as_ptr(),
+            name.as_ptr(),
+        ))
+    })
+}
+
+/// A name, quoted where need be.
+pub fn quoted(name: &CStr) -> Vec<u8> {
+    // SAFETY: the server returns the name itself or a new C string.
+    bytes(unsafe { owned(pg_sys::quote_identifier(name.as_ptr())) })
+}
+
+/// A text as an SQL literal.
+pub fn literal(text: &CStr) -> Vec<u8> {
+    // SAFETY: a new C string.
+    bytes(unsafe { owned(pg_sys::quote_literal_cstr(text.as_ptr())) })
+}
+
+/// Looks a table up by a name as written by a user, and returns its quoted name. A name without a
+/// schema is one of the given schema. An unknown table is error 42P01.
+pub fn find_table(name: &CStr, schema: Oid) -> Vec<u8> {
+    // SAFETY: lists and names live in the current memory context.
+    unsafe {
+        let names = pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()));
+        let place = pg_sys::makeRangeVarFromNameList(names);
+        if (*place).schemaname.is_null() {
+            (*place).schemaname = pg_sys::get_namespace_name(schema);
+        }
+        // No lock: the name goes into a statement, which takes its own.
+        let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+        pg_sys::RangeVarGetRelidExtended(place, no_lock, 0, None, core::ptr::null_mut());
+        bytes(owned(pg_sys::quote_qualified_identifier(
+            (*place).schemaname,
+            (*place).relname,
+        )))
+    }
+}
+
+/// The type that a domain is over; any other type itself.
+pub fn base_type(oid: Oid) -> Oid {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::getBaseType(oid) }
+}
+
+/// Whether values of a type can be taken as `text` as they are.
+pub fn is_text(oid: Oid) -> bool {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::IsBinaryCoercible(oid, pg_sys::TEXTOID) }
+}
+
+/// The name of a type, for messages.
+pub fn type_name(oid: Oid) -> String {
+    // SAFETY: a new C string.
+    unsafe { owned(pg_sys::format_type_be(oid)) }
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The name of a type, without a schema, if it is in this one.
+pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
+    // SAFETY: the entry is read before it is released.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
+        let name = owned(form.typname.data.as_ptr());
+        let here = form.typnamespace == schema;
+        pg_sys::ReleaseSysCache(tuple);
+        name.filter(|_| here)
+    }
+}
+
+/// An operator with its schema, as `OPERATOR(schema.name)`; `None` if there is no such operator.
+pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
+    // SAFETY: the entry is read before it is released.
+    let (schema, name) = unsafe {
+        let cache = pg_sys::SysCacheIdentifier::OPEROID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_operator>();
+        let found = (form.oprnamespace, owned(form.oprname.data.as_ptr()));
+        pg_sys::ReleaseSysCache(tuple);
+        found
+    };
+    let schema = quoted(&schema_name(schema));
+    Some([b"OPERATOR(", schema.as_slice(), b".", &bytes(name), b")"].concat())
+}
+
+/// The default operators `=` and `<` of a type, as far as it has them.
+pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
+    let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;
+    // SAFETY: entries of the type cache stay for the backend's life.
+    let (eq, lt) = unsafe {
+        let entry = &*pg_sys::lookup_type_cache(oid, wanted as i32);
+        (entry.eq_opr, entry.lt_opr)
+    };
+    let known = |operator| (operator != pg_sys::InvalidOid).then_some(operator);
+    (known(eq), known(lt))
+}
+
+/// The names of the parameters behind the first, of the functions of a schema with this name that
+/// take a text first.
+pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
+    // SAFETY: entries are read before the list is released.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            1,
+            Datum::from(function.as_ptr()),
+            Datum::null(),
+            Datum::null(),
+        );
+        let mut found = Vec::new();
+        for i in 0..(*list).n_members {
+            let member = *(*list).members.as_ptr().add(i as usize);
+            let tuple = &raw mut (*member).tuple;
+            let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+            let takes_text =
+                form.pronargs > 0 && *form.proargtypes.values.as_ptr() == pg_sys::TEXTOID;
+            if form.pronamespace != schema || !takes_text {
+                continue;
+            }
+            let (mut types, mut names, mut modes) = (
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+            );
+            let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
+            if !names.is_null() {
+                found.extend((1..count as usize).filter_map(|n| owned(*names.add(n))));
+            }
+        }
+        pg_sys::ReleaseCatCacheList(list);
+        found
+    }
+}

@@ -1,0 +1,101 @@
+//! Equality of the values of an index's column.
+use pgrx::pg_sys::{self, Oid};
+
+use super::catalog;
+use super::rel::Rel;
+use super::value::Value;
+
+/// A column of an index, and when its values are equal.
+pub struct EqualColumn {
+    /// The column of the table, counted from 1; 0 for an expression.
+    pub column: i16,
+    function: Oid,
+    collation: Oid,
+    /// The type of the values.
+    pub value_type: Oid,
+}
+
+impl EqualColumn {
+    /// The `i`th column of an open index, by the operator of this strategy of its class.
+    pub fn new(index: Rel, i: usize, strategy: u16) -> Self {
+        let form = index.index_form();
+        assert!(i < form.key_columns, "a key column of the index");
+        // SAFETY: an index has as many operator families, input types and collations as key
+        // columns.
+        let (function, collation) = unsafe {
+            let entry = &*index.raw();
+            let (family, input) = (*entry.rd_opfamily.add(i), *entry.rd_opcintype.add(i));
+            let operator = pg_sys::get_opfamily_member(family, input, input, strategy as i16);
+            (pg_sys::get_opcode(operator), *entry.rd_indcollation.add(i))
+        };
+        EqualColumn {
+            column: form.columns[i],
+            function,
+            collation,
+            value_type: index.attribute(i as i16 + 1).atttypid,
+        }
+    }
+
+    /// The collation that values are compared by.
+    pub fn collation(&self) -> Oid {
+        self.collation
+    }
+
+    /// Whether two values of the column are equal. Raises an internal error if they are not of the
+    /// column's type.
+    pub fn equal(&self, a: Value, b: Value) -> bool {
+        assert!([a, b].map(Value::type_oid) == [self.value_type; 2]);
+        // SAFETY: the server has accepted the operator class for values of this type.
+        unsafe { self.equal_datums(a.datum(), b.datum()) }
+    }
+
+    /// The same.
+    ///
+    /// # Safety
+    /// Both are of the type that the index's column has.
+    pub(super) unsafe fn equal_datums(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { pg_sys::OidFunctionCall2Coll(self.function, self.collation, a, b).value() != 0 }
+    }
+}
+
+/// The equality of a type, by its default operator and a collation.
+pub struct TypeEquality {
+    function: Oid,
+    collation: Oid,
+    type_oid: Oid,
+}
+
+impl TypeEquality {
+    /// By the default operator `=` of a type; `None` if it has none.
+    pub fn new(type_oid: Oid, collation: Oid) -> Option<(Self, Oid)> {
+        let operator = catalog::default_operators(type_oid).0?;
+        let equality = TypeEquality {
+            // SAFETY: a catalogue look-up.
+            function: unsafe { pg_sys::get_opcode(operator) },
+            collation,
+            type_oid,
+        };
+        Some((equality, operator))
+    }
+
+    /// The type.
+    pub fn type_oid(&self) -> Oid {
+        self.type_oid
+    }
+
+    /// Whether two values, or NULLs, are the same. Raises an internal error if they are not of the
+    /// type.
+    pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
+        let (Some(a), Some(b)) = (a, b) else {
+            return a.is_none() && b.is_none();
+        };
+        assert!([a, b].map(Value::type_oid) == [self.type_oid; 2]);
+        // SAFETY: the operator is the type's default one.
+        unsafe {
+            pg_sys::OidFunctionCall2Coll(self.function, self.collation, a.datum(), b.datum())
+                .value()
+                != 0
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Values of an index's columns, computed from rows of its table.
+use pgrx::pg_sys;
+
+use super::memory_context::OwnContext;
+use super::rel::Rel;
+use super::security_context::AsOwner;
+use super::slot::Slot;
+use super::value::{Value, ValueType};
+
+/// The columns of an index, ready to be computed.
+pub struct IndexColumns<'a> {
+    index: Rel<'a>,
+    info: *mut pg_sys::IndexInfo,
+    executor: *mut pg_sys::EState,
+    types: Vec<ValueType>,
+    /// The memory of the two above.
+    _context: OwnContext,
+}
+
+impl<'a> IndexColumns<'a> {
+    /// The columns of an index on this table.
+    pub fn new(table: Rel, index: Rel<'a>) -> Self {
+        let form = index.index_form();
+        assert_eq!(form.table, table.oid());
+        let context = OwnContext::new(c"neardup index columns");
+        // SAFETY: the index is open. What is made here lives in the context, or below it.
+        let (info, executor, expressions) = context.run(|| unsafe {
+            let info = pg_sys::BuildIndexInfo(index.raw());
+            let executor = pg_sys::CreateExecutorState();
+            pg_sys::MakePerTupleExprContext(executor);
+            let list = (*info).ii_Expressions;
+            let types = (0..pg_sys::list_length(list))
+                .map(|i| pg_sys::exprType(pg_sys::list_nth(list, i).cast()));
+            (info, executor, types.collect::<Vec<_>>())
+        });
+        let mut expressions = expressions.into_iter();
+        let types = (form.columns.iter())
+            .map(|&column| match column {
+                0 => ValueType::of(expressions.next().expect("an expression for each 0")),
+                column => ValueType::of_attribute(&table.attribute(column)),
+            })
+            .collect();
+        IndexColumns {
+            index,
+            info,
+            executor,
+            types,
+            _context: context,
+        }
+    }
+
+    /// Calls a function with the values of the row in a slot; `None` for NULL.
+    pub fn with<T>(&self, slot: &Slot, take: impl FnOnce(&[Option<Value>]) -> T) -> T {
+        const COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
+        assert_eq!(slot.table(), self.index.index_form().table);
+        assert!(!slot.is_empty(), "no row in the slot");
+        let mut values = [pg_sys::Datum::from(0); COLUMNS];
+        let mut nulls = [true; COLUMNS];
+        // SAFETY: the slot holds a row of the table; there is room for all columns that an index can
+        // have. Values live until the context is reset.
+        unsafe {
+            let context = (*self.executor).es_per_tuple_exprcontext;
+            (*context).ecxt_scantuple = slot.raw();
+            // The owner of an index is that of its table.
+            let has_expressions = !(*self.info).ii_Expressions.is_null();
+            let as_owner = has_expressions.then(|| AsOwner::of(self.index));
+            let (into, flags) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::FormIndexDatum(self.info, slot.raw(), self.executor, into, flags);
+            drop(as_owner);
+            let typed: Vec<Option<Value>> = (self.types.iter().zip(values.iter().zip(nulls)))
+                .map(|(&of, (&value, null))| (!null).then(|| Value::typed(value, of)))
+                .collect();
+            let result = take(&typed);
+            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
+            result
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The row that a trigger was called for.
+use core::marker::PhantomData;
+
+use pgrx::pg_sys;
+
+use super::compat;
+use super::value::{Value, ValueType};
+
+/// A row as a trigger was given it, taken apart. `'a` is the trigger's call.
+pub struct NewRow<'a> {
+    tuple: pg_sys::HeapTuple,
+    descriptor: pg_sys::TupleDesc,
+    /// The context of the call, in which changed versions of the row are made.
+    context: pg_sys::MemoryContext,
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+    _call: PhantomData<&'a ()>,
+}
+
+impl<'a> NewRow<'a> {
+    /// Takes a row apart.
+    ///
+    /// # Safety
+    /// The tuple is of a row with this descriptor; both, and the context that is current, live for
+    /// `'a`.
+    pub unsafe fn new(tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::new_in(pg_sys::CurrentMemoryContext, tuple, descriptor) }
+    }
+
+    /// # Safety
+    /// As for [`NewRow::new`], of this context.
+    unsafe fn new_in(
+        context: pg_sys::MemoryContext,
+        tuple: pg_sys::HeapTuple,
+        descriptor: pg_sys::TupleDesc,
+    ) -> Self {
+        // SAFETY: the caller's promise; as many places as the descriptor has columns.
+        unsafe {
+            let columns = (*descriptor).natts as usize;
+            let mut values = vec![pg_sys::Datum::null(); columns];
+            let mut nulls = vec![true; columns];
+            pg_sys::heap_deform_tuple(tuple, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+            NewRow {
+                tuple,
+                descriptor,
+                context,
+                values,
+                nulls,
+                _call: PhantomData,
+            }
+        }
+    }
+
+    /// The row as the server takes it.
+    pub fn tuple(&self) -> pg_sys::HeapTuple {
+        self.tuple
+    }
+
+    /// The row's address.
+    pub fn address(&self) -> pg_sys::ItemPointerData {
+        // SAFETY: the tuple lives as long as the call.
+        unsafe { (*self.tuple).t_self }
+    }
+
+    fn attribute(&self, column: i16) -> &pg_sys::FormData_pg_attribute {
+        let at = column as usize - 1;
+        assert!(at < self.values.len(), "no such column");
+        // SAFETY: the descriptor has as many columns.
+        unsafe { &*compat::attribute(self.descriptor, at) }
+    }
+
+    /// The value in a column, counted from 1; `None` for NULL.
+    pub fn get(&self, column: i16) -> Option<Value<'a>> {
+        let at = column as usize - 1;
+        let attribute = self.attribute(column);
+        // SAFETY: the value lives as long as the tuple, or a version of it, in the call's context.
+        (!self.nulls[at]).then(|| unsafe { Value::new(self.values[at], attribute) })
+    }
+
+    /// Puts NULL into a column, if there is one and it holds something else.
+    pub fn clear(&mut self, column: Option<i16>) {
+        if let Some(column) = column.filter(|&column| self.get(column).is_some()) {
+            self.set(column, None);
+        }
+    }
+
+    /// Puts a value, or NULL, into a column. Raises an error if the column is of a domain that does
+    /// not allow it.
+    pub fn set(&mut self, column: i16, value: Option<Value>) {
+        let wanted = self.attribute(column).atttypid;
+        // SAFETY: look-ups in the catalogue; the value is of the domain's base type.
+        unsafe {
+            let base = |oid| pg_sys::getBaseType(oid);
+            assert!(value.is_none_or(|value| base(value.type_oid()) == base(wanted)));
+            if pg_sys::get_typtype(wanted) as u8 == pg_sys::TYPTYPE_DOMAIN {
+                let datum = value.map_or(pg_sys::Datum::null(), Value::datum);
+                let null = core::ptr::null_mut();
+                pg_sys::domain_check(datum, value.is_none(), wanted, null, self.context);
+            }
+        }
+        *self = self.with(&[column], &[value]);
+    }
+
+    /// The row with other values in some columns. They are of the columns' types.
+    pub fn with(&self, columns: &[i16], values: &[Option<Value>]) -> NewRow<'a> {
+        assert_eq!(columns.len(), values.len());
+        let mut numbers: Vec<i32> = columns.iter().map(|&column| i32::from(column)).collect();
+        let mut nulls: Vec<bool> = values.iter().map(Option::is_none).collect();
+        let mut datums: Vec<pg_sys::Datum> = (columns.iter().zip(values))
+            .map(|(&column, value)| {
+                let (kept, value) = (self.attribute(column), (*value)?);
+                // SAFETY: a look-up in the catalogue.
+                let base = |oid| unsafe { pg_sys::getBaseType(oid) };
+                assert!(base(value.type_oid()) == base(kept.atttypid));
+                Some(value.datum())
+            })
+            .map(|datum| datum.unwrap_or(pg_sys::Datum::null()))
+            .collect();
+        // SAFETY: the columns are of this descriptor, and the values of their types. The new tuple
+        // is made in the call's own context, whichever is the current one.
+        unsafe {
+            let outer = pg_sys::MemoryContextSwitchTo(self.context);
+            let tuple = pg_sys::heap_modify_tuple_by_cols(
+                self.tuple,
+                self.descriptor,
+                numbers.len() as i32,
+                numbers.as_mut_ptr(),
+                datums.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            pg_sys::MemoryContextSwitchTo(outer);
+            NewRow::new_in(self.context, tuple, self.descriptor)
+        }
+    }
+
+    /// The whole row as one value.
+    pub fn as_record(&self) -> Value<'a> {
+        // SAFETY: the tuple is of this descriptor; the copy is made in the call's own context.
+        unsafe {
+            let outer = pg_sys::MemoryContextSwitchTo(self.context);
+            let record = pg_sys::heap_copy_tuple_as_datum(self.tuple, self.descriptor);
+            pg_sys::MemoryContextSwitchTo(outer);
+            Value::typed(record, ValueType::of((*self.descriptor).tdtypeid))
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Open relations, what the relation cache knows of them, and their triggers.
+use core::cell::Cell;
+use core::ffi::CStr;
+use core::marker::PhantomData;
+use std::ffi::CString;
+
+use pgrx::pg_sys;
+
+use super::{catalog, compat};
+
+/// A relation that is open for `'a`.
+#[derive(Clone, Copy)]
+pub struct Rel<'a> {
+    raw: pg_sys::Relation,
+    _open: PhantomData<&'a ()>,
+}
+
+impl<'a> Rel<'a> {
+    /// Wraps what the server, or the caller, has opened.
+    ///
+    /// # Safety
+    /// The relation is open and locked for `'a`.
+    pub unsafe fn new(raw: pg_sys::Relation) -> Self {
+        Rel {
+            raw,
+            _open: PhantomData,
+        }
+    }
+
+    /// The relation cache's entry.
+    pub fn raw(self) -> pg_sys::Relation {
+        self.raw
+    }
+
+    fn entry(&self) -> &pg_sys::RelationData {
+        // SAFETY: the relation is open.
+        unsafe { &*self.raw }
+    }
+
+    fn class(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: each open relation has its row of pg_class.
+        unsafe { &*self.entry().rd_rel }
+    }
+
+    /// The OID.
+    pub fn oid(self) -> pg_sys::Oid {
+        self.entry().rd_id
+    }
+
+    /// The name, without a schema.
+    pub fn name(self) -> CString {
+        name_of(&self.class().relname)
+    }
+
+    /// The name for messages.
+    pub fn shown(self) -> String {
+        self.name().to_string_lossy().into_owned()
+    }
+
+    /// The schema.
+    pub fn schema(self) -> pg_sys::Oid {
+        self.class().relnamespace
+    }
+
+    /// The owner.
+    pub fn owner(self) -> pg_sys::Oid {
+        self.class().relowner
+    }
+
+    /// Its persistence (`RELPERSISTENCE_...`).
+    pub fn persistence(self) -> u8 {
+        self.class().relpersistence as u8
+    }
+
+    /// The number of its file.
+    pub fn file_number(self) -> u32 {
+        // SAFETY: the relation is open.
+        unsafe { compat::file_number(self.raw) }
+    }
+
+    /// Whether it is a temporary one of this session.
+    pub fn is_local_temp(self) -> bool {
+        self.entry().rd_islocaltemp
+    }
+
+    /// The name with its schema, quoted where need be.
+    pub fn qualified_name(self) -> Vec<u8> {
+        catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
+    }
+
+    /// The columns, dropped ones included.
+    pub fn column_count(self) -> i16 {
+        // SAFETY: an open relation has a descriptor.
+        unsafe { (*self.entry().rd_att).natts as i16 }
+    }
+
+    /// A column, counted from 1.
+    pub fn attribute(self, column: i16) -> pg_sys::FormData_pg_attribute {
+        assert!(
+            (1..=self.column_count()).contains(&column),
+            "no such column"
+        );
+        // SAFETY: the descriptor has such a column.
+        unsafe { *compat::attribute(self.entry().rd_att, column as usize - 1) }
+    }
+
+    /// The columns that have not been dropped.
+    pub fn attributes(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
+        let columns = (1..=self.column_count()).map(move |column| self.attribute(column));
+        columns.filter(|attribute| !attribute.attisdropped)
+    }
+
+    /// The name of a column.
+    pub fn column_name(self, column: i16) -> CString {
+        name_of(&self.attribute(column).attname)
+    }
+
+    /// The number of a column; `None` if there is none with this name, or it is a system column.
+    pub fn column_number(self, name: &CStr) -> Option<i16> {
+        // SAFETY: a catalogue look-up of a C string.
+        let number = unsafe { pg_sys::get_attnum(self.oid(), name.as_ptr()) };
+        (number > 0).then_some(number)
+    }
+
+    /// Whether a column is generated and stored.
+    pub fn is_stored_generated(self, column: i16) -> bool {
+        let attribute = self.attribute(column);
+        !attribute.attisdropped
+            && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED
+    }
+
+    /// The table's indexes, in the order in which the server writes them.
+    pub fn indexes(self) -> Vec<pg_sys::Oid> {
+        // SAFETY: the list is a copy, which is freed here.
+        unsafe {
+            let list = pg_sys::RelationGetIndexList(self.raw);
+            let indexes = (0..pg_sys::list_length(list)).map(|i| pg_sys::list_nth_oid(list, i));
+            let indexes = indexes.collect();
+            pg_sys::list_free(list);
+            indexes
+        }
+    }
+
+    /// The index of the table's primary key.
+    pub fn primary_key(self) -> Option<pg_sys::Oid> {
+        // Also finds the primary key.
+        self.indexes();
+        let oid = self.entry().rd_pkindex;
+        (oid != pg_sys::InvalidOid).then_some(oid)
+    }
+
+    /// The catalogue's entry of an index. Raises an internal error for any other relation.
+    pub fn index_form(self) -> IndexForm {
+        // SAFETY: null, or the row of pg_index, which has as many columns as it says.
+        let form = unsafe { self.entry().rd_index.as_ref() }.expect("an index");
+        // SAFETY: as above.
+        let columns = unsafe {
+            core::slice::from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize)
+        };
+        IndexForm {
+            table: form.indrelid,
+            is_valid: form.indisvalid,
+            is_ready: form.indisready,
+            is_unique_at_once: form.indisunique && form.indimmediate && !form.indisexclusion,
+            nulls_equal: compat::nulls_not_distinct(form),
+            key_columns: form.indnkeyatts as usize,
+            columns: columns.to_vec(),
+        }
+    }
+
+    /// The table's columns that the expressions and the predicate of an index use (0: whole rows).
+    pub fn columns_of_expressions(self) -> Vec<i16> {
+        // SAFETY: the expressions are copies, or the relation cache's own, and may be null.
+        unsafe {
+            let mut used = core::ptr::null_mut();
+            for node in [
+                pg_sys::RelationGetIndexExpressions(self.raw).cast::<pg_sys::Node>(),
+                pg_sys::RelationGetIndexPredicate(self.raw).cast::<pg_sys::Node>(),
+            ] {
+                pg_sys::pull_varattnos(node, 1, &raw mut used);
+            }
+            members(used)
+        }
+    }
+
+    /// Those that the last of an index's expressions uses.
+    pub fn columns_of_last_expression(self) -> Vec<i16> {
+        // SAFETY: as above.
+        unsafe {
+            let expressions = pg_sys::RelationGetIndexExpressions(self.raw);
+            let last = pg_sys::list_length(expressions) - 1;
+            let mut used = core::ptr::null_mut();
+            if last >= 0 {
+                let node = pg_sys::list_nth(expressions, last).cast();
+                pg_sys::pull_varattnos(node, 1, &raw mut used);
+            }
+            members(used)
+        }
+    }
+
+    /// Whether an index has a predicate.
+    pub fn is_partial(self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { !pg_sys::RelationGetIndexPredicate(self.raw).is_null() }
+    }
+
+    /// Whether an index holds all rows of its table, or all in which this column is NULL.
+    pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
+        if !self.is_partial() {
+            return true;
+        }
+        let Some(column) = column else {
+            return false;
+        };
+        let attribute = table.attribute(column);
+        // SAFETY: the condition is made as the parser makes it.
+        unsafe {
+            let variable = pg_sys::makeVar(
+                1,
+                column,
+                attribute.atttypid,
+                attribute.atttypmod,
+                attribute.attcollation,
+                0,
+            );
+            let test = pg_sys::palloc0(size_of::<pg_sys::NullTest>()).cast::<pg_sys::NullTest>();
+            (*test).xpr.type_ = pg_sys::NodeTag::T_NullTest;
+            (*test).arg = variable.cast();
+            (*test).nulltesttype = pg_sys::NullTestType::IS_NULL;
+            (*test).location = -1;
+            let condition = pg_sys::lappend(core::ptr::null_mut(), test.cast());
+            let predicate = pg_sys::RelationGetIndexPredicate(self.raw);
+            pg_sys::predicate_implied_by(predicate, condition, false)
+        }
+    }
+
+    /// Whether it is an index of this access method.
+    pub fn is_neardup_index(self) -> bool {
+        thread_local! {
+            static KNOWN: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::InvalidOid) };
+        }
+        let access_method = self.class().relam;
+        if access_method == pg_sys::InvalidOid || self.entry().rd_index.is_null() {
+            return false;
+        }
+        if access_method == KNOWN.get() {
+            return true;
+        }
+        // SAFETY: null, or a C string.
+        let name = unsafe { catalog::owned(pg_sys::get_am_name(access_method)) };
+        let is_ours = name.is_some_and(|name| name.as_c_str() == c"neardup");
+        if is_ours {
+            KNOWN.set(access_method);
+        }
+        is_ours
+    }
+
+    /// The triggers, in the order in which they fire.
+    pub fn triggers(self) -> Vec<Trigger> {
+        // SAFETY: null, or as many triggers as are counted.
+        unsafe {
+            let Some(all) = self.entry().trigdesc.as_ref() else {
+                return Vec::new();
+            };
+            let triggers = core::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
+            triggers
+                .iter()
+                .map(|trigger| Trigger::copy(trigger))
+                .collect()
+        }
+    }
+}
+
+/// An index as pg_index describes it.
+pub struct IndexForm {
+    /// The table.
+    pub table: pg_sys::Oid,
+    /// Whether queries may use it.
+    pub is_valid: bool,
+    /// Whether writers keep it.
+    pub is_ready: bool,
+    /// Whether it forbids equal rows, at the moment at which they are written.
+    pub is_unique_at_once: bool,
+    /// Whether it takes NULLs for equal.
+    pub nulls_equal: bool,
+    /// The columns without those that are only included.
+    pub key_columns: usize,
+    /// The table's columns; 0 for an expression.
+    pub columns: Vec<i16>,
+}
+
+/// A trigger of a table.
+pub struct Trigger {
+    /// Its OID.
+    pub oid: pg_sys::Oid,
+    /// Its name.
+    pub name: CString,
+    /// The function that it calls.
+    pub function: pg_sys::Oid,
+    /// Events and timing, as flags (`TRIGGER_TYPE_...`).
+    pub flags: u32,
+    /// When it is enabled (`TRIGGER_FIRES_...`).
+    pub enabled: u8,
+    /// The columns whose UPDATE it fires for; none for all.
+    pub columns: Vec<i16>,
+    /// Whether it has a WHEN clause.
+    pub has_condition: bool,
+    /// Its arguments.
+    pub arguments: Vec<CString>,
+}
+
+impl Trigger {
+    /// # Safety
+    /// The trigger is the server's, and whole.
+    pub(super) unsafe fn copy(trigger: &pg_sys::Trigger) -> Self {
+        // SAFETY: the caller's promise: as many columns and C strings as are counted.
+        unsafe {
+            let columns = match trigger.tgnattr {
+                0 => &[],
+                count => core::slice::from_raw_parts(trigger.tgattr, count as usize),
+            };
+            let argument = |i: usize| catalog::owned(*trigger.tgargs.add(i)).unwrap_or_default();
+            Trigger {
+                oid: trigger.tgoid,
+                name: catalog::owned(trigger.tgname).unwrap_or_default(),
+                function: trigger.tgfoid,
+                flags: u32::from(trigger.tgtype as u16),
+                enabled: trigger.tgenabled as u8,
+                columns: columns.to_vec(),
+                has_condition: !trigger.tgqual.is_null(),
+                arguments: (0..trigger.tgnargs as usize).map(argument).collect(),
+            }
+        }
+    }
+
+    /// Whether it fires for all of these events, given as flags.
+    pub fn fires_for(&self, flags: u32) -> bool {
+        self.flags & flags == flags
+    }
+}
+
+/// The columns in a set, which holds them from `FirstLowInvalidHeapAttributeNumber` on.
+///
+/// # Safety
+/// The set is null or one of the server's.
+unsafe fn members(set: *mut pg_sys::Bitmapset) -> Vec<i16> {
+    let mut columns = Vec::new();
+    let mut member = -1;
+    loop {
+        // SAFETY: the caller's promise.
+        member = unsafe { pg_sys::bms_next_member(set, member) };
+        if member < 0 {
+            return columns;
+        }
+        columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+    }
+}
+
+fn name_of(name: &pg_sys::NameData) -> CString {
+    // SAFETY: the server's names end with a zero byte.
+    unsafe { CStr::from_ptr(name.data.as_ptr()) }.to_owned()
+}
+
+/// A relation that was opened here, until dropped. Its lock stays until the transaction ends.
+pub struct OpenRelation {
+    raw: pg_sys::Relation,
+    /// The transaction in which it was opened, and outside of which it is not used.
+    transaction: u32,
+}
+
+impl OpenRelation {
+    /// Opens and locks a table.
+    pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
+        // SAFETY: raises an error if there is no such table.
+        Self::new(unsafe { pg_sys::table_open(oid, lock as pg_sys::LOCKMODE) })
+    }
+
+    /// Opens and locks an index.
+    pub fn index(oid: pg_sys::Oid, lock: u32) -> Self {
+        // SAFETY: raises an error if there is no such index.
+        Self::new(unsafe { pg_sys::index_open(oid, lock as pg_sys::LOCKMODE) })
+    }
+
+    /// Opens and locks a relation of any kind.
+    pub fn any(oid: pg_sys::Oid, lock: u32) -> Self {
+        // SAFETY: raises an error if there is no such relation.
+        Self::new(unsafe { pg_sys::relation_open(oid, lock as pg_sys::LOCKMODE) })
+    }
+
+    fn new(raw: pg_sys::Relation) -> Self {
+        OpenRelation {
+            raw,
+            transaction: compat::local_transaction(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.transaction == compat::local_transaction()
+    }
+
+    /// The relation.
+    pub fn rel(&self) -> Rel<'_> {
+        assert!(self.is_open(), "a relation of an earlier transaction");
+        // SAFETY: opened by us, in this transaction; whoever rolls a part of it back unwinds what
+        // was opened in it.
+        unsafe { Rel::new(self.raw) }
+    }
+}
+
+impl Drop for OpenRelation {
+    fn drop(&mut self) {
+        // After an error, and at its end, the transaction closes it.
+        if !std::thread::panicking() && self.is_open() {
+            // SAFETY: opened by us.
+            unsafe { pg_sys::relation_close(self.raw, pg_sys::NoLock as pg_sys::LOCKMODE) }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Calls of a function by a row trigger.
+use core::any::TypeId;
+use core::marker::PhantomData;
+
+use pgrx::pg_sys;
+
+use super::fmgr::Call;
+use super::new_row::NewRow;
+use super::rel::{Rel, Trigger};
+
+/// A call by a trigger, with its rows. `'a` is the call.
+pub struct TriggerCall<'a> {
+    data: &'a pg_sys::TriggerData,
+    function: *mut pg_sys::FmgrInfo,
+    _call: PhantomData<&'a Call>,
+}
+
+/// A trigger's state, with its type, by which one of another function is told.
+#[repr(C)]
+struct Kept<T> {
+    type_id: TypeId,
+    state: T,
+}
+
+impl<'a> TriggerCall<'a> {
+    /// The call as one by a trigger; `None` if it is another.
+    pub fn new(call: &'a Call) -> Option<Self> {
+        let context = call.context();
+        // SAFETY: the context of a call is null or a node, whose tag says what it is; it lives as
+        // long as the call.
+        unsafe {
+            let is_trigger =
+                !context.is_null() && (*context).type_ == pg_sys::NodeTag::T_TriggerData;
+            is_trigger.then(|| TriggerCall {
+                data: &*context.cast::<pg_sys::TriggerData>(),
+                function: call.function(),
+                _call: PhantomData,
+            })
+        }
+    }
+
+    /// The event, its timing and its level, as the server's flags.
+    pub fn event(&self) -> pg_sys::TriggerEvent {
+        self.data.tg_event
+    }
+
+    /// The table.
+    pub fn table(&self) -> Rel<'a> {
+        // SAFETY: open during the call.
+        unsafe { Rel::new(self.data.tg_relation) }
+    }
+
+    /// The trigger.
+    pub fn trigger(&self) -> Trigger {
+        // SAFETY: the server passes the trigger that it fires.
+        unsafe { Trigger::copy(&*self.data.tg_trigger) }
+    }
+
+    /// The row that is inserted or deleted, or the old version of one that is updated.
+    pub fn row(&self) -> NewRow<'a> {
+        self.taken_apart(self.data.tg_trigtuple)
+    }
+
+    /// The new version of a row that is updated.
+    pub fn new_version(&self) -> NewRow<'a> {
+        self.taken_apart(self.data.tg_newtuple)
+    }
+
+    fn taken_apart(&self, tuple: pg_sys::HeapTuple) -> NewRow<'a> {
+        assert!(
+            !tuple.is_null(),
+            "a row trigger, and an event with this row"
+        );
+        // SAFETY: the tuple is a row of the table, and lives as long as the call.
+        unsafe { NewRow::new(tuple, (*self.data.tg_relation).rd_att) }
+    }
+
+    /// The number of the statement: the address of the memory that lasts as long as it.
+    pub fn statement(&self) -> usize {
+        // SAFETY: the server keeps a record of the function for each trigger of a statement.
+        unsafe { (*self.function).fn_mcxt as usize }
+    }
+
+    /// The trigger's state, which is made at its first call in a statement and dropped with it.
+    pub fn state<T: 'static>(&mut self, make: impl FnOnce(&Self) -> T) -> &mut T {
+        // SAFETY: what the server keeps for this function is null, or was put there below: no other
+        // function of the library is called by triggers. Its memory goes with the statement.
+        unsafe {
+            if (*self.function).fn_extra.is_null() {
+                let kept = Kept {
+                    type_id: TypeId::of::<T>(),
+                    state: make(self),
+                };
+                let mut context = pgrx::PgMemoryContexts::For((*self.function).fn_mcxt);
+                (*self.function).fn_extra = context.leak_and_drop_on_delete(kept).cast();
+            }
+            let kept = (*self.function).fn_extra.cast::<Kept<T>>();
+            assert!((*kept.cast::<Kept<()>>()).type_id == TypeId::of::<T>());
+            &mut (*kept).state
+        }
+    }
+}

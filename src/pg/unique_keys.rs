@@ -1,0 +1,152 @@
+//! Unique keys by which an existing row is the same as a row that is to be inserted: plain ones,
+//! those of expressions, and those with a predicate.
+use pgrx::pg_sys;
+
+use super::equality::EqualColumn;
+use super::memory_context::OwnContext;
+use super::new_row::NewRow;
+use super::rel::{OpenRelation, Rel};
+use super::slot::Slot;
+
+/// A unique index that is checked at once.
+struct UniqueKey {
+    info: *mut pg_sys::IndexInfo,
+    /// The predicate; null: all rows are in the index.
+    predicate: *mut pg_sys::ExprState,
+    columns: Vec<EqualColumn>,
+    /// Whether two NULLs are equal.
+    nulls_equal: bool,
+}
+
+/// A table's unique keys, with what their expressions are evaluated in.
+pub struct UniqueKeys {
+    table: pg_sys::Oid,
+    keys: Vec<UniqueKey>,
+    executor: *mut pg_sys::EState,
+    new_row: *mut pg_sys::TupleTableSlot,
+    /// The memory of all of these.
+    _context: OwnContext,
+}
+
+/// The values of a row in an index; `None`: the index does not hold the row.
+type Indexed = Option<Vec<Option<pg_sys::Datum>>>;
+
+impl UniqueKey {
+    /// The key of an open index; `None` if it does not forbid equal rows at any time.
+    ///
+    /// # Safety
+    /// The executor's state, and the memory context that is current, live as long as the key.
+    unsafe fn new(index: Rel, executor: *mut pg_sys::EState) -> Option<Self> {
+        let form = index.index_form();
+        if !form.is_unique_at_once || !form.is_ready {
+            return None;
+        }
+        // Access methods with unique indexes are like btree.
+        let equal = pg_sys::BTEqualStrategyNumber as u16;
+        // SAFETY: the index is open, and the caller's promise.
+        unsafe {
+            let info = pg_sys::BuildIndexInfo(index.raw());
+            Some(UniqueKey {
+                info,
+                predicate: pg_sys::ExecPrepareQual((*info).ii_Predicate, executor),
+                columns: (0..form.key_columns)
+                    .map(|i| EqualColumn::new(index, i, equal))
+                    .collect(),
+                nulls_equal: form.nulls_equal,
+            })
+        }
+    }
+
+    /// Key values of the row in a slot, if the index holds it.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    unsafe fn of_row(
+        &self,
+        slot: *mut pg_sys::TupleTableSlot,
+        executor: *mut pg_sys::EState,
+    ) -> Indexed {
+        // SAFETY: the caller's promise; the slot is the one that expressions are told of.
+        unsafe {
+            let context = (*executor).es_per_tuple_exprcontext;
+            (*context).ecxt_scantuple = slot;
+            if !self.predicate.is_null() && !pg_sys::ExecQual(self.predicate, context) {
+                return None;
+            }
+            let mut values = [pg_sys::Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
+            let mut nulls = [true; pg_sys::INDEX_MAX_KEYS as usize];
+            let (into, flags) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::FormIndexDatum(self.info, slot, executor, into, flags);
+            let columns = 0..self.columns.len();
+            Some(columns.map(|i| (!nulls[i]).then_some(values[i])).collect())
+        }
+    }
+
+    /// # Safety
+    /// Both were returned by `of_row`.
+    unsafe fn equal(&self, a: &[Option<pg_sys::Datum>], b: &[Option<pg_sys::Datum>]) -> bool {
+        (self.columns.iter().zip(a).zip(b)).all(|((column, &a), &b)| match (a, b) {
+            // SAFETY: both are of the type that the index's column has.
+            (Some(a), Some(b)) => unsafe { column.equal_datums(a, b) },
+            (None, None) => self.nulls_equal,
+            _ => false,
+        })
+    }
+}
+
+impl UniqueKeys {
+    /// The keys of a table.
+    pub fn new(table: Rel) -> Self {
+        let context = OwnContext::new(c"neardup unique keys");
+        // SAFETY: each of the indexes is open while it is read. All that is made here lives in the
+        // context, or below it.
+        let (keys, executor, new_row) = context.run(|| unsafe {
+            let executor = pg_sys::CreateExecutorState();
+            pg_sys::MakePerTupleExprContext(executor);
+            let keys = (table.indexes().into_iter())
+                .filter_map(|oid| {
+                    let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
+                    UniqueKey::new(index.rel(), executor)
+                })
+                .collect();
+            let descriptor = pg_sys::CreateTupleDescCopy((*table.raw()).rd_att);
+            let kind = &raw const pg_sys::TTSOpsHeapTuple;
+            let new_row = pg_sys::MakeSingleTupleTableSlot(descriptor, kind);
+            (keys, executor, new_row)
+        });
+        UniqueKeys {
+            table: table.oid(),
+            keys,
+            executor,
+            new_row,
+            _context: context,
+        }
+    }
+
+    /// Whether the table has none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether an existing row of the table and a new one have a key in common.
+    pub fn any_equal(&self, table: Rel, existing: &Slot, new: &NewRow) -> bool {
+        assert_eq!(self.table, table.oid());
+        // SAFETY: both are rows of the table. Values live until the context is reset.
+        unsafe {
+            pg_sys::ExecForceStoreHeapTuple(new.tuple(), self.new_row, false);
+            let memory = (*(*self.executor).es_per_tuple_exprcontext).ecxt_per_tuple_memory;
+            let outer = pg_sys::MemoryContextSwitchTo(memory);
+            let equal = self.keys.iter().any(|key| {
+                let new = key.of_row(self.new_row, self.executor);
+                new.is_some_and(|new| {
+                    let existing = key.of_row(existing.raw(), self.executor);
+                    existing.is_some_and(|existing| key.equal(&existing, &new))
+                })
+            });
+            pg_sys::MemoryContextSwitchTo(outer);
+            pg_sys::MemoryContextReset(memory);
+            pg_sys::ExecClearTuple(self.new_row);
+            equal
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! SQL values with their types, borrowed from the server's memory or copied into Rust's.
+use core::ffi::CStr;
+use core::marker::PhantomData;
+
+use pgrx::pg_sys::{self, Datum, Oid};
+
+use super::catalog;
+
+unsafe extern "C-unwind" {
+    /// Not among pgrx's bindings (utils/datum.h). Compares bytes, uncompressed.
+    fn datum_image_eq(a: Datum, b: Datum, by_value: bool, length: core::ffi::c_int) -> bool;
+}
+
+/// A type, and how its values are passed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ValueType {
+    oid: Oid,
+    length: i16,
+    by_value: bool,
+}
+
+impl ValueType {
+    /// Looks a type up.
+    pub fn of(oid: Oid) -> Self {
+        let (mut length, mut by_value) = (0, false);
+        // SAFETY: a catalogue look-up.
+        unsafe { pg_sys::get_typlenbyval(oid, &mut length, &mut by_value) };
+        ValueType {
+            oid,
+            length,
+            by_value,
+        }
+    }
+
+    /// The type of a column.
+    pub fn of_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
+        ValueType {
+            oid: attribute.atttypid,
+            length: attribute.attlen,
+            by_value: attribute.attbyval,
+        }
+    }
+}
+
+/// A value that is not NULL, in memory that lives for `'a`.
+#[derive(Clone, Copy)]
+pub struct Value<'a> {
+    datum: Datum,
+    of: ValueType,
+    _memory: PhantomData<&'a ()>,
+}
+
+impl<'a> Value<'a> {
+    /// A value of a column's type.
+    ///
+    /// # Safety
+    /// As for [`Value::typed`].
+    pub unsafe fn new(datum: Datum, attribute: &pg_sys::FormData_pg_attribute) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::typed(datum, ValueType::of_attribute(attribute)) }
+    }
+
+    /// A value of a type.
+    ///
+    /// # Safety
+    /// The datum is a value of that type, in memory that lives for `'a`.
+    pub unsafe fn typed(datum: Datum, of: ValueType) -> Self {
+        Value {
+            datum,
+            of,
+            _memory: PhantomData,
+        }
+    }
+
+    fn small(datum: Datum, oid: Oid, length: i16) -> Self {
+        Value {
+            datum,
+            of: ValueType {
+                oid,
+                length,
+                by_value: true,
+            },
+            _memory: PhantomData,
+        }
+    }
+
+    /// An `int4`.
+    pub fn int4(value: i32) -> Self {
+        Self::small(Datum::from(value), pg_sys::INT4OID, 4)
+    }
+
+    /// A `float8`.
+    pub fn float8(value: f64) -> Self {
+        Self::small(Datum::from(value.to_bits()), pg_sys::FLOAT8OID, 8)
+    }
+
+    /// An `oid`.
+    pub fn oid(value: Oid) -> Self {
+        Self::small(Datum::from(value), pg_sys::OIDOID, 4)
+    }
+
+    /// A `tid`.
+    pub fn tid(value: &'a pg_sys::ItemPointerData) -> Self {
+        Value {
+            datum: Datum::from(core::ptr::from_ref(value)),
+            of: ValueType {
+                oid: pg_sys::TIDOID,
+                length: size_of::<pg_sys::ItemPointerData>() as i16,
+                by_value: false,
+            },
+            _memory: PhantomData,
+        }
+    }
+
+    /// The value as the server passes it.
+    pub fn datum(self) -> Datum {
+        self.datum
+    }
+
+    /// Its type.
+    pub fn type_oid(self) -> Oid {
+        self.of.oid
+    }
+
+    /// The length of the type's values in bytes; below zero if it varies.
+    pub fn length(self) -> i16 {
+        self.of.length
+    }
+
+    /// A `bool`; raises an internal error for any other type.
+    pub fn as_bool(self) -> bool {
+        assert_eq!(self.of.oid, pg_sys::BOOLOID);
+        self.datum.value() != 0
+    }
+
+    /// An `oid`; raises an internal error for any other type.
+    pub fn as_oid(self) -> Oid {
+        assert_eq!(self.of.oid, pg_sys::OIDOID);
+        Oid::from(self.datum.value() as u32)
+    }
+
+    /// A value of a type that is stored as `text` is, as one; a `char(n)` stays what it is. Raises
+    /// an internal error for any other type.
+    pub fn as_text(self) -> Self {
+        let base = catalog::base_type(self.of.oid);
+        let is_char = base == pg_sys::BPCHAROID;
+        assert!(is_char || catalog::is_text(base));
+        let oid = if is_char { base } else { pg_sys::TEXTOID };
+        Value {
+            of: ValueType { oid, ..self.of },
+            ..self
+        }
+    }
+
+    /// The same value under another type that differs at most by a domain. Raises an internal error
+    /// for any other type.
+    pub fn relabelled(self, oid: Oid) -> Self {
+        assert!(oid == self.of.oid || catalog::base_type(oid) == catalog::base_type(self.of.oid));
+        Value {
+            of: ValueType { oid, ..self.of },
+            ..self
+        }
+    }
+
+    /// The text form.
+    pub fn output(self) -> String {
+        let (mut output, mut varlena) = (pg_sys::InvalidOid, false);
+        // SAFETY: the type's output function takes the value and returns a C string.
+        unsafe {
+            pg_sys::getTypeOutputInfo(self.of.oid, &mut output, &mut varlena);
+            let text = pg_sys::OidOutputFunctionCall(output, self.datum);
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+
+    /// Whether two values of one type are the same, byte for byte.
+    pub fn image_eq(self, other: Value) -> bool {
+        assert_eq!(self.of.oid, other.of.oid);
+        let length = i32::from(self.of.length);
+        // SAFETY: both are of this type. Values may have to be read from TOAST, which may fail.
+        unsafe {
+            pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
+                datum_image_eq(self.datum, other.datum, self.of.by_value, length)
+            })
+        }
+    }
+
+    /// A copy in Rust's memory.
+    pub fn to_owned(self) -> OwnedValue {
+        OwnedValue {
+            bytes: match self.of.by_value {
+                true => Box::default(),
+                false => self.words(),
+            },
+            datum: self.datum,
+            of: self.of,
+        }
+    }
+
+    /// The bytes of a value that is passed by reference, uncompressed, in words so that they are
+    /// aligned for every type.
+    fn words(self) -> Box<[u64]> {
+        // SAFETY: the type's length says what the datum points to.
+        unsafe {
+            let (bytes, detoasted) = match self.of.length {
+                -1 => {
+                    let stored: *mut pg_sys::varlena = self.datum.cast_mut_ptr();
+                    let plain = pg_sys::pg_detoast_datum(stored);
+                    let size = pgrx::varlena::varsize_4b(plain);
+                    let bytes = core::slice::from_raw_parts(plain.cast::<u8>(), size);
+                    (bytes, (plain != stored).then_some(plain))
+                }
+                -2 => {
+                    let text = CStr::from_ptr(self.datum.cast_mut_ptr());
+                    (text.to_bytes_with_nul(), None)
+                }
+                length => {
+                    let start = self.datum.cast_mut_ptr::<u8>();
+                    (core::slice::from_raw_parts(start, length as usize), None)
+                }
+            };
+            let mut words = vec![0; bytes.len().div_ceil(8)].into_boxed_slice();
+            let start = words.as_mut_ptr().cast();
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            if let Some(plain) = detoasted {
+                pg_sys::pfree(plain.cast());
+            }
+            words
+        }
+    }
+}
+
+/// A value in Rust's memory.
+#[derive(Clone)]
+pub struct OwnedValue {
+    bytes: Box<[u64]>,
+    datum: Datum,
+    of: ValueType,
+}
+
+impl OwnedValue {
+    /// The value.
+    pub fn get(&self) -> Value<'_> {
+        Value {
+            datum: match self.of.by_value {
+                true => self.datum,
+                false => Datum::from(self.bytes.as_ptr()),
+            },
+            of: self.of,
+            _memory: PhantomData,
+        }
+    }
+}
