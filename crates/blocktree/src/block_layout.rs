@@ -100,6 +100,23 @@ impl<const N: usize> PermutedTable<N> {
 }
 
 /// The blocks and tables of one index.
+///
+/// ```
+/// use neardup_blocktree::block_layout::BlockLayout;
+///
+/// // All fingerprints of 64 bits within 3 bits of a query, by 6 blocks: C(6, 3) tables.
+/// let layout = BlockLayout::<1>::new(3, 6)?;
+/// assert_eq!(layout.tables().len(), 20);
+///
+/// // Two fingerprints that differ in 3 bits agree in the leading bits of at least one table.
+/// let (a, b) = ([0x0123_4567_89ab_cdef], [0x0123_4567_89ab_cdef ^ 1 << 60 ^ 1 << 30 ^ 1]);
+/// let agree = layout.tables().iter().enumerate().any(|(i, table)| {
+///     let differing = table.permute(&a)[0] ^ table.permute(&b)[0];
+///     differing.leading_zeros() >= layout.leading_bits(i)
+/// });
+/// assert!(agree);
+/// # Ok::<(), neardup_blocktree::block_layout::BlockLayoutError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BlockLayout<const N: usize> {
     /// Words of a key, in front, that hold a scope: 0 or 1.

@@ -57,6 +57,21 @@ pub enum BandsError {
 }
 
 /// The bands of one index.
+///
+/// ```
+/// use neardup_blocktree::bands::Bands;
+///
+/// // Signatures of 128 values, cut into 20 bands.
+/// let bands = Bands::new(128, 20, 0)?;
+/// assert_eq!(bands.guaranteed(), 19);
+///
+/// // With 19 mismatches at least one band has the same hash.
+/// let a: Vec<u32> = (0..128).collect();
+/// let mut b = a.clone();
+/// b.iter_mut().step_by(7).for_each(|value| *value += 1_000);
+/// assert!((0..20).any(|band| bands.hash(band, &a, 0) == bands.hash(band, &b, 0)));
+/// # Ok::<(), neardup_blocktree::bands::BandsError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Bands {
     hashes: usize,

@@ -46,6 +46,14 @@ pub fn within<const N: usize>(
 }
 
 /// [`within`] for keys that are no part of a page; at most 65,536 of them.
+///
+/// ```
+/// use neardup_blocktree::filter::within_keys;
+///
+/// let mut found = Vec::new();
+/// within_keys(&[[0b0111], [0b1111], [0b0001]], &[0b0011], 0, 1, &mut found);
+/// assert_eq!(found, [0, 2]);
+/// ```
 #[inline]
 pub fn within_keys<const N: usize>(
     keys: &[Key<N>],

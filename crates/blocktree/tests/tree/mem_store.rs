@@ -20,6 +20,9 @@ thread_local! {
 /// Payload of a simulated crash.
 pub struct Crash;
 
+/// Payload of an access beyond the end, which PostgreSQL's buffer manager reports by itself.
+pub struct NoSuchBlock;
+
 pub struct MemStore {
     pages: RwLock<Vec<Arc<RwLock<Page>>>>,
     /// Changes until the crash; negative for never.
@@ -60,7 +63,8 @@ impl MemStore {
     }
 
     fn page(&self, block: Block) -> Arc<RwLock<Page>> {
-        self.pages.read()[block as usize].clone()
+        let page = self.pages.read().get(block as usize).cloned();
+        page.unwrap_or_else(|| std::panic::resume_unwind(Box::new(NoSuchBlock)))
     }
 
     fn burn(&self) {
