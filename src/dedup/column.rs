@@ -120,8 +120,8 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
         return None;
     }
     let catalog = catalog(function)?;
-    let kind = catalog.by_fingerprint(column_type)?;
-    Some(kind.traits.bits as usize / 64)
+    let hamming = catalog.by_value(column_type)?.hamming()?;
+    Some(hamming.traits.bits as usize / 64)
 }
 
 /// 42703 and the like: no column to take fingerprints from.

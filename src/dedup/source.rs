@@ -213,12 +213,10 @@ fn statement(
     let types = catalog(function);
     let indexable = |oid: pg_sys::Oid| {
         let oid = base_type(oid);
-        types.as_ref().is_some_and(|types| {
-            let signatures = types.signatures.as_ref();
-            oid != pg_sys::INT8OID && types.by_fingerprint(oid).is_some()
-                || distances == Distances::Any
-                    && signatures.is_some_and(|known| known.signature == oid)
-        })
+        let metric = types.as_ref().and_then(|types| types.by_value(oid));
+        oid != pg_sys::INT8OID
+            && metric
+                .is_some_and(|metric| metric.hamming().is_some() || distances == Distances::Any)
     };
     let wanted = table.attributes().find(|one| match column {
         Some(number) => one.attnum == number,

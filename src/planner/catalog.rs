@@ -28,55 +28,55 @@ pub struct Catalog {
     pub whole_radius: Oid,
     /// The same three of numeric.
     pub numeric_radii: [Oid; 3],
-    /// One for each fingerprint type.
-    pub kinds: Vec<Kind>,
-    /// Objects for signatures; `None` where the SQL script has none.
-    pub signatures: Option<Signatures>,
+    /// One for each type that is searched by distance, as far as the SQL script has them.
+    pub metrics: Vec<Metric>,
 }
 
-/// The objects that belong to MinHash signatures.
-pub struct Signatures {
+/// The objects that belong to a type whose values are searched by their distance.
+pub struct Metric {
     /// The type.
-    pub signature: Oid,
+    pub value: Oid,
     /// Its ball type.
     pub ball: Oid,
-    /// `<%>`.
+    /// `<#>`, the distance as int4, or `<%>`.
     pub distance_operator: Oid,
-    /// `minhash_similarity(a, b)`.
-    pub similarity_function: Oid,
     /// `<@`, which indexes know.
     pub contained_operator: Oid,
-    /// `ball(signature, float8)`.
+    /// `ball(value, bound)`, with the greatest distance as its bound.
     pub ball_function: Oid,
-    /// `_neardup_ball(signature, float8, int4)`.
-    pub bound_function: Oid,
-    /// `_neardup_approximate(ball)`.
-    pub approximate_function: Oid,
-    /// `_neardup_within(signature, signature, float8, int4)`.
+    /// `_neardup_within(value, value, bound...)`.
     pub within_function: Oid,
+    /// Objects that only this kind of type has.
+    pub space: Space,
 }
 
-/// The objects that belong to one fingerprint type, and what estimates must know about it.
-pub struct Kind {
-    /// The fingerprint type.
-    pub fingerprint: Oid,
-    /// Its ball type.
-    pub ball: Oid,
-    /// `<#>`, the distance as int4.
-    pub distance_operator: Oid,
-    /// `<@`, which indexes know.
-    pub contained_operator: Oid,
-    /// `ball(fingerprint, int4)`.
-    pub ball_function: Oid,
-    /// `_neardup_within(fingerprint, fingerprint, int4)`.
-    pub within_function: Oid,
+/// The distance of a type's values.
+pub enum Space {
+    /// Differing bits of fingerprints.
+    Hamming(Hamming),
+    /// Estimated Jaccard distance of MinHash signatures.
+    MinHash(MinHash),
+}
+
+/// Objects of one fingerprint type.
+pub struct Hamming {
     /// `_neardup_at_distance(fingerprint, fingerprint, int4)`.
     pub at_distance_function: Oid,
-    /// Width, threshold and functions of the type.
+    /// Width and values of the type.
     pub traits: &'static Traits,
 }
 
-/// Width, threshold and functions of a fingerprint type.
+/// Objects of MinHash signatures.
+pub struct MinHash {
+    /// `minhash_similarity(a, b)`.
+    pub similarity_function: Oid,
+    /// `_neardup_ball(signature, float8, int4)`, for the other kinds of bound.
+    pub bound_function: Oid,
+    /// `_neardup_approximate(ball)`.
+    pub approximate_function: Oid,
+}
+
+/// Width and values of a fingerprint type.
 pub struct Traits {
     /// The name of the type; `None` for bigint, which is the server's.
     name: Option<&'static CStr>,
@@ -123,7 +123,7 @@ unsafe fn ball_parts<T: Fingerprint>(ball: Datum) -> (Datum, i32) {
     (ball.center.into_datum(), ball.radius)
 }
 
-static KINDS: [Traits; 4] = [
+static TRAITS: [Traits; 4] = [
     Traits::of::<Fingerprint64>(Some(c"fingerprint"), c"fingerprint_ball"),
     Traits::of::<Fingerprint128>(Some(c"fingerprint128"), c"fingerprint128_ball"),
     Traits::of::<Fingerprint256>(Some(c"fingerprint256"), c"fingerprint256_ball"),
@@ -171,14 +171,19 @@ fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
 }
 
 impl Catalog {
-    /// The kind whose fingerprint type this is.
-    pub fn by_fingerprint(&self, oid: Oid) -> Option<&Kind> {
-        self.kinds.iter().find(|kind| kind.fingerprint == oid)
+    /// The metric of a type.
+    pub fn by_value(&self, oid: Oid) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.value == oid)
     }
 
-    /// The kind whose ball type this is.
-    pub fn by_ball(&self, oid: Oid) -> Option<&Kind> {
-        self.kinds.iter().find(|kind| kind.ball == oid)
+    /// The metric of a ball type.
+    pub fn by_ball(&self, oid: Oid) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.ball == oid)
+    }
+
+    /// The metric of a distance operator.
+    pub fn by_distance(&self, operator: Oid) -> Option<&Metric> {
+        (self.metrics.iter()).find(|metric| metric.distance_operator == operator)
     }
 
     fn find(schema: Oid) -> Option<Self> {
@@ -198,60 +203,80 @@ impl Catalog {
             ],
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
-            kinds: KINDS
-                .iter()
-                .filter_map(|traits| Kind::find(schema, traits))
+            metrics: (TRAITS.iter())
+                .map(|traits| Metric::of_fingerprints(schema, traits))
+                .chain([Metric::of_signatures(schema)])
+                .flatten()
                 .collect(),
-            signatures: Signatures::find(schema),
         })
     }
 }
 
-impl Signatures {
-    fn find(schema: Oid) -> Option<Self> {
-        let signature = find_type(schema, c"minhash_signature")?;
-        let ball = find_type(schema, c"minhash_ball")?;
-        let (float8, int4) = (pg_sys::FLOAT8OID, pg_sys::INT4OID);
-        let function = |name, arguments: &[Oid]| find_function(schema, name, arguments);
-        Some(Signatures {
-            signature,
-            ball,
-            distance_operator: find_operator(schema, c"<%>", signature, signature)?,
-            similarity_function: function(c"minhash_similarity", &[signature, signature])?,
-            contained_operator: find_operator(schema, c"<@", signature, ball)?,
-            ball_function: function(c"ball", &[signature, float8])?,
-            bound_function: function(c"_neardup_ball", &[signature, float8, int4])?,
-            approximate_function: function(c"_neardup_approximate", &[ball])?,
-            within_function: function(c"_neardup_within", &[signature, signature, float8, int4])?,
-        })
+impl Metric {
+    /// Objects of fingerprints, if these are fingerprints.
+    pub fn hamming(&self) -> Option<&Hamming> {
+        match &self.space {
+            Space::Hamming(hamming) => Some(hamming),
+            Space::MinHash(_) => None,
+        }
     }
-}
 
-impl Kind {
-    fn find(schema: Oid, traits: &'static Traits) -> Option<Self> {
-        let fingerprint = match traits.name {
+    /// Objects of signatures, if these are signatures.
+    pub fn minhash(&self) -> Option<&MinHash> {
+        match &self.space {
+            Space::Hamming(_) => None,
+            Space::MinHash(minhash) => Some(minhash),
+        }
+    }
+
+    fn of_fingerprints(schema: Oid, traits: &'static Traits) -> Option<Self> {
+        let value = match traits.name {
             Some(name) => find_type(schema, name)?,
             None => pg_sys::INT8OID,
         };
         let ball = find_type(schema, traits.ball_name)?;
-        let int4 = pg_sys::INT4OID;
-        Some(Kind {
-            fingerprint,
-            ball,
-            distance_operator: find_operator(schema, c"<#>", fingerprint, fingerprint)?,
-            contained_operator: find_operator(schema, c"<@", fingerprint, ball)?,
-            ball_function: find_function(schema, c"ball", &[fingerprint, int4])?,
-            within_function: find_function(
-                schema,
-                c"_neardup_within",
-                &[fingerprint, fingerprint, int4],
-            )?,
-            at_distance_function: find_function(
-                schema,
-                c"_neardup_at_distance",
-                &[fingerprint, fingerprint, int4],
-            )?,
+        let bound = [pg_sys::INT4OID];
+        let pair = [value, value, pg_sys::INT4OID];
+        let at_distance_function = find_function(schema, c"_neardup_at_distance", &pair)?;
+        let space = Space::Hamming(Hamming {
+            at_distance_function,
             traits,
+        });
+        Self::find(schema, c"<#>", value, ball, &bound, space)
+    }
+
+    fn of_signatures(schema: Oid) -> Option<Self> {
+        let value = find_type(schema, c"minhash_signature")?;
+        let ball = find_type(schema, c"minhash_ball")?;
+        let bound = [pg_sys::FLOAT8OID, pg_sys::INT4OID];
+        let function = |name, arguments: &[Oid]| find_function(schema, name, arguments);
+        let space = Space::MinHash(MinHash {
+            similarity_function: function(c"minhash_similarity", &[value, value])?,
+            bound_function: function(c"_neardup_ball", &[value, bound[0], bound[1]])?,
+            approximate_function: function(c"_neardup_approximate", &[ball])?,
+        });
+        Self::find(schema, c"<%>", value, ball, &bound, space)
+    }
+
+    /// Looks up what all metrics have. `bound`: the types of what follows the two values in a call
+    /// of `_neardup_within`.
+    fn find(
+        schema: Oid,
+        distance: &CStr,
+        value: Oid,
+        ball: Oid,
+        bound: &[Oid],
+        space: Space,
+    ) -> Option<Self> {
+        let within = [&[value, value], bound].concat();
+        Some(Metric {
+            value,
+            ball,
+            distance_operator: find_operator(schema, distance, value, value)?,
+            contained_operator: find_operator(schema, c"<@", value, ball)?,
+            ball_function: find_function(schema, c"ball", &[value, bound[0]])?,
+            within_function: find_function(schema, c"_neardup_within", &within)?,
+            space,
         })
     }
 }

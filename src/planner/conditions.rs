@@ -227,8 +227,7 @@ impl Conditions {
             let (catalog, root) = (&*self.catalog, self.root);
             forms::rewritten(catalog, root, operator.cast(), truth_only).or_else(|| {
                 let of_floats = || comparison_of((*operator).opno, pg_sys::FLOAT8OID);
-                let signatures = catalog.signatures.as_ref()?;
-                jaccard::comparison(signatures, root, left, right, of_floats)
+                jaccard::comparison(catalog, root, left, right, of_floats)
             })
         }
     }

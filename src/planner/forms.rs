@@ -201,24 +201,24 @@ unsafe fn one_of(
             return None;
         }
         let mut wanted = integers(array)?;
-        wanted.retain(|number| (0..=i64::from(distance.kind.traits.bits)).contains(number));
+        wanted.retain(|number| (0..=i64::from(distance.hamming.traits.bits)).contains(number));
         wanted.sort_unstable();
         wanted.dedup();
         let ball = (0..)
             .zip(&wanted)
             .take_while(|(n, wanted)| n == *wanted)
             .count();
-        let (kind, left, right) = (distance.kind, distance.left, distance.right);
+        let (hamming, left, right) = (distance.hamming, distance.left, distance.right);
         let mut parts: Vec<*mut Node> = wanted[ball..]
             .iter()
-            .map(|number| at_distance(kind, left, right, nodes::int4(*number as i32)))
+            .map(|number| at_distance(hamming, left, right, nodes::int4(*number as i32)))
             .collect();
         if ball > 0 {
             let radius = nodes::int4(ball as i32 - 1);
-            parts.insert(0, within(root, kind, left, right, radius));
+            parts.insert(0, within(root, distance.metric, left, right, &[radius]));
         }
         match parts[..] {
-            [] => Some(at_distance(kind, left, right, nodes::int4(-1))),
+            [] => Some(at_distance(hamming, left, right, nodes::int4(-1))),
             [only] => Some(only),
             [first, ..] => {
                 let mut list = nodes::list([first]);

@@ -15,16 +15,17 @@
 //! type of number but float4: [`super::conditions`] finds them.
 use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
 
-use super::catalog::{Signatures, catalog};
+use super::catalog::{Catalog, Metric, catalog};
 use super::comparison::Comparison;
-use super::jaccard_within::within;
 use super::nodes;
 use super::support::UNHANDLED;
+use super::within::within;
 use crate::pg::fmgr::{Call, export};
 use crate::types::signature::Bound;
 
 /// `left <%> right` or `minhash_similarity(left, right)`, found below a comparison.
-struct Estimate {
+struct Estimate<'a> {
+    metric: &'a Metric,
     left: *mut Node,
     right: *mut Node,
     is_similarity: bool,
@@ -44,7 +45,7 @@ fn estimate_support(call: &mut Call) -> Datum {
 /// # Safety
 /// `root` is the planner's state, `left` and `right` are expressions that have been simplified.
 pub unsafe fn comparison(
-    signatures: &Signatures,
+    catalog: &Catalog,
     root: *mut PlannerInfo,
     left: *mut Node,
     right: *mut Node,
@@ -52,11 +53,11 @@ pub unsafe fn comparison(
 ) -> Option<*mut Node> {
     // SAFETY: as the caller promises.
     unsafe {
-        if let Some(estimate) = estimate_below(signatures, left) {
-            rewrite(signatures, root, &estimate, comparison()?, right)
+        if let Some(estimate) = estimate_below(catalog, left) {
+            rewrite(root, &estimate, comparison()?, right)
         } else {
-            let estimate = estimate_below(signatures, right)?;
-            rewrite(signatures, root, &estimate, comparison()?.commuted(), left)
+            let estimate = estimate_below(catalog, right)?;
+            rewrite(root, &estimate, comparison()?.commuted(), left)
         }
     }
 }
@@ -65,24 +66,29 @@ pub unsafe fn comparison(
 ///
 /// # Safety
 /// `node` points to an expression.
-unsafe fn estimate_below(signatures: &Signatures, node: *mut Node) -> Option<Estimate> {
+unsafe fn estimate_below(catalog: &Catalog, node: *mut Node) -> Option<Estimate<'_>> {
     // SAFETY: tags are checked before fields are read.
     unsafe {
         let node = nodes::strip_relabel(node);
-        if let Some(operator) = nodes::downcast::<pg_sys::OpExpr>(node, NodeTag::T_OpExpr) {
-            let [left, right] = nodes::elements((*operator).args)?;
-            return ((*operator).opno == signatures.distance_operator).then_some(Estimate {
-                left,
-                right,
-                is_similarity: false,
-            });
-        }
-        let function = nodes::downcast::<pg_sys::FuncExpr>(node, NodeTag::T_FuncExpr)?;
-        let [left, right] = nodes::elements((*function).args)?;
-        ((*function).funcid == signatures.similarity_function).then_some(Estimate {
+        let (metric, arguments, is_similarity) =
+            if let Some(operator) = nodes::downcast::<pg_sys::OpExpr>(node, NodeTag::T_OpExpr) {
+                let metric = catalog.by_distance((*operator).opno)?;
+                metric.minhash()?;
+                (metric, (*operator).args, false)
+            } else {
+                let call = nodes::downcast::<pg_sys::FuncExpr>(node, NodeTag::T_FuncExpr)?;
+                let is_similarity = |metric: &&Metric| {
+                    (metric.minhash()).is_some_and(|own| own.similarity_function == (*call).funcid)
+                };
+                let metric = catalog.metrics.iter().find(is_similarity)?;
+                (metric, (*call).args, true)
+            };
+        let [left, right] = nodes::elements(arguments)?;
+        Some(Estimate {
+            metric,
             left,
             right,
-            is_similarity: true,
+            is_similarity,
         })
     }
 }
@@ -92,7 +98,6 @@ unsafe fn estimate_below(signatures: &Signatures, node: *mut Node) -> Option<Est
 /// # Safety
 /// `root` is null or the planner's state, `bound` an expression.
 unsafe fn rewrite(
-    signatures: &Signatures,
     root: *mut PlannerInfo,
     estimate: &Estimate,
     comparison: Comparison,
@@ -124,7 +129,8 @@ unsafe fn rewrite(
             }
             (Comparison::Equal | Comparison::NotEqual, _) => return None,
         };
-        let condition = within(signatures, root, estimate.left, estimate.right, bound, kind);
+        let bound = [bound, nodes::int4(kind as i32)];
+        let condition = within(root, estimate.metric, estimate.left, estimate.right, &bound);
         Some(if negated {
             nodes::not(condition)
         } else {

@@ -22,7 +22,7 @@ pub unsafe fn downcast<T>(node: *mut Node, wanted: NodeTag) -> Option<*mut T> {
 }
 
 /// A new list of nodes.
-pub fn list<const N: usize>(nodes: [*mut Node; N]) -> *mut pg_sys::List {
+pub fn list(nodes: impl IntoIterator<Item = *mut Node>) -> *mut pg_sys::List {
     let mut list = core::ptr::null_mut();
     for node in nodes {
         // SAFETY: the null list is the empty list.
@@ -132,10 +132,10 @@ pub unsafe fn operator(operator: Oid, left: *mut Node, right: *mut Node) -> *mut
 ///
 /// # Safety
 /// `function` takes the types of the arguments and returns `result`.
-pub unsafe fn call<const N: usize>(
+pub unsafe fn call(
     function: Oid,
     result: Oid,
-    arguments: [*mut Node; N],
+    arguments: impl IntoIterator<Item = *mut Node>,
     form: CoercionForm::Type,
 ) -> *mut Node {
     // SAFETY: as the caller promises.

@@ -18,7 +18,7 @@
 //! takes the result as it is, so what can be folded to a constant must be folded here.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, PlannerInfo};
 
-use super::catalog::{Catalog, Kind, catalog};
+use super::catalog::{Catalog, Hamming, Metric, catalog};
 use super::comparison::Comparison;
 use super::nodes;
 use super::radius::{self, Rounding, integer_comparison};
@@ -28,7 +28,8 @@ use crate::pg::fmgr::{Call, export};
 
 /// `left <#> right`, found below a comparison.
 pub struct Distance<'a> {
-    pub kind: &'a Kind,
+    pub metric: &'a Metric,
+    pub hamming: &'a Hamming,
     pub left: *mut Node,
     pub right: *mut Node,
     /// The operator expression itself, of type int4.
@@ -49,11 +50,11 @@ fn distance_support(call: &mut Call) -> Datum {
         let Some([left, right]) = nodes::elements((*(*request).fcall).args) else {
             return UNHANDLED;
         };
-        let Some(kind) = catalog.by_fingerprint(nodes::types(left).1) else {
+        let Some(metric) = catalog.by_value(nodes::types(left).1) else {
             return UNHANDLED;
         };
         let none = pg_sys::InvalidOid;
-        let operator = kind.distance_operator;
+        let operator = metric.distance_operator;
         let bits = pg_sys::make_opclause(
             operator,
             pg_sys::INT4OID,
@@ -103,13 +104,11 @@ pub unsafe fn distance_below(catalog: &Catalog, node: *mut Node) -> Option<Dista
     unsafe {
         let expression = nodes::strip_relabel(node);
         let operator: *mut pg_sys::OpExpr = nodes::downcast(expression, NodeTag::T_OpExpr)?;
-        let kind = catalog
-            .kinds
-            .iter()
-            .find(|kind| kind.distance_operator == (*operator).opno)?;
+        let metric = catalog.by_distance((*operator).opno)?;
         let [left, right] = nodes::elements((*operator).args)?;
         Some(Distance {
-            kind,
+            metric,
+            hamming: metric.hamming()?,
             left,
             right,
             expression,
@@ -132,17 +131,17 @@ pub unsafe fn rewrite(
     // SAFETY: all expressions come from the server's request and are put together with the types
     // that the operators are declared with.
     unsafe {
-        let bits = distance.kind.traits.bits;
+        let bits = distance.hamming.traits.bits;
         let (left, right) = (distance.left, distance.right);
         let ball = |rounding| -> Option<*mut Node> {
             let radius = radius::expression(catalog, bits, number, rounding)?;
-            Some(within(root, distance.kind, left, right, radius))
+            Some(within(root, distance.metric, left, right, &[radius]))
         };
         let at_distance = || -> Option<*mut Node> {
             let exactly = radius::expression(catalog, bits, number, Rounding::Whole)?;
             Some(match nodes::constant_integer(exactly) {
-                Some(0) => within(root, distance.kind, left, right, exactly),
-                _ => at_distance(distance.kind, left, right, exactly),
+                Some(0) => within(root, distance.metric, left, right, &[exactly]),
+                _ => at_distance(distance.hamming, left, right, exactly),
             })
         };
         match comparison {

@@ -4,11 +4,13 @@
 //! This file reads the questions that the planner asks; `estimate` answers them.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, PlannerInfo, VariableStatData};
 
-use super::catalog::{Catalog, Kind, catalog};
+use super::catalog::{Catalog, Metric, catalog};
 use super::estimate::{Distances, join, matched, restriction};
 use super::nodes;
+use super::planned_ball::{BallRadius, PlannedBall};
 use super::statistics::{self, Column, Sought};
 use super::support::UNHANDLED;
+use super::within::read_arguments;
 use crate::pg::fmgr::{Call, export};
 
 /// Estimate where nothing is known: the server's own default for pattern matches.
@@ -16,8 +18,8 @@ const UNKNOWN: f64 = 0.005;
 
 /// `near(a, b)` at some distances, whichever operator or function was written.
 struct NearClause<'a> {
-    kind: &'a Kind,
-    /// The fingerprints; `b` is null if it cannot be told apart from its ball.
+    metric: &'a Metric,
+    /// The two values; `b` is null if it cannot be told apart from its ball.
     a: *mut Node,
     b: *mut Node,
     distances: Distances,
@@ -25,93 +27,46 @@ struct NearClause<'a> {
 
 impl<'a> NearClause<'a> {
     /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=`
-    /// on fingerprints.
+    /// on values with a metric. `radius_of_values`: that of an operator on two values.
     ///
     /// # Safety
     /// `root` is the planner's state, the others are expressions.
     unsafe fn of_operator(
         catalog: &'a Catalog,
         root: *mut PlannerInfo,
-        left: *mut Node,
-        right: *mut Node,
+        [left, right]: [*mut Node; 2],
+        radius_of_values: fn(&Metric) -> f64,
     ) -> Option<Self> {
         // SAFETY: as the caller promises.
         unsafe {
             let (left_type, right_type) = (nodes::types(left).1, nodes::types(right).1);
-            if let Some(kind) = catalog.by_ball(right_type) {
-                return (left_type == kind.fingerprint)
-                    .then(|| Self::of_ball(kind, root, left, right));
-            }
-            if let Some(kind) = catalog.by_ball(left_type) {
-                return (right_type == kind.fingerprint)
-                    .then(|| Self::of_ball(kind, root, right, left));
-            }
             // Anyone may name this estimator for an operator on other types; their values are not
-            // to be read as fingerprints.
-            let kind = catalog.by_fingerprint(left_type)?;
-            if right_type != left_type {
+            // to be read as these.
+            let (metric, a, ball) = if let Some(metric) = catalog.by_ball(right_type) {
+                (metric, left, right)
+            } else if let Some(metric) = catalog.by_ball(left_type) {
+                (metric, right, left)
+            } else {
+                let metric = catalog.by_value(left_type)?;
+                let distances = Distances::up_to(radius_of_values(metric));
+                let (a, b) = (left, right);
+                return (left_type == right_type).then_some(NearClause {
+                    metric,
+                    a,
+                    b,
+                    distances,
+                });
+            };
+            if nodes::types(a).1 != metric.value {
                 return None;
             }
+            let ball = PlannedBall::read(metric, root, ball);
             Some(NearClause {
-                kind,
-                a: left,
-                b: right,
-                distances: Distances::up_to(kind.usual_radius()),
+                metric,
+                a,
+                b: ball.center,
+                distances: Distances::up_to(metric.estimated_radius(ball.radius)),
             })
-        }
-    }
-
-    /// Reads `fingerprint <@ ball`, also where the ball is a call or a constant.
-    ///
-    /// # Safety
-    /// `root` is the planner's state, the others are expressions.
-    unsafe fn of_ball(
-        kind: &'a Kind,
-        root: *mut PlannerInfo,
-        fingerprint: *mut Node,
-        ball: *mut Node,
-    ) -> Self {
-        // SAFETY: tags and functions are checked before arguments are read; a constant of the
-        // ball type is a ball.
-        unsafe {
-            if let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr)
-                && (*call).funcid == kind.ball_function
-                && let Some([center, radius]) = nodes::elements((*call).args)
-            {
-                return NearClause {
-                    kind,
-                    a: fingerprint,
-                    b: center,
-                    distances: Distances::up_to(estimated_radius(kind, root, radius)),
-                };
-            }
-            if let Some(ball) = nodes::constant(pg_sys::estimate_expression_value(root, ball)) {
-                let (center, radius) = (kind.traits.ball_parts)(ball);
-                let (mut length, mut by_value) = (0, false);
-                pg_sys::get_typlenbyval(kind.fingerprint, &mut length, &mut by_value);
-                let none = pg_sys::InvalidOid;
-                let center = pg_sys::makeConst(
-                    kind.fingerprint,
-                    -1,
-                    none,
-                    length.into(),
-                    center,
-                    false,
-                    by_value,
-                );
-                return NearClause {
-                    kind,
-                    a: fingerprint,
-                    b: center.cast(),
-                    distances: Distances::up_to(radius),
-                };
-            }
-            NearClause {
-                kind,
-                a: fingerprint,
-                b: core::ptr::null_mut(),
-                distances: Distances::up_to(kind.usual_radius()),
-            }
         }
     }
 
@@ -148,11 +103,23 @@ impl<'a> NearClause<'a> {
             let share = if is_null && !self.b.is_null() {
                 0.0
             } else {
-                restriction(self.kind, &column, nodes::constant(other), self.distances)
+                restriction(self.metric, &column, self.plain(other), self.distances)
             };
             column.release();
             statistics::release(&variable);
             share
+        }
+    }
+
+    /// The value of a constant, uncompressed once for all comparisons with it.
+    unsafe fn plain(&self, node: *mut Node) -> Option<Datum> {
+        // SAFETY: the constant is a value of the metric's type; signatures are a varlena.
+        unsafe {
+            let value = nodes::constant(node)?;
+            Some(match self.metric.hamming() {
+                Some(_) => value,
+                None => Datum::from(pg_sys::pg_detoast_datum(value.cast_mut_ptr())),
+            })
         }
     }
 
@@ -176,157 +143,103 @@ impl<'a> NearClause<'a> {
         unsafe {
             statistics::join_estimate(root, kind_of_join, special, operands, function, |sought| {
                 match sought {
-                    Sought::Pairs(a, b) => join(self.kind, a, b, self.distances),
+                    Sought::Pairs(a, b) => join(self.metric, a, b, self.distances),
                     Sought::Matched { outer, inner } => {
-                        matched(self.kind, outer, inner, self.distances)
+                        matched(self.metric, outer, inner, self.distances)
                     }
                 }
             })
         }
     }
 
-    /// An expression without columns whose value nobody knows: NULL of the fingerprint type.
+    /// An expression without columns whose value nobody knows: NULL of the metric's type.
     unsafe fn unknown(&self) -> *mut Node {
         // SAFETY: a NULL has no value that would have to fit the type.
-        unsafe { pg_sys::makeNullConst(self.kind.fingerprint, -1, pg_sys::InvalidOid).cast() }
+        unsafe { pg_sys::makeNullConst(self.metric.value, -1, pg_sys::InvalidOid).cast() }
     }
 }
 
-impl Kind {
-    /// The radius of `~=`, which is assumed as well where the radius is a parameter.
-    fn usual_radius(&self) -> i32 {
-        self.traits.near_duplicate as i32
+impl Metric {
+    /// The radius if the planner can know it, and the usual one if not.
+    fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
+        known.map_or(self.usual_radius(), BallRadius::distance)
     }
 }
 
-/// The radius of the ball on the right side of an operator, if the planner can know it.
-///
-/// # Safety
-/// `root` is the planner's state, `operator` one of the extension's, `ball` an expression.
-pub unsafe fn known_radius(root: *mut PlannerInfo, operator: Oid, ball: *mut Node) -> Option<i64> {
-    // SAFETY: as the caller promises; the function is checked before arguments are read, and a
-    // constant of the ball type is a ball.
-    unsafe {
-        let catalog = catalog(pg_sys::get_opcode(operator))?;
-        let kind = catalog.by_ball(nodes::types(ball).1)?;
-        if let Some(call) = nodes::downcast::<pg_sys::FuncExpr>(ball, NodeTag::T_FuncExpr)
-            && (*call).funcid == kind.ball_function
-            && let Some([_, radius]) = nodes::elements((*call).args)
-        {
-            return nodes::constant_integer(pg_sys::estimate_expression_value(root, radius));
-        }
-        let ball = nodes::constant(pg_sys::estimate_expression_value(root, ball))?;
-        Some((kind.traits.ball_parts)(ball).1.into())
-    }
-}
-
-/// The centre of the ball on the right side of an operator, as far as the planner can tell it from
-/// its ball; null if not.
-///
-/// # Safety
-/// `root` is the planner's state, `operator` one of the extension's, `ball` an expression.
-pub unsafe fn center(root: *mut PlannerInfo, operator: Oid, ball: *mut Node) -> *mut Node {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let Some(catalog) = catalog(pg_sys::get_opcode(operator)) else {
-            return core::ptr::null_mut();
-        };
-        match catalog.by_ball(nodes::types(ball).1) {
-            Some(kind) => NearClause::of_ball(kind, root, core::ptr::null_mut(), ball).b,
-            None => core::ptr::null_mut(),
-        }
-    }
-}
-
-/// The radius if the planner can know it, and the usual one if not.
-///
-/// # Safety
-/// `root` is the planner's state, `radius` an expression.
-unsafe fn estimated_radius(kind: &Kind, root: *mut PlannerInfo, radius: *mut Node) -> i32 {
-    // SAFETY: as the caller promises.
-    let known = unsafe { nodes::constant_integer(pg_sys::estimate_expression_value(root, radius)) };
-    known.map_or(kind.usual_radius(), |radius| {
-        radius.clamp(-1, i32::MAX.into()) as i32
-    })
-}
-
-fn share(share: f64) -> Datum {
-    Datum::from(share.clamp(0.0, 1.0).to_bits())
+/// The share that `estimate` finds for a condition, given the planner's state and the function
+/// behind the condition's operator. `radius_of_values`: that of an operator on two values.
+fn operator_estimate(
+    call: &Call,
+    radius_of_values: fn(&Metric) -> f64,
+    estimate: impl FnOnce(&NearClause, *mut PlannerInfo, Oid) -> f64,
+) -> Datum {
+    let root = call.arg(0).cast_mut_ptr();
+    let operator = Oid::from_u32(call.arg(1).value() as u32);
+    // SAFETY: estimators are declared to take the planner's state, an operator and its arguments.
+    let share = unsafe {
+        nodes::elements(call.arg(2).cast_mut_ptr()).and_then(|operands| {
+            let catalog = catalog(call.function_oid())?;
+            let clause = NearClause::of_operator(&catalog, root, operands, radius_of_values)?;
+            Some(estimate(&clause, root, pg_sys::get_opcode(operator)))
+        })
+    };
+    Datum::from(share.unwrap_or(UNKNOWN).clamp(0.0, 1.0).to_bits())
 }
 
 /// The restriction estimator of `<@`, `@>` and `~=`.
 fn operator_restriction(call: &mut Call) -> Datum {
-    let (root, operator, arguments) = operator_arguments(call);
     let relation = call.arg(3).value() as i32;
-    // SAFETY: restriction estimators are declared to take these arguments.
-    unsafe {
-        let Some([left, right]) = nodes::elements(arguments) else {
-            return share(UNKNOWN);
-        };
-        let Some(catalog) = catalog(call.function_oid()) else {
-            return share(UNKNOWN);
-        };
-        match NearClause::of_operator(&catalog, root, left, right) {
-            Some(clause) => share(clause.restriction(root, relation, pg_sys::get_opcode(operator))),
-            None => share(UNKNOWN),
-        }
-    }
+    operator_estimate(call, Metric::usual_radius, |clause, root, function| {
+        // SAFETY: restriction estimators are declared to take these arguments.
+        unsafe { clause.restriction(root, relation, function) }
+    })
+}
+
+/// The restriction estimator of `=`, which knows the common values of long signatures, too.
+fn equality_restriction(call: &mut Call) -> Datum {
+    let relation = call.arg(3).value() as i32;
+    operator_estimate(
+        call,
+        |_| 0.0,
+        |clause, root, function| {
+            // SAFETY: restriction estimators are declared to take these arguments.
+            unsafe { clause.restriction(root, relation, function) }
+        },
+    )
 }
 
 /// The join estimator of `<@`, `@>` and `~=`.
 fn operator_join(call: &mut Call) -> Datum {
-    let (root, operator, arguments) = operator_arguments(call);
     let kind_of_join = call.arg(3).value() as i16 as pg_sys::JoinType::Type;
-    // SAFETY: join estimators are declared to take these arguments.
-    unsafe {
-        let Some([left, right]) = nodes::elements(arguments) else {
-            return share(UNKNOWN);
-        };
-        let Some(catalog) = catalog(call.function_oid()) else {
-            return share(UNKNOWN);
-        };
-        match NearClause::of_operator(&catalog, root, left, right) {
-            Some(clause) => {
-                let special = call.arg(4).cast_mut_ptr();
-                share(clause.join(root, kind_of_join, special, pg_sys::get_opcode(operator)))
-            }
-            None => share(UNKNOWN),
-        }
-    }
+    let special = call.arg(4).cast_mut_ptr();
+    operator_estimate(call, Metric::usual_radius, |clause, root, function| {
+        // SAFETY: join estimators are declared to take these arguments.
+        unsafe { clause.join(root, kind_of_join, special, function) }
+    })
 }
 
-fn operator_arguments(call: &Call) -> (*mut PlannerInfo, Oid, *mut pg_sys::List) {
-    (
-        call.arg(0).cast_mut_ptr(),
-        Oid::from_u32(call.arg(1).value() as u32),
-        call.arg(2).cast_mut_ptr(),
-    )
-}
-
-/// Answers a request about a function of two fingerprints and a number that says, through
-/// `distances`, how far they lie apart.
+/// Answers a request about a function of two values and a bound that says, through `distances`, how
+/// far they lie apart.
 ///
 /// # Safety
 /// `request` is the server's request, for such a function.
 pub unsafe fn answer(
     catalog: &Catalog,
     request: *mut pg_sys::SupportRequestSelectivity,
-    distances: fn(i32) -> Distances,
+    distances: fn(f64) -> Distances,
 ) -> Datum {
     // SAFETY: as the caller promises.
     unsafe {
         let root = (*request).root;
-        let Some([a, b, number]) = nodes::elements((*request).args) else {
+        let Some((metric, [a, b], bound)) = read_arguments(catalog, (*request).args) else {
             return UNHANDLED;
         };
-        let Some(kind) = catalog.by_fingerprint(nodes::types(a).1) else {
-            return UNHANDLED;
-        };
+        let radius = metric.estimated_radius(metric.radius(root, &bound));
         let clause = NearClause {
-            kind,
+            metric,
             a,
             b,
-            distances: distances(estimated_radius(kind, root, number)),
+            distances: distances(radius),
         };
         let share = if (*request).is_join {
             let (kind, special) = ((*request).jointype, (*request).sjinfo);
@@ -342,4 +255,7 @@ pub unsafe fn answer(
 export! {
     guarded "_neardup_sel" => operator_restriction;
     guarded "_neardup_joinsel" => operator_join;
+    guarded "_neardup_jaccard_sel" => operator_restriction;
+    guarded "_neardup_jaccard_joinsel" => operator_join;
+    guarded "_neardup_signature_eqsel" => equality_restriction;
 }

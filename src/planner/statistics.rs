@@ -173,30 +173,6 @@ pub enum Sought<'a> {
     },
 }
 
-/// The estimate for a condition that joins two relations, from the share of all pairs of rows that
-/// `share` says fulfil it, were the matches independent.
-///
-/// # Safety
-/// As for [`join_estimate`].
-pub unsafe fn join_selectivity(
-    root: *mut pg_sys::PlannerInfo,
-    kind_of_join: pg_sys::JoinType::Type,
-    special: *mut pg_sys::SpecialJoinInfo,
-    operands: [*mut pg_sys::Node; 2],
-    function: pg_sys::Oid,
-    share: impl FnOnce(&Column, &Column) -> f64,
-) -> f64 {
-    let estimate = |sought: Sought| match sought {
-        Sought::Pairs(a, b) => share(a, b),
-        Sought::Matched { outer, inner } => match inner.rows {
-            Some(rows) => -(-rows * share(outer, inner)).exp_m1(),
-            None => share(outer, inner),
-        },
-    };
-    // SAFETY: as the caller promises.
-    unsafe { join_estimate(root, kind_of_join, special, operands, function, estimate) }
-}
-
 /// The estimate for a condition that joins two relations.
 ///
 /// # Safety

@@ -3,8 +3,7 @@ use pgrx::pg_sys;
 
 use crate::am::strategies;
 use crate::pg::compat;
-use crate::planner::planned_ball::{BallRadius, PlannedBall};
-use crate::planner::selectivity;
+use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
 
 /// The radius of a search as far as the planner can know it.
 #[derive(Clone, Copy)]
@@ -19,7 +18,7 @@ pub enum Radius {
     Default,
     Known(u32),
     /// That of a ball of signatures, whose length the index knows.
-    Signatures(BallRadius),
+    Signatures(SignatureRadius),
 }
 
 /// The order in which rows are asked for.
@@ -146,36 +145,25 @@ impl Search {
             let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            if strategy as u16 == strategies::WITHIN
-                && let Some(ball) = PlannedBall::of_operand(root, (*clause).opno, argument)
-            {
-                self.approximate |= ball.approximate;
-                self.radius = match (self.radius, ball.radius) {
-                    (known @ Radius::Known(_), _) => known,
-                    (_, Some(radius)) => Radius::Signatures(radius),
-                    (Radius::None, None) => Radius::Unknown,
-                    (other, None) => other,
-                };
-                return;
-            }
-            let radius = match strategy as u16 {
-                strategies::EQUAL => Radius::Known(0),
-                strategy => match selectivity::known_radius(root, (*clause).opno, argument) {
-                    // Nothing lies within a radius below zero.
-                    Some(radius) => Radius::Known(radius.clamp(0, u32::MAX.into()) as u32),
-                    None if strategy == strategies::NEAR => Radius::Default,
-                    None => Radius::Unknown,
-                },
+            let ball = PlannedBall::of_operand(root, (*clause).opno, argument);
+            self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
+            let radius = match (strategy as u16, ball.as_ref().and_then(|ball| ball.radius)) {
+                (strategies::EQUAL, _) => Radius::Known(0),
+                // Nothing lies within a radius below zero.
+                (_, Some(BallRadius::Bits(radius))) => Radius::Known(radius.max(0) as u32),
+                (_, Some(BallRadius::Signatures(radius))) => Radius::Signatures(radius),
+                (strategies::NEAR, None) => Radius::Default,
+                (_, None) => Radius::Unknown,
             };
             let is_narrower = match (self.radius, radius) {
                 (Radius::Known(a), Radius::Known(b)) => b < a,
-                (Radius::Known(_), _) => false,
+                (Radius::Known(_), _) | (Radius::Signatures(_), Radius::Unknown) => false,
                 (_, _) => true,
             };
             if is_narrower {
                 self.radius = radius;
-                self.center = match strategy as u16 {
-                    strategies::WITHIN => selectivity::center(root, (*clause).opno, argument),
+                self.center = match ball {
+                    Some(ball) if strategy as u16 == strategies::WITHIN => ball.center,
                     _ => argument,
                 };
             }
