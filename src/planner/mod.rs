@@ -15,3 +15,4 @@ mod signature_sample;
 mod statistics;
 mod support;
 mod within;
+mod within_arguments;

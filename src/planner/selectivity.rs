@@ -10,7 +10,7 @@ use super::nodes;
 use super::planned_ball::{BallRadius, PlannedBall};
 use super::statistics::{self, Column, Sought};
 use super::support::UNHANDLED;
-use super::within::read_arguments;
+use super::within_arguments::read_arguments;
 use crate::pg::fmgr::{Call, export};
 
 /// Estimate where nothing is known: the server's own default for pattern matches.

@@ -11,6 +11,7 @@ use super::catalog::{Catalog, Hamming, Metric, catalog};
 use super::estimate::Distances;
 use super::planned_ball::bound_kind;
 use super::support::{UNHANDLED, answer};
+use super::within_arguments::read_arguments;
 use super::{nodes, selectivity};
 use crate::pg::fmgr::{Call, export};
 use crate::settings;
@@ -157,29 +158,6 @@ unsafe fn simplify_within(
         let (metric, [left, right], bound) = read_arguments(catalog, (*(*request).fcall).args)?;
         let replacement = within((*request).root, metric, left, right, &bound);
         (nodes::tag(replacement) == NodeTag::T_OpExpr).then_some(replacement)
-    }
-}
-
-/// The metric, the two values and the bound of a call of one of the functions. `None` if the kind
-/// of bound of signatures is not known.
-///
-/// # Safety
-/// `arguments` are those of such a call.
-pub unsafe fn read_arguments(
-    catalog: &Catalog,
-    arguments: *mut pg_sys::List,
-) -> Option<(&Metric, [*mut Node; 2], Vec<*mut Node>)> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let mut arguments = nodes::members(arguments);
-        let values = [arguments.next()?, arguments.next()?];
-        let bound: Vec<*mut Node> = arguments.collect();
-        let metric = catalog.by_value(nodes::types(values[0]).1)?;
-        bound.first()?;
-        if metric.minhash().is_some() {
-            bound_kind(*bound.get(1)?)?;
-        }
-        Some((metric, values, bound))
     }
 }
 

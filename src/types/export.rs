@@ -1,5 +1,6 @@
 //! The symbols of a fingerprint type: the same functions for each, under names that begin with the
 //! type's.
+use super::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 
 /// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on, for
 /// a type that implements `Threshold`.
@@ -65,8 +66,11 @@ macro_rules! export_fingerprint {
             plain concat!($prefix, "_hash_extended") =>
                 $crate::types::fingerprint::hash_extended::<$type>;
         }
-        $crate::types::export::export_distances!($prefix, $type);
+        export_distances!($prefix, $type);
     };
 }
 
-pub(crate) use {export_distances, export_fingerprint};
+export_fingerprint!("fingerprint", Fingerprint64);
+export_fingerprint!("fingerprint128", Fingerprint128);
+export_fingerprint!("fingerprint256", Fingerprint256);
+export_distances!("bigint", Bigint);

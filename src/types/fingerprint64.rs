@@ -3,7 +3,6 @@ use core::fmt::Write;
 
 use pgrx::pg_sys;
 
-use super::export::{export_distances, export_fingerprint};
 use super::fingerprint::Fingerprint;
 use crate::pg::compat;
 use crate::pg::fmgr::{Call, export};
@@ -101,8 +100,6 @@ fn sort_support(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(0)
 }
 
-export_fingerprint!("fingerprint", Fingerprint64);
-export_distances!("bigint", Bigint);
 export! {
     plain "fingerprint_sortsupport" => sort_support;
 }

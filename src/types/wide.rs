@@ -6,7 +6,6 @@ use core::fmt::Write;
 use pgrx::pg_sys::{self, Datum, SortSupport};
 
 use super::Ball;
-use super::export::export_fingerprint;
 use super::fingerprint::Fingerprint;
 use crate::pg::compat;
 use crate::pg::fmgr::{Call, export};
@@ -177,8 +176,6 @@ fn to_uuid(call: &mut Call) -> Datum {
     }
 }
 
-export_fingerprint!("fingerprint128", Fingerprint128);
-export_fingerprint!("fingerprint256", Fingerprint256);
 export! {
     plain "fingerprint128_sortsupport" => sort_support::<2>;
     plain "fingerprint256_sortsupport" => sort_support::<4>;

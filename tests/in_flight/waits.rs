@@ -112,7 +112,7 @@ fn triggers_with_different_scopes_see_each_others_rows() -> Outcome {
     watcher.batch_execute(&BY_EVENT.schema())?;
     watcher.batch_execute(TRIGGERS)?;
     watcher.batch_execute(SCHEMA)?;
-    watcher.batch_execute(PLACES[0].make)?;
+    watcher.batch_execute(FIXTURES[0].make)?;
     watcher.batch_execute(&BY_EVENT.insert(1, &BY_EVENT.value(2, 0)))?;
     let backend = process(&mut updating)?;
     watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
