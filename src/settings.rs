@@ -1,7 +1,7 @@
 //! Settings that a session can change: `SET neardup.name = value`.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-/// Whether queries may be planned with bands that can miss rows.
+/// Permission to plan queries with bands that can miss rows.
 static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Makes the settings known to the server. Called once, when the library is loaded.

@@ -11,7 +11,8 @@ use std::collections::HashSet;
 /// different ones in a ball; and some of other scopes.
 const ROWS: &str = "CREATE TABLE docs (id int, site int, fp fingerprint, wide fingerprint128); \
     INSERT INTO docs SELECT i, i % 2, fp, (fp::text || fp::text)::fingerprint128 FROM ( \
-        SELECT i, (('x' || left(md5((i / 6)::text), 16))::bit(64)::bigint # i / 3 % 2)::fingerprint AS fp \
+        SELECT i, (('x' || left(md5((i / 6)::text), 16))::bit(64)::bigint # i / 3 % 2) \
+            ::fingerprint AS fp \
         FROM generate_series(0, 599999) i \
         UNION ALL SELECT 600000 + 64 * a + b, ((1::bigint << a) # (1::bigint << b))::fingerprint \
         FROM generate_series(0, 62) a, generate_series(0, 62) b WHERE a > b) s; \

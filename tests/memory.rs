@@ -1,6 +1,7 @@
 //! Memory of the functions of texts: errors where there is none left, none kept that is not needed.
 use crate::support::table::value;
 use anyhow::{Context, ensure};
+use neardup_pgserver::Server;
 use neardup_tests::{Database, connect, own_server};
 use postgres::Client;
 use std::fs;
@@ -200,6 +201,39 @@ fn limit(other: &mut Client, backend: i32, room: Option<u64>) -> Outcome {
 #[cfg(target_os = "linux")]
 const ROOM: [u64; 4] = [1 << 16, 1 << 20, 3 << 20, 8 << 20];
 
+/// Runs a statement with more and more room, until it succeeds. Until then it ends with error
+/// 53200, and the session goes on. Returns how many of the errors were neardup's own.
+#[cfg(target_os = "linux")]
+fn run_out(
+    server: &Server,
+    other: &mut Client,
+    client: &mut Client,
+    backend: i32,
+    statement: &str,
+) -> anyhow::Result<usize> {
+    let mut own = 0;
+    for room in ROOM {
+        limit(other, backend, Some(room))?;
+        let result = client.batch_execute(statement);
+        let about = || {
+            let log = fs::read_to_string(server.log()).unwrap_or_default();
+            let end = log.lines().rev().take(20).collect::<Vec<_>>();
+            let end = end.join("\n");
+            format!("{statement} with {room} bytes; the log backwards:\n{end}")
+        };
+        limit(other, backend, None).with_context(about)?;
+        let Err(error) = result else {
+            // More room would not change it.
+            break;
+        };
+        let error = error.as_db_error().with_context(about)?;
+        assert_eq!(error.code().code(), "53200", "{error:?}: {}", about());
+        own += usize::from(error.detail().is_some_and(|d| d.contains("neardup")));
+        client.batch_execute("SELECT 1").with_context(about)?;
+    }
+    Ok(own)
+}
+
 /// Each function with each kind of text, in a session that may not have much more memory than it
 /// has: the statement succeeds or ends with error 53200, and the session and the others go on.
 #[cfg(target_os = "linux")]
@@ -231,31 +265,57 @@ fn out_of_memory_is_an_error() -> Outcome {
         client.batch_execute("SELECT simhash('a')")?;
         for (kind, _) in TEXTS {
             let statement = format!("SELECT ({call})::text FROM big WHERE kind = '{kind}'");
-            for room in ROOM {
-                limit(&mut other, backend, Some(room))?;
-                let result = client.batch_execute(&statement);
-                let about = || {
-                    let log = fs::read_to_string(server.log()).unwrap_or_default();
-                    let end = log.lines().rev().take(20).collect::<Vec<_>>();
-                    format!(
-                        "{statement} with {room} bytes; the log backwards:\n{}",
-                        end.join("\n")
-                    )
-                };
-                limit(&mut other, backend, None).with_context(about)?;
-                let Err(error) = result else {
-                    // More room would not change it.
-                    break;
-                };
-                let error = error.as_db_error().with_context(about)?;
-                assert_eq!(error.code().code(), "53200", "{error:?}: {}", about());
-                own += usize::from(error.detail().is_some_and(|d| d.contains("neardup")));
-                client.batch_execute("SELECT 1").with_context(about)?;
-            }
+            own += run_out(&server, &mut other, &mut client, backend, &statement)?;
         }
     }
     // The server's own code fails as well, but not always first.
     assert!(own > 100, "{own} errors of neardup's");
+    Ok(())
+}
+
+/// Scans, inserts, builds, vacuums and jobs over whole tables, likewise; and nothing is lost or
+/// damaged by those that failed.
+#[cfg(target_os = "linux")]
+#[test]
+fn out_of_memory_in_an_index_is_an_error() -> Outcome {
+    let settings = [
+        ("max_parallel_workers_per_gather", "0"),
+        ("autovacuum", "off"),
+    ];
+    let server = own_server("index-memory", &settings)?;
+    let conninfo = server.conninfo("postgres");
+    let mut other = connect(&conninfo)?;
+    other.batch_execute(
+        "CREATE EXTENSION neardup; CREATE TABLE docs (id int, fp fingerprint, \
+             sig minhash_signature); \
+         INSERT INTO docs SELECT i, simhash(i / 2 || ' a few words'), minhash(i / 2 || ' words') \
+             FROM generate_series(1, 5000) i; \
+         CREATE INDEX docs_fp ON docs USING neardup (fp); \
+         CREATE INDEX docs_sig ON docs USING neardup (sig); ANALYZE docs",
+    )?;
+    for statement in [
+        "SELECT count(*) FROM docs WHERE fp <~> simhash('a few words') <= 30",
+        "SELECT id FROM docs ORDER BY fp <~> simhash('a few words') OFFSET 4000 LIMIT 1",
+        "SELECT count(*) FROM docs WHERE sig <%> minhash('1 words') <= 0.7",
+        "INSERT INTO docs SELECT 0, fp, sig FROM docs LIMIT 1000",
+        "UPDATE docs SET id = -id WHERE id % 7 = 0",
+        "CREATE INDEX once ON docs USING neardup (fp); DROP INDEX once",
+        "CREATE INDEX once ON docs USING neardup (sig); DROP INDEX once",
+        "SELECT count(*) FROM neardup_pairs('docs', 3, 'fp')",
+        "SELECT count(*) FROM neardup_pairs('docs', 0.2, 'sig')",
+        "SELECT count(*) FROM neardup_clusters('docs', 3, keep => 'id', column_name => 'fp')",
+        "SELECT count(*) FROM neardup_clusters('docs', 0.2, keep => 'id', column_name => 'sig')",
+        "DELETE FROM docs WHERE id = 0",
+        "VACUUM docs",
+    ] {
+        let mut client = connect(&conninfo)?;
+        client.batch_execute("SET enable_seqscan = off; SELECT simhash('a')")?;
+        let backend: i32 = value(&mut client, "SELECT pg_backend_pid()")?;
+        run_out(&server, &mut other, &mut client, backend, statement)?;
+    }
+    for index in ["docs_fp", "docs_sig"] {
+        other.batch_execute(&format!("SELECT neardup_index_check('{index}', true)"))?;
+    }
     Ok(())
 }
 

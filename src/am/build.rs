@@ -25,8 +25,7 @@ struct Collected<const N: usize> {
 }
 
 /// Builds an index of the rows that its table has.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn build(
+pub unsafe fn build(
     heap: pg_sys::Relation,
     index: pg_sys::Relation,
     index_info: *mut pg_sys::IndexInfo,
@@ -144,8 +143,7 @@ unsafe extern "C-unwind" fn collect<const N: usize>(
 }
 
 /// Writes the empty index that an unlogged one is reset to after a crash.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn build_empty(index: pg_sys::Relation) {
+pub unsafe fn build_empty(index: pg_sys::Relation) {
     // SAFETY: the server passes an open index whose init fork it has just made.
     unsafe {
         let layout = usable_layout(index);

@@ -3,7 +3,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::knn::whole_reads;
 use neardup_blocktree::leaf;
 use neardup_blocktree::plan::expected_nearest;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
@@ -34,9 +34,8 @@ const STILL_THERE: f64 = 150.0;
 const RECHECK: f64 = 60.0;
 
 /// Estimates the cost of a scan.
-#[pg_guard]
 #[expect(clippy::too_many_arguments, reason = "the server's signature")]
-pub unsafe extern "C-unwind" fn estimate(
+pub unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
     loop_count: f64,

@@ -47,8 +47,8 @@ pub fn near_rows(
     };
     let known = |xid: pg_sys::TransactionId| (xid != pg_sys::InvalidTransactionId).then_some(xid);
     let (key_count, order_count) = (keys.len() as i32, order.len() as i32);
-    // SAFETY: the snapshot needs nothing set but its type, and lives as long as the scan, which ends
-    // here, or with an error; the keys are of the types of the index's columns.
+    // SAFETY: the snapshot needs nothing set but its type, and lives as long as the scan, which
+    // ends here, or with an error; the keys are of the types of the index's columns.
     unsafe {
         let scan = compat::index_beginscan(
             table.raw(),

@@ -1,7 +1,7 @@
 //! The handler of the access method, which tells the server its properties and its functions.
 use pgrx::pg_sys;
 
-use super::{build, cost, insert, options, progress, scan, strategies, vacuum, validate};
+use super::{callbacks, strategies};
 use crate::pg::fmgr::{Call, export};
 
 export! {
@@ -33,19 +33,19 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     // The leaves of an index are one chain, which one process walks.
     am.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL as u8;
     am.amkeytype = pg_sys::InvalidOid;
-    am.ambuild = Some(build::build);
-    am.ambuildempty = Some(build::build_empty);
-    am.aminsert = Some(insert::insert);
-    am.ambulkdelete = Some(vacuum::bulk_delete);
-    am.amvacuumcleanup = Some(vacuum::cleanup);
-    am.amcanreturn = Some(scan::canreturn);
-    am.amcostestimate = Some(cost::estimate);
-    am.amoptions = Some(options::parse);
-    am.ambuildphasename = Some(progress::phase_name);
-    am.amvalidate = Some(validate::validate);
-    am.ambeginscan = Some(scan::beginscan);
-    am.amrescan = Some(scan::rescan);
-    am.amgettuple = Some(scan::gettuple);
-    am.amgetbitmap = Some(scan::getbitmap);
-    am.amendscan = Some(scan::endscan);
+    am.ambuild = Some(callbacks::ambuild);
+    am.ambuildempty = Some(callbacks::ambuildempty);
+    am.aminsert = Some(callbacks::aminsert);
+    am.ambulkdelete = Some(callbacks::ambulkdelete);
+    am.amvacuumcleanup = Some(callbacks::amvacuumcleanup);
+    am.amcanreturn = Some(callbacks::amcanreturn);
+    am.amcostestimate = Some(callbacks::amcostestimate);
+    am.amoptions = Some(callbacks::amoptions);
+    am.ambuildphasename = Some(callbacks::ambuildphasename);
+    am.amvalidate = Some(callbacks::amvalidate);
+    am.ambeginscan = Some(callbacks::ambeginscan);
+    am.amrescan = Some(callbacks::amrescan);
+    am.amgettuple = Some(callbacks::amgettuple);
+    am.amgetbitmap = Some(callbacks::amgetbitmap);
+    am.amendscan = Some(callbacks::amendscan);
 }

@@ -150,8 +150,9 @@ pub fn name(relation: Rel) -> String {
 fn cached(index: Rel) -> Cached {
     assert!(index.is_neardup_index());
     let entry = index.raw();
-    // SAFETY: of an index of this access method `rd_amcache` is null or what was put there below. It
-    // is plain memory, which the server frees in one piece whenever the index may have been rebuilt.
+    // SAFETY: of an index of this access method `rd_amcache` is null or what was put there below.
+    // It is plain memory, which the server frees in one piece whenever the index may have been
+    // rebuilt.
     if let Some(cached) = unsafe { (*entry).rd_amcache.cast::<Cached>().as_ref() } {
         return *cached;
     }

@@ -1,6 +1,6 @@
-//! Cache of the indexes that the current transaction has opened row by row. Constraints and triggers
-//! open a scan for each row; the size of the index and the leaves of the last keys are kept from one
-//! to the next.
+//! Cache of the indexes that the current transaction has opened row by row. Constraints and
+//! triggers open a scan for each row; the size of the index and the leaves of the last keys are
+//! kept from one to the next.
 //!
 //! docs/locking.md, "Remembered leaves", says why that is safe.
 use std::cell::{Cell, RefCell};
@@ -77,9 +77,9 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     if let Some(cache) = known {
         return cache;
     }
-    // The executor lets go of what an INSERT has locked when the statement ends. This lock stays; it
-    // is one that any query takes.
-    // SAFETY: the index is locked in some mode, so that this waits for nobody.
+    // The executor lets go of what an INSERT has locked when the statement ends. This lock stays;
+    // it is one that any query takes. SAFETY: the index is locked in some mode, so that this waits
+    // for nobody.
     unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE) };
     let cache = Rc::new(IndexCache {
         key,

@@ -1,6 +1,6 @@
 //! `aminsert`: one row into all tables.
 use neardup_blocktree::key::{EntryKey, Key, Tid};
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 use super::bands;
 use super::index::{Index, words_of};
@@ -12,9 +12,8 @@ use crate::storage::heap_fetch;
 
 /// Adds a row to the index. Several tables are changed one after the other; a crash in between
 /// leaves entries of a row that no transaction committed, which VACUUM takes away.
-#[pg_guard]
 #[expect(clippy::too_many_arguments, reason = "the server's signature")]
-pub unsafe extern "C-unwind" fn insert(
+pub unsafe fn insert(
     relation: pg_sys::Relation,
     values: *mut pg_sys::Datum,
     isnull: *mut bool,

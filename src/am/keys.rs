@@ -312,8 +312,8 @@ pub unsafe fn hash_of(
     }
 }
 
-/// The words of a value of a type of fingerprints of that width. Raises an internal error for values
-/// of another width.
+/// The words of a value of a type of fingerprints of that width. Raises an internal error for
+/// values of another width.
 pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
     assert_eq!(value.length(), 8 * N as i16);
     let mut key = [0; N];

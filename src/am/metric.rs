@@ -134,8 +134,8 @@ impl Metric {
         unsafe { with_signature(value.datum(), each) }
     }
 
-    /// A value as rows in flight are compared by it, and a number that values which can be near each
-    /// other have in common.
+    /// A value as rows in flight are compared by it, and a number that values which can be near
+    /// each other have in common.
     pub fn in_flight(self, value: Value) -> (u64, registry::Value) {
         match self.unit {
             Unit::Bits { words, .. } => {

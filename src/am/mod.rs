@@ -1,6 +1,7 @@
 //! The index access method `neardup`.
 pub mod bands;
 pub mod build;
+mod callbacks;
 pub mod cost;
 pub mod dirty_scan;
 mod fingerprint_search;

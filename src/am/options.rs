@@ -8,7 +8,7 @@ use neardup_blocktree::block_layout::{
 };
 use neardup_blocktree::build::Fill;
 use neardup_sketch::minhash::MAX_HASHES;
-use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bands::options::{BandOptions, MAX_ROWS};
 use super::keys::Layout;
@@ -117,11 +117,7 @@ pub fn register() {
 }
 
 /// `amoptions`: reads and checks the options.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn parse(
-    reloptions: pg_sys::Datum,
-    validate: bool,
-) -> *mut pg_sys::bytea {
+pub unsafe fn parse(reloptions: pg_sys::Datum, validate: bool) -> *mut pg_sys::bytea {
     let elements = [
         int_option(c"distance", core::mem::offset_of!(Options, distance)),
         int_option(c"blocks", core::mem::offset_of!(Options, blocks)),
@@ -209,7 +205,8 @@ impl BuildOptions {
     pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> BlockLayout<N> {
         if self.signatures != BandOptions::default() {
             UserError::invalid_parameter(
-                "an index on fingerprints has no options \"similarity\", \"hashes\", \"bands\" and \"rows\"",
+                "an index on fingerprints has no options \"similarity\", \"hashes\", \"bands\" and \
+             \"rows\"",
             )
             .hint("Its options are \"distance\" and \"blocks\".")
             .raise();

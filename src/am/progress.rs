@@ -1,7 +1,8 @@
-//! Progress of a build, as `pg_stat_progress_create_index` shows it, and the writer that reports it.
+//! Progress of a build, as `pg_stat_progress_create_index` shows it, and the writer that reports
+//! it.
 use core::ffi::c_char;
 
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 use crate::storage::bulk::BulkWriter;
 
@@ -30,8 +31,7 @@ pub fn report_table(done: usize, tables: usize) {
 }
 
 /// `ambuildphasename`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn phase_name(phase: pg_sys::int64) -> *mut c_char {
+pub unsafe fn phase_name(phase: pg_sys::int64) -> *mut c_char {
     let name = match phase {
         1 => c"initializing",
         PHASE_SCAN => c"scanning table",

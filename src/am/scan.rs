@@ -1,7 +1,7 @@
 //! Scans, as the server drives them: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`,
 //! `amendscan`, `amcanreturn`.
 use neardup_blocktree::key::Tid;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 use super::index::{Index, words_of};
 use super::keys::{Layout, with_words};
@@ -70,8 +70,7 @@ impl State {
 ///
 /// Not during recovery: a standby's replay does not wait for scans that stay on a leaf. There
 /// `amcostestimate` turns index-only scans that need no column into plain ones.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn canreturn(index: pg_sys::Relation, column: i32) -> bool {
+pub unsafe fn canreturn(index: pg_sys::Relation, column: i32) -> bool {
     // SAFETY: the server passes an open index.
     unsafe {
         let layout = Layout::of(Rel::new(index));
@@ -83,8 +82,7 @@ pub unsafe extern "C-unwind" fn canreturn(index: pg_sys::Relation, column: i32) 
 }
 
 /// `ambeginscan`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn beginscan(
+pub unsafe fn beginscan(
     relation: pg_sys::Relation,
     keys: i32,
     order_bys: i32,
@@ -122,16 +120,15 @@ fn open<'a>(index: Rel<'a>) -> Box<dyn Search + 'a> {
 }
 
 /// `amrescan`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn rescan(
+pub unsafe fn rescan(
     scan: pg_sys::IndexScanDesc,
     keys: pg_sys::ScanKey,
     _key_count: i32,
     order_bys: pg_sys::ScanKey,
     _order_by_count: i32,
 ) {
-    // SAFETY: the server passes a scan that `beginscan` made, with as many keys as it was begun with,
-    // or null for those of last time.
+    // SAFETY: the server passes a scan that `beginscan` made, with as many keys as it was begun
+    // with, or null for those of last time.
     unsafe {
         let scan = &mut *scan;
         let keys = copy_keys(keys, scan.keyData, scan.numberOfKeys);
@@ -167,8 +164,7 @@ unsafe fn copy_keys<'a>(
 }
 
 /// `amgettuple`: the next row.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn gettuple(
+pub unsafe fn gettuple(
     scan: pg_sys::IndexScanDesc,
     _direction: pg_sys::ScanDirection::Type,
 ) -> bool {
@@ -194,11 +190,7 @@ pub unsafe extern "C-unwind" fn gettuple(
 }
 
 /// `amgetbitmap`: all rows.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn getbitmap(
-    scan: pg_sys::IndexScanDesc,
-    bitmap: *mut pg_sys::TIDBitmap,
-) -> i64 {
+pub unsafe fn getbitmap(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
     // SAFETY: the server passes a scan that `beginscan` made, and a bitmap.
     unsafe {
         let state = &mut *(*scan).opaque.cast::<State>();
@@ -223,8 +215,7 @@ pub unsafe extern "C-unwind" fn getbitmap(
 }
 
 /// `amendscan`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn endscan(scan: pg_sys::IndexScanDesc) {
+pub unsafe fn endscan(scan: pg_sys::IndexScanDesc) {
     // SAFETY: the server passes a scan that `beginscan` made, and calls for it no more.
     unsafe {
         let state = (*scan).opaque.cast::<State>();

@@ -2,7 +2,7 @@
 use core::ffi::c_void;
 
 use neardup_blocktree::key::Tid;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 use super::index::{Index, words_of};
 use super::keys::with_words;
@@ -17,8 +17,7 @@ const LEAST_PAGES: u64 = 8;
 const LEAST_SHARE: u64 = 8;
 
 /// Takes away the entries of the rows that the callback calls dead.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn bulk_delete(
+pub unsafe fn bulk_delete(
     info: *mut pg_sys::IndexVacuumInfo,
     stats: *mut pg_sys::IndexBulkDeleteResult,
     callback: pg_sys::IndexBulkDeleteCallback,
@@ -65,8 +64,7 @@ pub unsafe extern "C-unwind" fn bulk_delete(
 }
 
 /// The last step of a vacuum: statistics, and giving back what is not used.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn cleanup(
+pub unsafe fn cleanup(
     info: *mut pg_sys::IndexVacuumInfo,
     stats: *mut pg_sys::IndexBulkDeleteResult,
 ) -> *mut pg_sys::IndexBulkDeleteResult {

@@ -3,7 +3,7 @@
 //! There are four kinds of classes: for fingerprints, for balls (whose centres are stored, for
 //! constraints of any radius), for MinHash signatures, and for the columns of a scope, which are
 //! compared for equality.
-use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::strategies::{DISTANCE, EQUAL, NEAR, WITHIN};
 use crate::pg::errors::UserError;
@@ -72,8 +72,7 @@ enum ClassKind {
 }
 
 /// Checks an operator class: its type, and each operator's strategy and types.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn validate(opclass: pg_sys::Oid) -> bool {
+pub unsafe fn validate(opclass: pg_sys::Oid) -> bool {
     // SAFETY: the server calls within a transaction.
     let problems = unsafe { problems(opclass) };
     for (what, object) in &problems {
@@ -99,7 +98,10 @@ pub unsafe fn require_valid_classes(index: pg_sys::Relation) {
                     format!("operator class of column {column} is incomplete"),
                 )
                 .detail(format!("neardup: {what}."))
-                .hint("SELECT amvalidate(oid) FROM pg_opclass checks operator classes. Name one that comes with neardup.")
+                .hint(
+                    "SELECT amvalidate(oid) FROM pg_opclass checks operator classes. \
+                   Name one that comes with neardup.",
+                )
                 .raise();
             }
         }

@@ -127,6 +127,9 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
 /// 42703 and the like: no column to take fingerprints from.
 fn no_column(code: PgSqlErrorCode, message: String) -> ! {
     UserError::new(code, message)
-        .hint("Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint as column_name.")
+        .hint(
+            "Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint \
+                   as column_name.",
+        )
         .raise()
 }

@@ -99,7 +99,7 @@ pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &
     };
     if let Some(position) = nulls.iter().position(|null| *null) {
         UserError::null_not_allowed(format!("{name} must not contain NULL"))
-            .detail(format!("ArrayElement {} is NULL.", position + 1))
+            .detail(format!("Element {} is NULL.", position + 1))
             .hint("Remove NULLs first: array_remove(x, NULL).")
             .raise();
     }

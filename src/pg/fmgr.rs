@@ -179,12 +179,15 @@ macro_rules! export {
         #[allow(unsafe_code, reason = "an exported symbol")]
         const _: () = {
             #[unsafe(export_name = $symbol)]
-            unsafe extern "C-unwind" fn call(fcinfo: ::pgrx::pg_sys::FunctionCallInfo) -> ::pgrx::pg_sys::Datum {
+            unsafe extern "C-unwind" fn call(
+                fcinfo: ::pgrx::pg_sys::FunctionCallInfo,
+            ) -> ::pgrx::pg_sys::Datum {
                 $crate::pg::fmgr::export!(@body $mode fcinfo $function)
             }
             #[unsafe(export_name = concat!("pg_finfo_", $symbol))]
             extern "C" fn finfo() -> &'static ::pgrx::pg_sys::Pg_finfo_record {
-                const VERSION_1: ::pgrx::pg_sys::Pg_finfo_record = ::pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+                const VERSION_1: ::pgrx::pg_sys::Pg_finfo_record =
+                    ::pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
                 &VERSION_1
             }
         };

@@ -25,10 +25,10 @@ pub trait TextSetting {
     const ABOUT: &'static CStr;
     /// More about it.
     const MORE: &'static CStr;
-    /// Who may set it, and when.
+    /// Users who may set it, and the moment.
     const CONTEXT: GucContext;
 
-    /// Where its text is.
+    /// Place of its text.
     fn place() -> &'static Place;
 
     /// Returns whether a text can be its value.
@@ -42,7 +42,7 @@ pub trait TextSetting {
     fn changes() {}
 }
 
-/// Where the text of a setting is.
+/// Place of a setting's text.
 pub struct Place {
     text: AtomicPtr<c_char>,
     /// Counts the values that it has had.

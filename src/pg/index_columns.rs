@@ -56,8 +56,8 @@ impl<'a> IndexColumns<'a> {
         assert!(!slot.is_empty(), "no row in the slot");
         let mut values = [pg_sys::Datum::from(0); COLUMNS];
         let mut nulls = [true; COLUMNS];
-        // SAFETY: the slot holds a row of the table; there is room for all columns that an index can
-        // have. Values live until the context is reset.
+        // SAFETY: the slot holds a row of the table; there is room for all columns that an index
+        // can have. Values live until the context is reset.
         unsafe {
             let context = (*self.executor).es_per_tuple_exprcontext;
             (*context).ecxt_scantuple = slot.raw();

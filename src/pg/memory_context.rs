@@ -5,9 +5,9 @@ use pgrx::pg_sys;
 
 /// A memory context that is deleted when the value is dropped.
 ///
-/// It hangs below the backend's topmost context, so that nobody else deletes it, whatever happens to
-/// the context that is current when it is made; and it is deleted while an error unwinds as well,
-/// which the server allows.
+/// It hangs below the backend's topmost context, so that nobody else deletes it, whatever happens
+/// to the context that is current when it is made; and it is deleted while an error unwinds as
+/// well, which the server allows.
 pub struct OwnContext(pg_sys::MemoryContext);
 
 impl OwnContext {

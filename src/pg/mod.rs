@@ -1,4 +1,5 @@
-//! Safe handles around the server's C interface: relations, rows, values, memory, functions, errors.
+//! Safe handles around the server's C interface: relations, rows, values, memory, functions,
+//! errors.
 pub mod acl;
 pub mod aggregate;
 mod allocator;

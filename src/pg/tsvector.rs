@@ -13,8 +13,8 @@ pub struct Lexeme<'a> {
 }
 
 impl Lexeme<'_> {
-    /// Number of its occurrences under the labels D, C, B and A. A lexeme without positions counts as
-    /// one that occurs once, under D, which is how `ts_rank` takes it.
+    /// Number of its occurrences under the labels D, C, B and A. A lexeme without positions counts
+    /// as one that occurs once, under D, which is how `ts_rank` takes it.
     ///
     /// The server keeps 255 places of a lexeme at most, and none beyond the word 16,383.
     pub fn occurrences(&self) -> [u64; 4] {
@@ -58,8 +58,8 @@ impl<'a> Lexemes<'a> {
         self.entries.iter().map(move |entry| {
             let (has_positions, length, start) = fields(u32::from_ne_bytes(*entry));
             let end = start + length;
-            // Positions are aligned to two bytes, counted from the begin of the texts: their number,
-            // and then they.
+            // Positions are aligned to two bytes, counted from the begin of the texts: their
+            // number, and then they.
             let at = end.next_multiple_of(2);
             let positions = if has_positions {
                 let count = usize::from(u16::from_ne_bytes([data[at], data[at + 1]]));

@@ -22,7 +22,8 @@ pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// The payload of a value aligned to four bytes, uncompressed and read back from TOAST where need be.
+/// The payload of a value aligned to four bytes, uncompressed and read back from TOAST where need
+/// be.
 ///
 /// # Safety
 /// As for [`bytes`]; the type's alignment is `int4`. The payload begins behind a header of four

@@ -49,12 +49,12 @@ impl Distances {
         (self.from..=self.to).contains(&distance)
     }
 
-    /// Whether no distance of two values is among them.
+    /// Returns whether no distance of two values is among them.
     fn are_none(self, metric: &Metric) -> bool {
         self.to < 0.0 || self.from > metric.greatest()
     }
 
-    /// Whether every distance of two values is among them.
+    /// Returns whether every distance of two values is among them.
     fn are_all(self, metric: &Metric) -> bool {
         self.from <= 0.0 && self.to >= metric.greatest()
     }

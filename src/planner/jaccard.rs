@@ -9,7 +9,7 @@
 //! | `minhash_similarity(sig, q) > s` | `sig <@ _neardup_ball(q, s, 3)` |
 //! | the opposite of these | `NOT sig <@ ...` |
 //! | `sig <%> q = 0`, `minhash_similarity(sig, q) = 1` | `sig <@ ...` |
-//! | the same with columns on both sides | `_neardup_within(a, b, bound, kind)`, from which either side's index gets `<@` |
+//! | the same with columns on both sides | `_neardup_within(a, b, bound, kind)` |
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
 //! type of number but float4: [`super::conditions`] finds them.

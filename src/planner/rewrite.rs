@@ -9,8 +9,10 @@
 //! | `fp <~> q = 0` | `fp <@ ball(q, 0)` |
 //! | `fp <~> q = r` | `_neardup_at_distance(fp, q, r)`, for which an index is searched by `<@` |
 //! | `fp <~> q = column` | `fp <@ ball(q, column)` and the server's `fp <#> q = column` |
-//! | the same with columns on both sides | `_neardup_within(a, b, r)`, from which either side's index gets `<@` |
+//! | the same with columns on both sides | `_neardup_within(a, b, r)` |
 //! | `distance_column <= r` | the server's own integer comparison |
+//!
+//! From `_neardup_within` the index of either side gets `<@` ([`super::within`]).
 //!
 //! A floating-point `r` is rounded down to an integer first, or becomes -1 where it is to be equal.
 //!
@@ -70,7 +72,7 @@ fn distance_support(call: &mut Call) -> Datum {
 }
 
 /// Behind the comparisons of distances with integers.
-fn comparison_support(call: &mut Call, comparison: Comparison) -> Datum {
+fn support(call: &mut Call, comparison: Comparison) -> Datum {
     let Some(request) = simplify_request(call) else {
         return UNHANDLED;
     };
@@ -170,8 +172,9 @@ pub unsafe fn rewrite(
     }
 }
 
-/// Whether an argument of a comparison can no longer turn into a distance of two fingerprints.
-/// A column of a subquery can: the comparison may be moved down to where the column is computed.
+/// Returns whether an argument of a comparison can no longer turn into a distance of two
+/// fingerprints. A column of a subquery can: the comparison may be moved down to where the column
+/// is computed.
 ///
 /// # Safety
 /// `root` is null or the planner's state, `node` an expression.
@@ -217,10 +220,10 @@ unsafe fn trivial(node: *mut Node) -> bool {
 
 export! {
     guarded "_neardup_distance_support" => distance_support;
-    guarded "_neardup_lt_support" => |call: &mut Call| comparison_support(call, Comparison::Less);
-    guarded "_neardup_le_support" => |call: &mut Call| comparison_support(call, Comparison::LessOrEqual);
-    guarded "_neardup_eq_support" => |call: &mut Call| comparison_support(call, Comparison::Equal);
-    guarded "_neardup_ne_support" => |call: &mut Call| comparison_support(call, Comparison::NotEqual);
-    guarded "_neardup_ge_support" => |call: &mut Call| comparison_support(call, Comparison::GreaterOrEqual);
-    guarded "_neardup_gt_support" => |call: &mut Call| comparison_support(call, Comparison::Greater);
+    guarded "_neardup_lt_support" => |call: &mut Call| support(call, Comparison::Less);
+    guarded "_neardup_le_support" => |call: &mut Call| support(call, Comparison::LessOrEqual);
+    guarded "_neardup_eq_support" => |call: &mut Call| support(call, Comparison::Equal);
+    guarded "_neardup_ne_support" => |call: &mut Call| support(call, Comparison::NotEqual);
+    guarded "_neardup_ge_support" => |call: &mut Call| support(call, Comparison::GreaterOrEqual);
+    guarded "_neardup_gt_support" => |call: &mut Call| support(call, Comparison::Greater);
 }

@@ -155,8 +155,8 @@ impl Table {
         }
     }
 
-    /// Puts a row into a free slot for each of its groups, unless a near row of another backend is in
-    /// the first of these. Returns the slots.
+    /// Puts a row into a free slot for each of its groups, unless a near row of another backend is
+    /// in the first of these. Returns the slots.
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
         let group = own_group(row.group);

@@ -1,5 +1,6 @@
-//! Hints where in shared buffers a backend last found pages of its indexes. A correct hint saves the
-//! lookup in the buffer mapping table: three cache misses, each of which waits for the one before.
+//! Hints where in shared buffers a backend last found pages of its indexes. A correct hint saves
+//! the lookup in the buffer mapping table: three cache misses, each of which waits for the one
+//! before.
 //!
 //! docs/locking.md, "Remembered buffers", says why a wrong hint is harmless.
 use core::cell::{Cell, OnceCell};
@@ -11,8 +12,8 @@ use pgrx::pg_sys;
 /// and memory only once pages that it stands for have been read.
 const PLACES: usize = 1 << 17;
 
-/// Every 1/N accesses bypass the hint, so that the buffer's usage count stays true: the server raises
-/// it only in its own lookup.
+/// Every 1/N accesses bypass the hint, so that the buffer's usage count stays true: the server
+/// raises it only in its own lookup.
 const BYPASS_ONE_IN: u32 = 64;
 
 /// The hints of a backend.
@@ -67,8 +68,8 @@ pub fn bypass() -> bool {
     })
 }
 
-/// Remembers where a page was found. Buffers of temporary tables, below zero, are this backend's own
-/// and near anyway.
+/// Remembers where a page was found. Buffers of temporary tables, below zero, are this backend's
+/// own and near anyway.
 pub fn store(file: u32, block: Block, buffer: pg_sys::Buffer) {
     if buffer > 0 {
         HINTS.with(|hints| {

@@ -42,7 +42,8 @@ impl<'a> HeapFetch<'a> {
     }
 
     /// The address of the row that an entry leads to: that of the version which the snapshot sees,
-    /// on which SQL can join. `None` if it sees none. The row stays in the slot until the next call.
+    /// on which SQL can join. `None` if it sees none. The row stays in the slot until the next
+    /// call.
     pub fn find(&mut self, entry: Tid) -> Option<Tid> {
         let mut pointer = item_pointer(entry);
         let (mut again, mut all_dead) = (false, false);
@@ -87,8 +88,9 @@ pub fn note_read(relation: Rel) {
     }
 }
 
-/// Whether a row has been written speculatively, as `INSERT ... ON CONFLICT` does: it may be taken
-/// back, and the row written again. Of a table that is no heap nobody can say; then it may be.
+/// Returns whether a row has been written speculatively, as `INSERT ... ON CONFLICT` does: it may
+/// be taken back, and the row written again. Of a table that is no heap nobody can say; then it may
+/// be.
 ///
 /// # Safety
 /// The table is open, and the address that of a row which this transaction has just written.

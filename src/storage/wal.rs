@@ -10,8 +10,8 @@ use super::page_guard::WritePage;
 use crate::pg::compat;
 
 unsafe extern "C-unwind" {
-    // What an append calls inside its critical section, where an error is a PANIC: nothing comes back
-    // that the wrapper which pgrx puts around C functions would have to catch.
+    // What an append calls inside its critical section, where an error is a PANIC: nothing comes
+    // back that the wrapper which pgrx puts around C functions would have to catch.
     fn XLogBeginInsert();
     fn XLogRegisterBuffer(block: u8, buffer: pg_sys::Buffer, flags: u8);
     fn XLogInsert(manager: pg_sys::RmgrId, info: u8) -> pg_sys::XLogRecPtr;

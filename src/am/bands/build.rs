@@ -116,10 +116,12 @@ unsafe fn check_exclusion(bands: &Bands, layout: &Layout, index_info: *mut pg_sy
     if excludes_near && bands.guaranteed() < needed {
         UserError::new(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-            "an exclusion constraint with ~= needs bands that find all signatures of similarity 0.8",
+            "an exclusion constraint with ~= needs bands that find all signatures of \
+             similarity 0.8",
         )
         .detail(format!(
-            "With {} bands those of up to {} mismatches are found; of {} values {needed} may differ.",
+            "With {} bands those of up to {} mismatches are found; of {} values {needed} may \
+             differ.",
             bands.count(),
             bands.guaranteed(),
             bands.hashes()

@@ -71,7 +71,8 @@ impl Near {
             .map(|share| bound.mismatches(hashes, share).unsigned_abs() as usize)
             .ok_or_else(|| {
                 format!(
-                    "The distance or similarity of signatures is a number from 0 to 1, and not \"{}\".",
+                    "The distance or similarity of signatures is a number from 0 to 1, \
+                 and not \"{}\".",
                     text.to_string_lossy()
                 )
             })
@@ -213,7 +214,9 @@ impl Arguments {
         let text = columns.next();
         if let (None, Some((name, _))) = (&text, parameters.first()) {
             return Err(format!(
-                "The option \"{}\" is for computing fingerprints, but no column of a text is given. The trigger's own options are {}.",
+                "The option \"{}\" is for computing fingerprints, but no column of a \
+                 text is given. \
+                 The trigger's own options are {}.",
                 name.to_string_lossy(),
                 OPTIONS.join(", ")
             ));
@@ -297,7 +300,10 @@ fn senseless(trigger: &str, why: String) -> ! {
         "the arguments of trigger \"{trigger}\" make no sense to neardup_dedup"
     ))
     .detail(why)
-    .hint("First the fingerprint's column, then the text's if the fingerprint is to be computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').")
+    .hint(
+        "First the fingerprint's column, then the text's if the fingerprint is to be \
+           computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').",
+    )
     .raise()
 }
 

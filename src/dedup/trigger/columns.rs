@@ -43,7 +43,7 @@ pub struct NamedColumns {
     pub text: Option<i16>,
     /// By which rows are named to users.
     pub key: Option<i16>,
-    /// Where the key of the row that is repeated goes.
+    /// Column for the key of the row that is repeated.
     pub mark: Option<i16>,
     /// The scope, in the order of the arguments.
     pub scope: Vec<i16>,
@@ -95,7 +95,7 @@ pub struct Columns {
     pub text: Option<i16>,
     /// By which rows are named to users.
     pub key: Option<i16>,
-    /// Where the key of the row that is repeated goes.
+    /// Column for the key of the row that is repeated.
     pub mark: Option<i16>,
     /// Within whose equal values rows are compared, in the order of the index's columns.
     pub scope: Vec<EqualColumn>,

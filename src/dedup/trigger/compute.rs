@@ -14,7 +14,7 @@ use crate::pg::rel::Rel;
 use crate::pg::spi;
 use crate::pg::value::{OwnedValue, Value};
 
-/// Where fingerprints come from.
+/// Source of fingerprints.
 pub enum Fingerprints {
     Given,
     /// A statement with the text as its parameter.

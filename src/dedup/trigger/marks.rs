@@ -210,8 +210,8 @@ impl Marks {
         spi::first(&self.is_visible, &[self.keyed(key)], Sees::Latest).is_some()
     }
 
-    /// Takes the marks away that name a key, one by one, each by a call of `unmark` with the address
-    /// of its row.
+    /// Takes the marks away that name a key, one by one, each by a call of `unmark` with the
+    /// address of its row.
     pub fn for_each_dependent(&self, key: Value, unmark: impl FnMut(&spi::Connection, Tid)) {
         spi::for_each_address(&self.dependents, &[self.keyed(key)], unmark);
     }

@@ -32,8 +32,8 @@ pub struct Keys {
 pub enum OwnRow<'a> {
     /// The version that is being replaced.
     Version(Tid),
-    /// Every row with a unique key of this new row. It is for ON CONFLICT to say what becomes of it,
-    /// and an error otherwise.
+    /// Every row with a unique key of this new row. It is for ON CONFLICT to say what becomes of
+    /// it, and an error otherwise.
     Key(NewKey<'a>),
 }
 

@@ -106,7 +106,8 @@ pub unsafe fn read_recent_buffer(
     }
 }
 
-/// Where a relation's use is counted; `None` if it is not (`pgstat_should_count_relation`).
+/// Statistics entry in which a relation's use is counted; `None` if it is not
+/// (`pgstat_should_count_relation`).
 ///
 /// # Safety
 /// The relation is open, and nobody else holds a reference to its statistics.

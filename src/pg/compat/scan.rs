@@ -27,9 +27,9 @@ pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
     }
 }
 
-/// Whether bitmap scans that need no column skip the rows of pages that are all visible, although
-/// VACUUM may have removed a row since its address came into the bitmap. The server did so until
-/// the minor releases of May 2025.
+/// Returns whether bitmap scans that need no column skip the rows of pages that are all visible,
+/// although VACUUM may have removed a row since its address came into the bitmap. The server did so
+/// until the minor releases of May 2025.
 pub fn bitmap_scans_trust_visibility_map() -> bool {
     static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ANSWER.get_or_init(|| {

@@ -15,9 +15,9 @@ pub unsafe fn vacuum_delay_point() {
     }
 }
 
-/// Whether a vacuum of this index's table may take the strongest lock for a moment, to give space
-/// back: not if the table's option `vacuum_truncate` forbids it, nor while several processes work,
-/// as such a lock needs a transaction id then.
+/// Returns whether a vacuum of this index's table may take the strongest lock for a moment, to give
+/// space back: not if the table's option `vacuum_truncate` forbids it, nor while several processes
+/// work, as such a lock needs a transaction id then.
 ///
 /// # Safety
 /// The index is open, and its table is locked.
@@ -62,9 +62,9 @@ pub unsafe fn vacuum_truncate_nap() {
     pgrx::check_for_interrupts!();
 }
 
-/// Whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has: for the
-/// last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not valid is
-/// vacuumed as well, in a vacuum, with what that has found dead.
+/// Returns whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has:
+/// for the last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not
+/// valid is vacuumed as well, in a vacuum, with what that has found dead.
 ///
 /// # Safety
 /// The index is open.
