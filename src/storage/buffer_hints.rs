@@ -3,7 +3,9 @@
 //! before.
 //!
 //! docs/locking.md, "Remembered buffers", says why a wrong hint is harmless.
+use core::alloc::{GlobalAlloc, Layout};
 use core::cell::{Cell, OnceCell};
+use std::alloc::System;
 
 use neardup_blocktree::key::Block;
 use pgrx::pg_sys;
@@ -39,19 +41,31 @@ fn tag(file: u32, block: Block) -> u32 {
 }
 
 impl Hints {
-    fn places(&self) -> &'static [Cell<u64>] {
-        self.places.get_or_init(|| {
-            // Zeroed memory, of which the system hands out the parts that are used.
-            let places = Box::leak(vec![0; PLACES].into_boxed_slice());
-            Cell::from_mut(places).as_slice_of_cells()
-        })
+    /// Returns the place of a page; `None` if there is no memory for places.
+    fn place(&self, file: u32, block: Block) -> Option<&'static Cell<u64>> {
+        let places = self.places.get_or_init(|| {
+            // Zeroed memory of the system's, which hands out the parts that are used. Hints can be
+            // done without, so none comes from the reserve of the library's allocator.
+            let Ok(layout) = Layout::array::<u64>(PLACES) else {
+                return &[];
+            };
+            // SAFETY: the layout has a size. Zeroes are numbers, and nothing frees the memory.
+            unsafe {
+                let places = System.alloc_zeroed(layout).cast::<Cell<u64>>();
+                match places.is_null() {
+                    true => &[],
+                    false => core::slice::from_raw_parts(places, PLACES),
+                }
+            }
+        });
+        places.get(place(file, block))
     }
 }
 
 /// The buffer in which a page was last found. It may hold another page by now.
 pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     HINTS.with(|hints| {
-        let last = hints.places()[place(file, block)].get();
+        let last = hints.place(file, block)?.get();
         let known = last as u32 != 0 && (last >> 32) as u32 == tag(file, block);
         known.then_some(last as u32 as pg_sys::Buffer)
     })
@@ -74,7 +88,9 @@ pub fn store(file: u32, block: Block, buffer: pg_sys::Buffer) {
     if buffer > 0 {
         HINTS.with(|hints| {
             let value = u64::from(tag(file, block)) << 32 | u64::from(buffer as u32);
-            hints.places()[place(file, block)].set(value);
+            if let Some(place) = hints.place(file, block) {
+                place.set(value);
+            }
         });
     }
 }

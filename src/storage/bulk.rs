@@ -1,12 +1,15 @@
 //! Writing a new index past the server's buffers.
+use core::alloc::Layout;
+
 use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
-use neardup_blocktree::page::{PAGE_SIZE, Page};
+use neardup_blocktree::page::Page;
 use neardup_blocktree::sort::TempFiles;
 use pgrx::pg_sys;
 
 use super::temp::{TempFile, TempSpace};
 use crate::pg::compat;
+use crate::pg::errors::UserError;
 
 /// Pages that are logged and written together: as many as one log record can hold.
 const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
@@ -14,6 +17,20 @@ const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
 /// Pages in memory, aligned for direct input and output.
 #[repr(C, align(4096))]
 struct Pages([Page; BATCH]);
+
+impl Pages {
+    /// Pages of zeroes. They never stand on the stack, which may not be able to grow that far.
+    fn new() -> Box<Self> {
+        // SAFETY: the layout has a size, and zeroes are pages.
+        unsafe {
+            let pages = std::alloc::alloc_zeroed(Layout::new::<Self>()).cast::<Self>();
+            if pages.is_null() {
+                UserError::out_of_memory().raise();
+            }
+            Box::from_raw(pages)
+        }
+    }
+}
 
 /// Writes a new index into a fork that is empty, block by block.
 ///
@@ -55,7 +72,7 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
         let unlogged = unsafe { (*(*relation).rd_rel).relpersistence } as u8
             == pg_sys::RELPERSISTENCE_UNLOGGED;
         let skip_sync = logged || !unlogged;
-        let pages = Box::new(Pages([[0; PAGE_SIZE]; BATCH]));
+        let pages = Pages::new();
         // Block 0 comes last; until then it holds the place.
         BulkWriter {
             relation,
