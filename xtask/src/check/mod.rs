@@ -11,6 +11,7 @@ mod known;
 mod masked;
 mod modules;
 mod openers;
+mod paths;
 mod script;
 mod sources;
 mod unsafe_code;
@@ -73,6 +74,7 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     for source in sources {
         violations.extend(columns::check(source));
         violations.extend(openers::check(source));
+        violations.extend(paths::check(workspace(), source));
         violations.extend(unsafe_code::check_free(source));
     }
     violations.extend(unsafe_code::check_total(sources));

@@ -1,0 +1,86 @@
+//! Documents name files and folders that exist.
+use super::Violation;
+use super::sources::Source;
+use std::path::Path;
+
+const RULE: &str = "paths";
+/// Folders of the root that a path in a document begins with.
+const FOLDERS: [&str; 7] = ["src", "crates", "tests", "sql", "xtask", "docs", ".ci"];
+
+/// Paths in backquotes, in documents, at which there is nothing. A name in capitals stands for any
+/// (`tests/NAME.rs`), and `{a,b}` for each of its parts.
+pub fn check(root: &Path, source: &Source) -> Vec<Violation> {
+    // Pages about data that came from elsewhere name files of that place.
+    let is_own = !source.path.contains('/') || source.path.starts_with("docs/");
+    if !is_own || !source.path.ends_with(".md") {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    for (number, line) in (1..).zip(source.text.lines()) {
+        let quoted = line.split('`').skip(1).step_by(2);
+        for path in quoted.filter(|text| is_path(text)).flat_map(expanded) {
+            if !root.join(&path).exists() {
+                violations.push(Violation {
+                    rule: RULE,
+                    path: source.path.clone(),
+                    line: number,
+                    message: format!("there is no {path}: name the file that it became"),
+                });
+            }
+        }
+    }
+    violations
+}
+
+/// Returns whether a text is the path of a file or folder of the workspace.
+fn is_path(text: &str) -> bool {
+    let Some((folder, rest)) = text.split_once('/') else {
+        return false;
+    };
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "/_-.{},".contains(c);
+    let is_placeholder = |part: &str| {
+        let stem = part.split('.').next().unwrap_or(part);
+        stem.len() > 1 && stem.chars().all(|c| c.is_ascii_uppercase())
+    };
+    FOLDERS.contains(&folder) && rest.chars().all(is_part) && !rest.split('/').any(is_placeholder)
+}
+
+/// The paths that one with `{a,b}` stands for.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, (parts, after))) = path
+        .split_once('{')
+        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    else {
+        return vec![path.to_owned()];
+    };
+    let joined = |part: &str| format!("{before}{part}{after}");
+    parts.split(',').map(joined).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(text: &str) -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let source = Source::new("docs/a.md", text);
+        let found = check(&root, &source);
+        found.into_iter().map(|found| found.message).collect()
+    }
+
+    #[test]
+    fn paths_without_a_file_are_found() {
+        assert_eq!(
+            missing("`xtask/src/main.rs` and `xtask/src/nothing.rs`"),
+            ["there is no xtask/src/nothing.rs: name the file that it became"]
+        );
+        assert_eq!(missing("`xtask/src/{main,nothing}.rs`").len(), 1);
+    }
+
+    #[test]
+    fn other_code_and_placeholders_are_no_paths() {
+        assert!(missing("`a/b`, `tests/NAME.rs`, `SELECT 1 / 2`, `xtask/src/`").is_empty());
+        let source = Source::new("a.rs", "// `xtask/src/nothing.rs`");
+        assert!(check(Path::new("/"), &source).is_empty());
+    }
+}
