@@ -1,4 +1,6 @@
 //! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
+//!
+//! docs/architecture.md is the map of the code.
 use pgrx::prelude::*;
 
 mod am;

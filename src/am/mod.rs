@@ -1,4 +1,7 @@
 //! The index access method `neardup`.
+//!
+//! docs/architecture.md has the way of a search, an insert and a build through these files, and
+//! docs/locking.md the protocol of locks.
 pub mod bands;
 pub mod build;
 mod callbacks;

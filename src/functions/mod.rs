@@ -1,5 +1,7 @@
 //! The SQL functions, a file for each family.
 //!
+//! docs/architecture.md has the way of `simhash(body)` through these and other files.
+//!
 //! All unsafe code is in [`crate::pg`] and [`crate::types`]: arguments are read by the methods of
 //! `Call`, and the server is called through safe functions.
 #![deny(unsafe_code)]

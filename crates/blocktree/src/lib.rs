@@ -1,6 +1,8 @@
 //! Block-permutation keys (Manku, Jain, Das Sarma: "Detecting near-duplicates for web crawling",
 //! WWW 2007) and the B-link tree of unordered buckets that indexes them.
 //!
+//! docs/architecture.md has the way of a search and an insert through these files.
+//!
 //! The modules, each built on those before it:
 //! * [`key`]: row addresses, keys, and the total order of the tree;
 //! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutation of each table;

@@ -1,5 +1,7 @@
 //! Text to features to fingerprints, and the distances between them.
 //!
+//! docs/architecture.md has the way of a text through these files.
+//!
 //! Nothing here depends on PostgreSQL. [`Sketcher`] turns texts into fingerprints, step by step,
 //! with these defaults of [`options`]:
 //!
