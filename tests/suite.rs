@@ -26,6 +26,7 @@ mod nearest;
 mod options;
 mod oracle;
 mod order_memory;
+mod orders;
 mod pairs;
 mod plans;
 mod queries;
