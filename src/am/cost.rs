@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
 use super::strategies;
+use crate::pg::backend;
 use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
 use crate::types::signature::near_duplicate;
@@ -33,24 +34,31 @@ const STILL_THERE: f64 = 150.0;
 /// 1.7 us for each, where a nested loop of sequential scans takes a tenth.
 const RECHECK: f64 = 60.0;
 
+/// Cost of a scan, as the planner asks for it.
+pub struct Estimate {
+    pub startup: f64,
+    pub total: f64,
+    /// Share of the table's rows that are fetched.
+    pub selectivity: f64,
+    /// Pages of the index that are read.
+    pub pages: f64,
+}
+
 /// Estimates the cost of a scan.
-#[expect(clippy::too_many_arguments, reason = "the server's signature")]
+///
+/// # Safety
+/// `root` is the planner's state, `path` one over an index of this access method, which the planner
+/// has locked.
 pub unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
     loop_count: f64,
-    startup_cost: *mut pg_sys::Cost,
-    total_cost: *mut pg_sys::Cost,
-    selectivity: *mut pg_sys::Selectivity,
-    correlation: *mut f64,
-    pages: *mut f64,
-) {
-    // SAFETY: the planner passes its state, a path over an index of this access method on which it
-    // holds a lock, and places for the results.
+) -> Estimate {
+    // SAFETY: the caller's promise.
     unsafe {
         let info = &*(*path).indexinfo;
-        let on_standby = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
-            && pg_sys::RecoveryInProgress();
+        let on_standby =
+            (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan && backend::in_recovery();
         if on_standby {
             // For a query that needs no column the server does not ask whether the index can
             // return any. On a standby, where replay does not wait for a scan that stays on a
@@ -73,7 +81,7 @@ pub unsafe fn estimate(
         let search = Search::of(root, path);
         let work = Work::of(info, &search, rows);
         let unit = pg_sys::cpu_operator_cost;
-        *startup_cost = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
+        let startup = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
         let mut each = pg_sys::cpu_index_tuple_cost;
         if search.order != Order::None {
             let index_only = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan;
@@ -86,15 +94,18 @@ pub unsafe fn estimate(
             each += unit * (check + keep);
         }
         let rechecked = work.fetched * (*info.rel).tuples;
-        *total_cost =
-            *startup_cost + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
+        let mut total =
+            startup + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
         if on_standby {
             // The server goes on to count the pages that are not all visible.
-            *total_cost += visible_pages_cost(root, info, rows);
+            total += visible_pages_cost(root, info, rows);
         }
-        *selectivity = share.max(work.fetched);
-        *correlation = 0.0;
-        *pages = work.to_all.leaves.min(f64::from(info.pages));
+        Estimate {
+            startup,
+            total,
+            selectivity: share.max(work.fetched),
+            pages: work.to_all.leaves.min(f64::from(info.pages)),
+        }
     }
 }
 
@@ -237,7 +248,7 @@ impl Work {
                 if matches!(search.radius, Radius::Null) {
                     let nulls = Reads { descents: 1.0, leaves: leaves(expected) };
                     Work::at_once(nulls)
-                } else if let Some(bands) = &index.bands {
+                } else if let Some(bands) = index.metric.bands() {
                     Work::by_bands(bands, search, whole, share)
                 } else {
                     Work::by_distance(&index, search, whole, rows, expected)
@@ -280,7 +291,7 @@ impl Work {
         let radius = match search.radius {
             Radius::None | Radius::Null => None,
             Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
-            Radius::Default => Some(strategies::near_radius(index.layout.fingerprint_words)),
+            Radius::Default => Some(strategies::near_radius(index.layout.values.words())),
             Radius::Known(radius) => Some(radius),
         };
         match (radius, search.order) {

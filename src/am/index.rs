@@ -8,7 +8,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
-use neardup_blocktree::meta::{self, Meta, MetaError, Metric, Root};
+use neardup_blocktree::meta::{self, Meta, MetaError, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::PageStore;
@@ -17,6 +17,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::index_cache::{self, IndexCache};
 use super::keys::Layout;
+use super::metric::Metric;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 use crate::storage::pages::IndexPages;
@@ -39,8 +40,8 @@ pub struct Index<'a, const N: usize> {
     pub meta: Meta,
     /// The design that it names.
     pub design: Rc<BlockLayout<N>>,
-    /// The bands that it names, of an index on signatures.
-    pub bands: Option<Rc<Bands>>,
+    /// The metric that it names.
+    pub metric: Metric,
     /// Its pages.
     pub pages: IndexPages<'a>,
     /// Their number when it was opened, or a little before.
@@ -79,13 +80,13 @@ impl<'a, const N: usize> Index<'a, N> {
         let relation = pages.relation();
         let Cached { meta, layout, .. } = cached(relation);
         assert_eq!(usize::from(meta.words), N);
-        let bands = bands_of(relation, &meta);
-        let design = design_of(relation, &meta, bands.as_deref());
+        let metric = metric_by(relation, &meta);
+        let design = design_of(relation, &meta, &metric);
         let mut index = Index {
             layout,
             meta,
             design,
-            bands,
+            metric,
             pages,
             blocks,
             cache,
@@ -144,7 +145,7 @@ pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
 
 /// The name of an open relation, quoted and with its schema where a statement needs that.
 pub fn name(relation: Rel) -> String {
-    String::from_utf8_lossy(&relation.qualified_name()).into_owned()
+    relation.shown_qualified()
 }
 
 fn cached(index: Rel) -> Cached {
@@ -177,7 +178,7 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()
-                && (meta.metric == Metric::MinHash) == layout.signatures
+                && meta.metric == layout.values.metric()
                 && usize::from(meta.scope_words) == layout.scope_words() =>
         {
             meta
@@ -220,7 +221,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
 }
 
 /// Identity of a design, or of bands: a meta page without the root.
-type Known = (Metric, u16, u8, u8, u8, u8, u16);
+type Known = (meta::Metric, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
     let Meta {
@@ -268,39 +269,35 @@ fn remembered<K: Eq, T: 'static>(
     value
 }
 
-fn bands_of(relation: Rel, meta: &Meta) -> Option<Rc<Bands>> {
-    if meta.metric != Metric::MinHash {
-        return None;
-    }
-    let bands = remembered(&BANDS, known(meta), || {
-        let (hashes, count) = (usize::from(meta.bits), usize::from(meta.tables));
-        Bands::new(hashes, count, usize::from(meta.blocks))
-            .ok()
-            .map(Rc::new)
-    });
-    Some(
-        (*bands)
-            .clone()
-            .unwrap_or_else(|| impossible_design(relation)),
-    )
+/// The metric of an index of this access method.
+pub fn metric_of(index: Rel) -> Metric {
+    metric_by(index, &cached(index).meta)
 }
 
-fn design_of<const N: usize>(
-    relation: Rel,
-    meta: &Meta,
-    bands: Option<&Bands>,
-) -> Rc<BlockLayout<N>> {
-    let design = remembered(&DESIGNS, known(meta), || {
-        if let Some(bands) = bands {
-            return Some(Rc::new(bands.layout(meta.scope_words > 0)));
+fn metric_by(relation: Rel, meta: &Meta) -> Metric {
+    Metric::new(meta.metric, || {
+        let bands = remembered(&BANDS, known(meta), || {
+            let (hashes, count) = (usize::from(meta.bits), usize::from(meta.tables));
+            Bands::new(hashes, count, usize::from(meta.blocks)).map(Rc::new)
+        });
+        match &*bands {
+            Ok(bands) => bands.clone(),
+            Err(_) => impossible_design(relation),
         }
-        let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
-        BlockLayout::in_scope(meta.scope_words > 0, distance, blocks)
-            .ok()
+    })
+}
+
+fn design_of<const N: usize>(relation: Rel, meta: &Meta, metric: &Metric) -> Rc<BlockLayout<N>> {
+    let design = remembered(&DESIGNS, known(meta), || {
+        let (scope, distance) = (meta.scope_words > 0, u32::from(meta.distance));
+        metric
+            .block_layout(scope, || {
+                BlockLayout::in_scope(scope, distance, u32::from(meta.blocks))
+            })
             .map(Rc::new)
     });
     match &*design {
-        Some(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
+        Ok(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
         _ => impossible_design(relation),
     }
 }

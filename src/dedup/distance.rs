@@ -1,6 +1,6 @@
 //! Distances that a caller passes.
-use crate::am::bands;
 use crate::am::index::name;
+use crate::am::keys::is_on_signatures;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 
@@ -27,7 +27,7 @@ pub fn whole_distance(distance: f64) -> u32 {
 
 /// Raises an error for an index on signatures, where a distance in bits was passed.
 pub fn refuse_bits(relation: Rel) {
-    if bands::is_on_signatures(relation) {
+    if is_on_signatures(relation) {
         UserError::invalid_parameter(format!("index {} is on signatures", name(relation)))
             .detail("Their distance is a number from 0 to 1, and no integer.")
             .hint("Write it with a point, such as 0.2, or as 0.0 or 1::float8.")

@@ -10,9 +10,8 @@ use super::distance_counts::{BottomKSample, Counts, Line, mix};
 use super::pairs::PairSet;
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
-use crate::am::bands;
 use crate::am::index::{Index, name, words_of};
-use crate::am::keys::with_words;
+use crate::am::keys::{is_on_signatures, with_words};
 use crate::pg::catalog::relation_kind;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -109,7 +108,7 @@ fn sample_index(index: pg_sys::Oid, most: u32, rows: usize) -> Counts {
 }
 
 fn refuse_signatures(index: Rel) {
-    if bands::is_on_signatures(index) {
+    if is_on_signatures(index) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!("index {} is on signatures", name(index)),

@@ -1,5 +1,7 @@
 //! `neardup_index_info` and `neardup_index_statistics`: size of an index, and how evenly its keys
 //! are spread.
+use std::rc::Rc;
+
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::Key;
@@ -67,7 +69,7 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
     let bytes = pages as f64 * PAGE_SIZE as f64;
     let [entries, table, mask, bits, tid] = largest_bucket(index, &info);
     // Columns about fingerprints are NULL for signatures, and the other way round.
-    let bands = index.bands.as_deref();
+    let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| bands.is_none().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
     let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
@@ -129,8 +131,8 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnVa
         bigint(entries),
         // Tables count from 1 for users.
         integer(u32::from(table) + 1),
-        index.bands.is_none().then(|| bit_string(&mask)),
-        index.bands.is_none().then(|| bit_string(&bits)),
+        index.metric.bands().is_none().then(|| bit_string(&mask)),
+        index.metric.bands().is_none().then(|| bit_string(&bits)),
         Some(tid_datum(tid)),
     ]
 }

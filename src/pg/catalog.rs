@@ -161,6 +161,63 @@ pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
     Some([b"OPERATOR(", schema.as_slice(), b".", &bytes(name), b")"].concat())
 }
 
+/// The operators of a family.
+pub fn family_operators(family: Oid) -> Vec<pg_sys::FormData_pg_amop> {
+    // SAFETY: entries are copied before the list is released.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(
+            pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32,
+            1,
+            Datum::from(family),
+            Datum::null(),
+            Datum::null(),
+        );
+        let forms = (0..(*list).n_members)
+            .map(|i| {
+                let member = *(*list).members.as_ptr().add(i as usize);
+                *pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_amop>()
+            })
+            .collect();
+        pg_sys::ReleaseCatCacheList(list);
+        forms
+    }
+}
+
+/// An operator class. Raises an internal error if there is none.
+pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
+    // SAFETY: the entry is copied before it is released.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::CLAOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, class.into());
+        assert!(
+            !tuple.is_null(),
+            "cache lookup failed for operator class {}",
+            class.to_u32()
+        );
+        let form = *pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_opclass>();
+        pg_sys::ReleaseSysCache(tuple);
+        form
+    }
+}
+
+/// The strategy of an operator in a family; 0 if it is none of them.
+pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_op_opfamily_strategy(operator, family) }
+}
+
+/// The type of an operator's result.
+pub fn operator_result(operator: Oid) -> Oid {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_op_rettype(operator) }
+}
+
+/// Returns whether a type stands for several, as `anyarray` does.
+pub fn is_pseudo_type(oid: Oid) -> bool {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO }
+}
+
 /// The default operators `=` and `<` of a type, as far as it has them.
 pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
     let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;

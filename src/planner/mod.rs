@@ -8,7 +8,7 @@ pub mod conditions;
 mod estimate;
 mod forms;
 mod jaccard;
-mod nodes;
+pub mod nodes;
 pub mod planned_ball;
 mod radius;
 mod rewrite;

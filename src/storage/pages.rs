@@ -11,6 +11,7 @@ use super::{buffer_hints, wal};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
+use crate::pg::strategy::Strategy;
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
@@ -28,8 +29,8 @@ pub struct IndexPages<'a> {
     file: Option<u32>,
     /// True if changes go into the write-ahead log.
     logged: bool,
-    /// The ring of buffers to read through; null for all of them.
-    strategy: pg_sys::BufferAccessStrategy,
+    /// The ring of buffers to read through.
+    strategy: Strategy<'a>,
     /// True if to stay on the leaf whose rows are being used.
     staying: Cell<bool>,
     /// The buffer of that leaf, pinned but not locked; 0 for none.
@@ -52,33 +53,16 @@ impl<'a> IndexPages<'a> {
             relation,
             file,
             logged,
-            strategy: core::ptr::null_mut(),
+            strategy: Strategy::ALL,
             staying: Cell::new(false),
             stayed_on: Cell::new(0),
         }
     }
 
-    /// The same for a vacuum, with its ring of buffers.
-    ///
-    /// # Safety
-    /// The strategy is null or lives as long.
-    pub unsafe fn for_vacuum(relation: Rel<'a>, strategy: pg_sys::BufferAccessStrategy) -> Self {
+    /// The same through a ring of buffers.
+    pub fn through(relation: Rel<'a>, strategy: Strategy<'a>) -> Self {
         IndexPages {
             strategy,
-            ..IndexPages::new(relation)
-        }
-    }
-
-    /// The same for reading all pages once, through a ring of few buffers, so that what others need
-    /// stays in the rest.
-    ///
-    /// # Safety
-    /// The memory context that is current now lives as long.
-    pub unsafe fn for_one_pass(relation: Rel<'a>) -> Self {
-        let bulk_read = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
-        IndexPages {
-            // SAFETY: the caller's promise.
-            strategy: unsafe { pg_sys::GetAccessStrategy(bulk_read) },
             ..IndexPages::new(relation)
         }
     }
@@ -157,7 +141,7 @@ impl<'a> IndexPages<'a> {
                 pg_sys::ForkNumber::MAIN_FORKNUM,
                 pg_sys::ReadBufferMode::RBM_NORMAL,
             );
-            pg_sys::ReadBufferExtended(self.relation.raw(), fork, block, mode, self.strategy)
+            pg_sys::ReadBufferExtended(self.relation.raw(), fork, block, mode, self.strategy.raw())
         }
     }
 }
@@ -166,7 +150,7 @@ impl IndexPages<'_> {
     /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
     /// that very page.
     fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
-        let Some(file) = self.file.filter(|_| self.strategy.is_null()) else {
+        let Some(file) = self.file.filter(|_| !self.strategy.is_ring()) else {
             return self.pin(block);
         };
         if let Some(buffer) = buffer_hints::buffer_of(file, block)

@@ -3,6 +3,7 @@ use pgrx::pg_sys;
 
 use crate::am::strategies;
 use crate::pg::compat;
+use crate::planner::nodes::members;
 use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
 
 /// The radius of a search as far as the planner can know it.
@@ -78,14 +79,14 @@ impl Search {
             };
             let mut given = vec![false; last as usize];
             let mut on_scope = core::ptr::null_mut();
-            for clause in list((*path).indexclauses) {
+            for clause in members((*path).indexclauses) {
                 let clause = &*clause.cast::<pg_sys::IndexClause>();
                 let column = i32::from(clause.indexcol);
-                for qual in list(clause.indexquals) {
+                for qual in members(clause.indexquals) {
                     if column < last {
                         // Rows with any value stand in many scopes.
                         given[column as usize] |= !is_not_null(qual.cast());
-                        on_scope = pg_sys::lappend(on_scope, qual);
+                        on_scope = pg_sys::lappend(on_scope, qual.cast());
                     } else {
                         search.take(root, info, qual.cast());
                     }
@@ -100,7 +101,7 @@ impl Search {
                     search.scope = Scope::One(share);
                 }
             }
-            if let Some(first) = list((*path).indexorderbys).next() {
+            if let Some(first) = members((*path).indexorderbys).next() {
                 let by = first.cast::<pg_sys::OpExpr>();
                 let from = pg_sys::list_nth((*by).args, 1).cast::<core::ffi::c_void>();
                 let has_radius = matches!(
@@ -179,15 +180,4 @@ unsafe fn is_not_null(qual: *mut pg_sys::RestrictInfo) -> bool {
         (*test).xpr.type_ == pg_sys::NodeTag::T_NullTest
             && (*test).nulltesttype == pg_sys::NullTestType::IS_NOT_NULL
     }
-}
-
-/// The elements of a list of the server's.
-///
-/// # Safety
-/// The list is null or alive as long as the iterator.
-unsafe fn list(list: *mut pg_sys::List) -> impl Iterator<Item = *mut core::ffi::c_void> {
-    // SAFETY: the caller's promise.
-    let length = unsafe { pg_sys::list_length(list) };
-    // SAFETY: within the list.
-    (0..length).map(move |i| unsafe { pg_sys::list_nth(list, i) })
 }

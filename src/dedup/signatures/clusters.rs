@@ -8,9 +8,8 @@ use pgrx::pg_sys;
 use super::groups::Groups;
 use super::rows::{FoundRow, SignatureRows};
 use super::{Crowd, edges, mismatches};
-use crate::am::bands;
 use crate::am::index::{Index, words_of};
-use crate::am::keys::with_words;
+use crate::am::keys::{is_on_signatures, with_words};
 use crate::dedup::clusters::{Give, Method, Wanted, cluster, of_fingerprints};
 use crate::dedup::distance::whole_distance;
 use crate::dedup::limits::share;
@@ -33,7 +32,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
         let distance = call.float8(1);
         let relations = LockedIndex::open_for_reading(wanted.index);
         note_read(relations.index());
-        if bands::is_on_signatures(relations.index()) {
+        if is_on_signatures(relations.index()) {
             with_words!(words_of(relations.index()), N => {
                 let index = Index::<N>::open(relations.index());
                 find::<N>(&index, &relations, distance, &wanted, give);
@@ -131,7 +130,7 @@ fn find<const N: usize>(
     give: Give,
 ) {
     let mismatches = mismatches(index, distance);
-    let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+    let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
     let mut rows = SignatureRows::new(relations, index);
     let mut files = TempSpace;
     let mut groups = Groups::find(index, &mut rows, files);

@@ -31,7 +31,7 @@ fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
             .detail(format!("It is {distance}."))
             .raise();
     }
-    let hashes = index.bands.as_ref().map_or(0, |bands| bands.hashes());
+    let hashes = index.metric.bands().map_or(0, |bands| bands.hashes());
     usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
 }
 
@@ -65,7 +65,7 @@ fn edges<const N: usize>(
     mut crowd: Option<&mut Crowd>,
     mut give: impl FnMut(Edge),
 ) {
-    let Some(bands) = index.bands.clone() else {
+    let Some(bands) = index.metric.bands().cloned() else {
         return;
     };
     let mut files = TempSpace;

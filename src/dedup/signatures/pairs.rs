@@ -6,9 +6,8 @@ use pgrx::pg_sys;
 use super::groups::{Groups, InEntryOrder, Side};
 use super::rows::SignatureRows;
 use super::{edges, mismatches};
-use crate::am::bands;
 use crate::am::index::{Index, words_of};
-use crate::am::keys::with_words;
+use crate::am::keys::{is_on_signatures, with_words};
 use crate::dedup::distance::whole_distance;
 use crate::dedup::pairs::{NoPairs, PairSet, check_file};
 use crate::dedup::source::{Distances, find_index};
@@ -41,7 +40,7 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
         );
         let distance = call.float8(1);
         let relations = LockedIndex::open_for_reading(oid);
-        if !bands::is_on_signatures(relations.index()) {
+        if !is_on_signatures(relations.index()) {
             let radius = whole_distance(distance);
             drop(relations);
             return AnyPairs::Fingerprints(PairSet::new(oid, radius));
@@ -110,7 +109,7 @@ impl SignaturePairs {
             // Refuses what is no distance.
             mismatches(&index, distance);
             let mut rows = SignatureRows::new(relations, &index);
-            let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+            let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
             (Groups::find(&index, &mut rows, files), hashes)
         });
         SignaturePairs {
