@@ -188,6 +188,7 @@ impl Loops<'_> {
 }
 
 /// Work of a search in the index.
+#[derive(Default)]
 struct Work {
     /// Before the first row comes, as far as it is not part of `to_all`.
     to_first: Reads,
@@ -204,10 +205,8 @@ impl Work {
     /// Rows come as they are found.
     fn at_once(to_all: Reads) -> Self {
         Work {
-            to_first: Reads::default(),
             to_all,
-            sorted_first: 0.0,
-            fetched: 0.0,
+            ..Work::default()
         }
     }
 
@@ -215,9 +214,8 @@ impl Work {
     fn sorted(to_first: Reads, rows: f64) -> Self {
         Work {
             to_first,
-            to_all: Reads::default(),
             sorted_first: rows,
-            fetched: 0.0,
+            ..Work::default()
         }
     }
 
@@ -318,8 +316,7 @@ impl Work {
                 Work {
                     to_first: first,
                     to_all: last.without(first),
-                    sorted_first: 0.0,
-                    fetched: 0.0,
+                    ..Work::default()
                 }
             }
         }
@@ -345,17 +342,14 @@ impl Work {
                         descents: count,
                         leaves: count,
                     },
-                    to_all: Reads::default(),
-                    sorted_first: 0.0,
-                    fetched: 0.0,
+                    ..Work::default()
                 }
             }
             mismatches => Work {
-                to_first: Reads::default(),
                 to_all: whole,
-                sorted_first: 0.0,
                 fetched: share
                     * mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
+                ..Work::default()
             },
         }
     }

@@ -89,7 +89,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
             .near
             .iter()
             .map(|key| BallQual::of(&index.layout, *key));
-        let Some(near) = near.collect() else {
+        let Some(mut near) = near.collect::<Option<Vec<BallQual<N>>>>() else {
             return false;
         };
         let order: Vec<Key<N>> = (order_bys.iter())
@@ -101,7 +101,30 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
             })
             .collect();
         self.scope = quals.scope;
-        self.begin_with(index, near, &order, quals.presence);
+        let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
+        let narrowest = narrowest.map(|i| near.swap_remove(i));
+        self.other_quals = near;
+        match (narrowest, &order[..]) {
+            (None, []) => unreachable!("all rows, in no order"),
+            (Some(near), []) => self.search(index, near),
+            (None, [query, then_by @ ..]) => {
+                let then_nulls = quals.presence == Presence::Any;
+                self.search_in_order(index, *query, then_by, None, then_nulls);
+            }
+            (Some(near), [query, then_by @ ..]) if near.center == *query => {
+                self.search_in_order(index, *query, then_by, Some(near.radius), false);
+            }
+            (Some(near), [center, then_by @ ..]) => {
+                // Rows near one thing in the order of their distance to another.
+                let scan = self.scan_from(index, near.center, near.radius);
+                let (then_by, memory) = (then_by.to_vec(), work_mem());
+                let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
+                self.source = Source::Ordered {
+                    nearest: Box::new(nearest),
+                    then_nulls: false,
+                };
+            }
+        }
         true
     }
 
@@ -149,41 +172,6 @@ impl<const N: usize> HammingSearch<N> {
             other_quals: Vec::new(),
             scope: None,
             matches: Vec::new(),
-        }
-    }
-
-    /// Begins again with these conditions, in the order of the distance to the first of some keys,
-    /// then to the next.
-    fn begin_with(
-        &mut self,
-        index: &Index<N>,
-        mut near: Vec<BallQual<N>>,
-        order: &[Key<N>],
-        presence: Presence,
-    ) {
-        let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
-        let narrowest = narrowest.map(|i| near.swap_remove(i));
-        self.other_quals = near;
-        match (narrowest, order) {
-            (None, []) => unreachable!("all rows, in no order"),
-            (Some(near), []) => self.search(index, near),
-            (None, [query, then_by @ ..]) => {
-                let then_nulls = presence == Presence::Any;
-                self.search_in_order(index, *query, then_by, None, then_nulls);
-            }
-            (Some(near), [query, then_by @ ..]) if near.center == *query => {
-                self.search_in_order(index, *query, then_by, Some(near.radius), false);
-            }
-            (Some(near), [center, then_by @ ..]) => {
-                // Rows near one thing in the order of their distance to another.
-                let scan = self.scan_from(index, near.center, near.radius);
-                let (then_by, memory) = (then_by.to_vec(), work_mem());
-                let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
-                self.source = Source::Ordered {
-                    nearest: Box::new(nearest),
-                    then_nulls: false,
-                };
-            }
         }
     }
 

@@ -16,7 +16,7 @@ use neardup_blocktree::tree::Tree;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::index_cache::{self, IndexCache};
-use super::keys::Layout;
+use super::keys::{Layout, with_words};
 use super::metric::Metric;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
@@ -80,8 +80,7 @@ impl<'a, const N: usize> Index<'a, N> {
         let relation = pages.relation();
         let Cached { meta, layout, .. } = cached(relation);
         assert_eq!(usize::from(meta.words), N);
-        let metric = metric_by(relation, &meta);
-        let design = design_of(relation, &meta, &metric);
+        let (metric, design) = design_of(relation, &meta);
         let mut index = Index {
             layout,
             meta,
@@ -220,7 +219,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     .raise()
 }
 
-/// Identity of a design, or of bands: a meta page without the root.
+/// Identity of a metric and a design: a meta page without the root.
 type Known = (meta::Metric, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
@@ -241,10 +240,8 @@ fn known(meta: &Meta) -> Known {
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Designs. There are few, and each is small. The words say of what type each is.
+    /// Metrics and designs. There are few, and each is small. The words say of what type each is.
     static DESIGNS: Cache<Known> = RefCell::default();
-    /// Bands, likewise.
-    static BANDS: Cache<Known> = RefCell::default();
     /// Plans by design, radius, and the number of rows as a power of two.
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
@@ -271,34 +268,23 @@ fn remembered<K: Eq, T: 'static>(
 
 /// The metric of an index of this access method.
 pub fn metric_of(index: Rel) -> Metric {
-    metric_by(index, &cached(index).meta)
+    with_words!(words_of(index), N => design_of::<N>(index, &cached(index).meta).0)
 }
 
-fn metric_by(relation: Rel, meta: &Meta) -> Metric {
-    Metric::new(meta.metric, || {
-        let bands = remembered(&BANDS, known(meta), || {
-            let (hashes, count) = (usize::from(meta.bits), usize::from(meta.tables));
-            Bands::new(hashes, count, usize::from(meta.blocks)).map(Rc::new)
-        });
-        match &*bands {
-            Ok(bands) => bands.clone(),
-            Err(_) => impossible_design(relation),
-        }
-    })
-}
-
-fn design_of<const N: usize>(relation: Rel, meta: &Meta, metric: &Metric) -> Rc<BlockLayout<N>> {
+fn design_of<const N: usize>(relation: Rel, meta: &Meta) -> (Metric, Rc<BlockLayout<N>>) {
     let design = remembered(&DESIGNS, known(meta), || {
+        let (blocks, tables) = (meta.blocks, usize::from(meta.tables));
+        let metric = Metric::new(meta.metric, || {
+            Bands::new(usize::from(meta.bits), tables, usize::from(blocks)).ok()
+        })?;
         let (scope, distance) = (meta.scope_words > 0, u32::from(meta.distance));
-        metric
-            .block_layout(scope, || {
-                BlockLayout::in_scope(scope, distance, u32::from(meta.blocks))
-            })
-            .map(Rc::new)
+        let of_parameters = || BlockLayout::in_scope(scope, distance, u32::from(blocks));
+        let layout = metric.block_layout(scope, of_parameters).ok()?;
+        (layout.tables().len() == tables).then(|| (metric, Rc::new(layout)))
     });
     match &*design {
-        Ok(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
-        _ => impossible_design(relation),
+        Some(design) => design.clone(),
+        None => impossible_design(relation),
     }
 }
 

@@ -31,11 +31,11 @@ pub enum Metric {
 
 /// From values to keys.
 impl Metric {
-    /// The metric that the meta page names.
-    pub fn new(metric: meta::Metric, bands: impl FnOnce() -> Rc<Bands>) -> Self {
+    /// The metric that a meta page names, if it has bands where it needs them.
+    pub fn new(metric: meta::Metric, bands: impl FnOnce() -> Option<Bands>) -> Option<Self> {
         match metric {
-            meta::Metric::Hamming => Metric::Hamming,
-            meta::Metric::MinHash => Metric::MinHash(bands()),
+            meta::Metric::Hamming => Some(Metric::Hamming),
+            meta::Metric::MinHash => bands().map(|bands| Metric::MinHash(Rc::new(bands))),
         }
     }
 

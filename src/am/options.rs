@@ -1,7 +1,6 @@
 //! The options of `CREATE INDEX ... WITH (...)`.
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use neardup_blocktree::bands::MAX_BANDS;
@@ -193,7 +192,8 @@ impl BuildOptions {
                 .hint(format!("Its options are {own}."))
                 .raise();
         }
-        Metric::new(layout.values.metric(), || Rc::new(self.signatures.bands()))
+        let bands = || Some(self.signatures.bands());
+        Metric::new(layout.values.metric(), bands).expect("bands, or an error")
     }
 
     /// The tables for so many rows, in an index of that layout and metric.

@@ -47,12 +47,9 @@ impl<'a> ScanKeys<'a> {
 
     /// All of them.
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
-        let ScanKeys {
-            index,
-            layout,
-            keys,
-        } = self;
-        keys.iter().map(move |key| ScanKey { index, layout, key })
+        let (index, layout) = (self.index, self.layout);
+        let keys = self.keys.iter();
+        keys.map(move |key| ScanKey { index, layout, key })
     }
 }
 

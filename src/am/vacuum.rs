@@ -13,8 +13,8 @@ const LEAST_SHARE: u64 = 8;
 
 /// Takes away the entries of the rows that are dead.
 pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
-    let index = call.index();
-    let pages = IndexPages::through(index, call.strategy());
+    let index = call.index;
+    let pages = IndexPages::through(index, call.strategy);
     if is_validating(index) {
         // The server collects rows, of which one would stand in each table.
         with_words!(words_of(index), N => {
@@ -48,7 +48,7 @@ pub fn cleanup(call: &mut IndexVacuum) {
     if call.info.analyze_only {
         return;
     }
-    let index = call.index();
+    let index = call.index;
     if !call.has_stats() {
         // `bulk_delete` had nothing to do.
         let rows = call.info.num_heap_tuples;
@@ -58,7 +58,7 @@ pub fn cleanup(call: &mut IndexVacuum) {
         stats.estimated_count = true;
         return;
     }
-    let pages = IndexPages::through(index, call.strategy());
+    let pages = IndexPages::through(index, call.strategy);
     let (blocks, used) = with_words!(words_of(index), N => {
         let mut index = Index::<N>::with_pages(pages);
         truncate(&mut index);

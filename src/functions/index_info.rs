@@ -9,8 +9,8 @@ use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
 use pgrx::pg_sys;
 
-use crate::am::index::Index;
-use crate::am::inspection::{InspectedIndex, key_words};
+use crate::am::index::{Index, words_of};
+use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::fmgr::{Call, export};
@@ -42,8 +42,8 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     let index = call.oid(0);
     acl::check_owner(index);
     let relations = LockedIndex::open(index, lock);
-    let measured = with_words!(key_words(&relations), N => {
-        measure(&InspectedIndex::<N>::open_for_one_pass(&relations))
+    let measured = with_words!(words_of(relations.index()), N => {
+        measure(&open_for_one_pass::<N>(&relations))
     });
     call.return_record(&columns(&measured))
 }

@@ -126,39 +126,77 @@ pub fn type_name(oid: Oid) -> String {
         .into_owned()
 }
 
+/// Rows of a catalogue that the server caches by their OID.
+///
+/// # Safety
+/// The type is that of the rows in the cache.
+unsafe trait CachedRow: Copy {
+    /// Cache by OID.
+    const CACHE: pg_sys::SysCacheIdentifier::Type;
+}
+
+// SAFETY: caches of the server, with the catalogues whose rows they hold.
+unsafe impl CachedRow for pg_sys::FormData_pg_type {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::TYPEOID;
+}
+// SAFETY: as above.
+unsafe impl CachedRow for pg_sys::FormData_pg_operator {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::OPEROID;
+}
+// SAFETY: as above.
+unsafe impl CachedRow for pg_sys::FormData_pg_opclass {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::CLAOID;
+}
+
+/// A row of a catalogue; `None` if there is no such row.
+fn row<T: CachedRow>(oid: Oid) -> Option<T> {
+    // SAFETY: the row is copied before it is released.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(T::CACHE as i32, oid.into());
+        (!tuple.is_null()).then(|| {
+            let row = *pg_sys::GETSTRUCT(tuple).cast::<T>();
+            pg_sys::ReleaseSysCache(tuple);
+            row
+        })
+    }
+}
+
+/// A name in a catalogue.
+pub fn name_of(name: &pg_sys::NameData) -> CString {
+    // SAFETY: the server's names end with a zero byte.
+    unsafe { CStr::from_ptr(name.data.as_ptr()) }.to_owned()
+}
+
 /// The name of a type, without a schema, if it is in this one.
 pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
-    // SAFETY: the entry is read before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
-        let name = owned(form.typname.data.as_ptr());
-        let here = form.typnamespace == schema;
-        pg_sys::ReleaseSysCache(tuple);
-        name.filter(|_| here)
-    }
+    let form = row::<pg_sys::FormData_pg_type>(oid)?;
+    (form.typnamespace == schema).then(|| name_of(&form.typname))
 }
 
 /// An operator with its schema, as `OPERATOR(schema.name)`; `None` if there is no such operator.
 pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
-    // SAFETY: the entry is read before it is released.
-    let (schema, name) = unsafe {
-        let cache = pg_sys::SysCacheIdentifier::OPEROID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_operator>();
-        let found = (form.oprnamespace, owned(form.oprname.data.as_ptr()));
-        pg_sys::ReleaseSysCache(tuple);
-        found
+    let form = row::<pg_sys::FormData_pg_operator>(oid)?;
+    let schema = quoted(&schema_name(form.oprnamespace));
+    let name = name_of(&form.oprname);
+    Some([b"OPERATOR(", schema.as_slice(), b".", name.to_bytes(), b")"].concat())
+}
+
+/// An operator class. Raises an internal error if there is none.
+pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
+    row(class)
+        .unwrap_or_else(|| panic!("cache lookup failed for operator class {}", class.to_u32()))
+}
+
+/// The default operators `=` and `<` of a type, as far as it has them.
+pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
+    let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;
+    // SAFETY: entries of the type cache stay for the backend's life.
+    let (eq, lt) = unsafe {
+        let entry = &*pg_sys::lookup_type_cache(oid, wanted as i32);
+        (entry.eq_opr, entry.lt_opr)
     };
-    let schema = quoted(&schema_name(schema));
-    Some([b"OPERATOR(", schema.as_slice(), b".", &bytes(name), b")"].concat())
+    let known = |operator| (operator != pg_sys::InvalidOid).then_some(operator);
+    (known(eq), known(lt))
 }
 
 /// The operators of a family.
@@ -183,23 +221,6 @@ pub fn family_operators(family: Oid) -> Vec<pg_sys::FormData_pg_amop> {
     }
 }
 
-/// An operator class. Raises an internal error if there is none.
-pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
-    // SAFETY: the entry is copied before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::CLAOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, class.into());
-        assert!(
-            !tuple.is_null(),
-            "cache lookup failed for operator class {}",
-            class.to_u32()
-        );
-        let form = *pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_opclass>();
-        pg_sys::ReleaseSysCache(tuple);
-        form
-    }
-}
-
 /// The strategy of an operator in a family; 0 if it is none of them.
 pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
     // SAFETY: a catalogue look-up.
@@ -216,18 +237,6 @@ pub fn operator_result(operator: Oid) -> Oid {
 pub fn is_pseudo_type(oid: Oid) -> bool {
     // SAFETY: a catalogue look-up.
     unsafe { pg_sys::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO }
-}
-
-/// The default operators `=` and `<` of a type, as far as it has them.
-pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
-    let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;
-    // SAFETY: entries of the type cache stay for the backend's life.
-    let (eq, lt) = unsafe {
-        let entry = &*pg_sys::lookup_type_cache(oid, wanted as i32);
-        (entry.eq_opr, entry.lt_opr)
-    };
-    let known = |operator| (operator != pg_sys::InvalidOid).then_some(operator);
-    (known(eq), known(lt))
 }
 
 /// The names of the parameters behind the first, of the functions of a schema with this name that

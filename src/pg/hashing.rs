@@ -10,9 +10,11 @@ use super::value::Value;
 pub fn hash_value(value: Value, collation: pg_sys::Oid) -> u64 {
     let function = hash_function(value.type_oid());
     let seed = pg_sys::Datum::from(0_i64);
-    // SAFETY: the type cache's entries stay for the backend's life; the function is that of the
-    // value's type.
-    unsafe { pg_sys::FunctionCall2Coll(function, collation, value.datum(), seed).value() as u64 }
+    // SAFETY: the function is that of the value's type, and stays for the backend's life.
+    unsafe {
+        let function = function.cast_mut();
+        pg_sys::FunctionCall2Coll(function, collation, value.datum(), seed).value() as u64
+    }
 }
 
 /// Raises an error unless values of a type can be hashed.
@@ -22,23 +24,21 @@ pub fn require_hash(value_type: pg_sys::Oid) {
 
 /// The default hash operator family of a type; `InvalidOid` if it has none.
 pub fn hash_family(value_type: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: a look-up in the type cache.
-    unsafe {
-        let flag = pg_sys::TYPECACHE_HASH_OPFAMILY as i32;
-        (*pg_sys::lookup_type_cache(value_type, flag)).hash_opf
-    }
+    cached(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
+}
+
+/// An entry of the type cache, with the fields that a flag stands for.
+fn cached(value_type: pg_sys::Oid, flag: u32) -> &'static pg_sys::TypeCacheEntry {
+    // SAFETY: entries stay for the backend's life.
+    unsafe { &*pg_sys::lookup_type_cache(value_type, flag as i32) }
 }
 
 /// The extended hash function of a type's default hash operator class; raises an error if it has
 /// none.
-fn hash_function(value_type: pg_sys::Oid) -> *mut pg_sys::FmgrInfo {
-    // SAFETY: a look-up in the type cache.
-    let (function, oid) = unsafe {
-        let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO as i32;
-        let entry = pg_sys::lookup_type_cache(value_type, flag);
-        let function = &raw mut (*entry).hash_extended_proc_finfo;
-        (function, (*function).fn_oid)
-    };
+fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
+    let entry = cached(value_type, pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO);
+    let function = &raw const entry.hash_extended_proc_finfo;
+    let oid = entry.hash_extended_proc_finfo.fn_oid;
     if oid != pg_sys::InvalidOid {
         return function;
     }

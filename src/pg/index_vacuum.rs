@@ -13,33 +13,33 @@ use super::tid::item_pointer;
 pub struct IndexVacuum<'a> {
     /// Its description.
     pub info: &'a pg_sys::IndexVacuumInfo,
+    /// The index.
+    pub index: Rel<'a>,
+    /// The ring of buffers that it reads through.
+    pub strategy: Strategy<'a>,
     stats: *mut pg_sys::IndexBulkDeleteResult,
 }
 
-impl<'a> IndexVacuum<'a> {
+impl IndexVacuum<'_> {
     /// Wraps what the server passes.
     ///
     /// # Safety
-    /// The vacuum lives for `'a`; the statistics are null or were made by this access method.
+    /// The vacuum lives as long as the result, with its index open and locked. The statistics are
+    /// null or were made by this access method.
     pub unsafe fn new(
         info: *mut pg_sys::IndexVacuumInfo,
         stats: *mut pg_sys::IndexBulkDeleteResult,
     ) -> Self {
         // SAFETY: the caller's promise.
-        let info = unsafe { &*info };
-        IndexVacuum { info, stats }
-    }
-
-    /// The index.
-    pub fn index(&self) -> Rel<'a> {
-        // SAFETY: a vacuum has opened and locked its index.
-        unsafe { Rel::new(self.info.index) }
-    }
-
-    /// The ring of buffers that it reads through.
-    pub fn strategy(&self) -> Strategy<'a> {
-        // SAFETY: it lives as long as the vacuum.
-        unsafe { Strategy::new(self.info.strategy) }
+        unsafe {
+            let info = &*info;
+            IndexVacuum {
+                info,
+                index: Rel::new(info.index),
+                strategy: Strategy::new(info.strategy),
+                stats,
+            }
+        }
     }
 
     /// Returns whether an earlier call has made statistics.

@@ -6,6 +6,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
+use super::catalog::name_of;
 use super::{catalog, compat};
 
 /// A relation that is open for `'a`.
@@ -405,11 +406,6 @@ unsafe fn members(set: *mut pg_sys::Bitmapset) -> Vec<i16> {
         }
         columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
     }
-}
-
-fn name_of(name: &pg_sys::NameData) -> CString {
-    // SAFETY: the server's names end with a zero byte.
-    unsafe { CStr::from_ptr(name.data.as_ptr()) }.to_owned()
 }
 
 /// A relation that was opened here, until dropped. Its lock stays until the transaction ends.

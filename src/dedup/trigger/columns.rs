@@ -1,4 +1,5 @@
 //! Columns and index that a trigger's arguments name.
+use core::ops::Deref;
 use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -93,12 +94,7 @@ impl NamedColumns {
 
 /// Columns of the trigger's table, counted from 1, and the index.
 pub struct Columns {
-    pub fingerprint: i16,
-    pub text: Option<i16>,
-    /// By which rows are named to users.
-    pub key: Option<i16>,
-    /// Column for the key of the row that is repeated.
-    pub mark: Option<i16>,
+    named: NamedColumns,
     /// Within whose equal values rows are compared, in the order of the index's columns.
     pub scope: Vec<EqualColumn>,
     pub index: pg_sys::Oid,
@@ -107,29 +103,28 @@ pub struct Columns {
     pub limit: u32,
 }
 
+impl Deref for Columns {
+    type Target = NamedColumns;
+
+    fn deref(&self) -> &NamedColumns {
+        &self.named
+    }
+}
+
 impl Columns {
     /// Finds all of them; raises an error if one is missing.
     pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
-        let NamedColumns {
-            fingerprint,
-            text,
-            key,
-            mark,
-            scope: wanted,
-        } = NamedColumns::find(table, arguments);
-        let column_type = table.attribute(fingerprint).atttypid;
+        let named = NamedColumns::find(table, arguments);
+        let column_type = table.attribute(named.fingerprint).atttypid;
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
         // Whatever index there is: an argument that makes no sense is told first.
         arguments.or_invalid(arguments.near.limit(holds_signatures.then_some(1)));
-        let found = find_index(table, fingerprint, &wanted, mark, arguments);
+        let found = find_index(table, &named, arguments);
         let Some((index, scope, metric, limit)) = found else {
             no_index(table, arguments, holds_signatures);
         };
         Columns {
-            fingerprint,
-            text,
-            key,
-            mark,
+            named,
             scope,
             index,
             metric,
@@ -184,9 +179,7 @@ fn check_types(table: Rel, mark: i16, key: i16) {
 /// Returns its scope columns as well, its metric, and the greatest distance of near-duplicates.
 fn find_index(
     table: Rel,
-    fingerprint: i16,
-    wanted: &[i16],
-    mark: Option<i16>,
+    named: &NamedColumns,
     arguments: &Arguments,
 ) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Metric, u32)> {
     // All are opened, and stay locked, so that none is dropped meanwhile.
@@ -196,8 +189,8 @@ fn find_index(
         .collect();
     opened.iter().find_map(|index| {
         let index = index.rel();
-        let scope = columns_in_front(index, fingerprint, wanted)?;
-        if !index.holds_all_with_null(table, mark) || Layout::of(index).values.are_balls() {
+        let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
+        if !index.holds_all_with_null(table, named.mark) || Layout::of(index).values.are_balls() {
             return None;
         }
         let metric = metric_of(index);
