@@ -1,20 +1,19 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
-use neardup_blocktree::centers::DenseCenters;
-use neardup_blocktree::clusters::{Nearness, UNRANKED, join, split};
-use neardup_blocktree::key::{Key, Tid, distance};
+mod fingerprints;
+mod graph;
+mod methods;
+mod signatures;
+
+use neardup_blocktree::clusters::{UNRANKED, join, split};
+use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::pairs::Thinning;
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
-use super::distance::{distance_argument, refuse_bits};
+use super::distance::DistanceArgument;
 use super::limits::{share, too_many};
-use super::methods::{Links, Method};
-use super::nodes::{Gap, Graph, find, number};
 use super::source::{Distances, find_index};
-use super::tid_set::UnseenEntries;
-use crate::am::index::{Index, words_of};
-use crate::am::keys::with_words;
+use crate::am::bands;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::order_by::OrderBy;
@@ -22,121 +21,62 @@ use crate::pg::relation::LockedIndex;
 use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
+use graph::{Graph, number};
+use methods::{Links, Method};
 
 export! {
-    guarded "neardup_clusters" => clusters;
+    guarded "neardup_clusters" => |call| clusters(call, Distances::Bits);
+    guarded "neardup_signature_clusters" => |call| clusters(call, Distances::Any);
 }
-
-/// Pairs of a fingerprint beyond which not all of them are written down: those of two such
-/// fingerprints are found by comparing them when it matters.
-const DENSE: u32 = 32;
-/// Searches for a forest before all pairs are written down instead.
-const MOST_FORESTS: usize = 3;
 
 /// `neardup_clusters(relation, distance, method, keep, column_name)`.
-fn clusters(call: &mut Call) -> pg_sys::Datum {
+fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
     call.return_collected(|call, give| {
-        let wanted = Wanted::of(call, Distances::Bits);
-        let distance = distance_argument(call.int4(1));
-        let relations = LockedIndex::open_for_reading(wanted.index);
-        refuse_bits(relations.index());
-        note_read(relations.index());
-        let shown = |distance| pg_sys::Datum::from(distance as i32);
-        of_fingerprints(&relations, distance, &wanted, shown, give);
-    })
-}
-
-/// Arguments of a caller but for the distance.
-pub struct Wanted {
-    pub index: pg_sys::Oid,
-    pub method: Method,
-    pub keep: Option<OrderBy>,
-}
-
-impl Wanted {
-    /// The arguments relation, distance, method, keep and column_name.
-    pub fn of(call: &Call, distances: Distances) -> Self {
         for (n, name) in ["relation", "distance", "method"].iter().enumerate() {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
-        Wanted {
-            method: Method::parse(&call.text(2).unwrap_or_default()),
-            keep: call.text(3).map(|list| OrderBy::parse("keep", &list)),
-            index: {
-                let relation = call.oid(0);
-                let column = call.name(4);
-                find_index(call.function_oid(), relation, column.as_deref(), distances)
-            },
-        }
-    }
-}
-
-/// Callback that adds a row to the result.
-pub type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
-
-/// Gives all clusters of fingerprints, of two rows or more.
-pub fn of_fingerprints(
-    relations: &LockedIndex,
-    radius: u32,
-    wanted: &Wanted,
-    shown: impl Fn(u32) -> pg_sys::Datum,
-    give: Give,
-) {
-    with_words!(words_of(relations.index()), N => {
-        let index = Index::<N>::open(relations.index());
-        let scope_words = index.layout.scope_words();
-        let mut files = TempSpace;
-        let graph = graph::<N, { N + 1 }>(&index, relations, radius, wanted.method, &mut files);
-        let nearness = Nearness { radius, scope_words };
-        let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
-        let group = |files: &mut TempSpace, links: Links<_>, ranks: &mut _| match wanted.method {
-            Method::Star => links.star(files, ranks, &mut DenseCenters::new(share(), nearness)),
-            // Pairs of dense nodes are among those of the forest.
-            Method::Connected => links.connected(files, ranks, |_, _, _| ()),
+        let method = Method::parse(&call.text(2).unwrap_or_default());
+        let keep = call.text(3).map(|list| OrderBy::parse("keep", &list));
+        let column = call.name(4);
+        let function = call.function_oid();
+        let arguments = ClusterArguments {
+            method,
+            keep,
+            distance: DistanceArgument::of(call, distances),
         };
-        cluster(graph, relations, wanted.keep.as_ref(), files, group, shown, give);
+        let index = find_index(function, call.oid(0), column.as_deref(), distances);
+        let relations = LockedIndex::open_for_reading(index);
+        let find = match bands::is_on_signatures(relations.index()) {
+            true => signatures::find,
+            false => fingerprints::find,
+        };
+        note_read(relations.index());
+        find(&relations, &arguments, give);
     })
 }
 
-/// Finds as many pairs of fingerprints as a method needs.
-fn graph<const N: usize, const M: usize>(
-    index: &Index<N>,
-    relations: &LockedIndex,
-    radius: u32,
+/// Arguments of a caller but for the index.
+struct ClusterArguments {
+    distance: DistanceArgument,
     method: Method,
-    files: &mut TempSpace,
-) -> Graph<M, M> {
-    let mut unseen = UnseenEntries::new();
-    let mut find = |thinning| find::<N, M>(index, relations, radius, thinning, &mut unseen, files);
-    if method == Method::Star {
-        return find(Thinning::Degree(DENSE));
-    }
-    // Each search leaves out the entries that those before have found to be unseen: a fingerprint
-    // of such entries alone connects nothing. More may be inserted while a search goes on.
-    for _ in 0..MOST_FORESTS {
-        let graph = find(Thinning::Forest);
-        match graph.gap {
-            Gap::None => return graph,
-            Gap::Unseen => (),
-            // Any of the scopes may lack what connects two fingerprints of it.
-            Gap::Scopes => break,
-        }
-    }
-    find(Thinning::Degree(u32::MAX))
+    keep: Option<OrderBy>,
 }
+
+/// Callback that adds a row to the result.
+type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
 /// Makes clusters of a graph and gives those of two rows or more: in the order of their
 /// representatives, and in each the rows in their order. `group` replaces the rank of each node by
 /// that of its representative.
-pub fn cluster<const N: usize, const M: usize, const D: usize>(
+fn cluster<const N: usize, const M: usize, const D: usize>(
     graph: Graph<M, D>,
     relations: &LockedIndex,
-    keep: Option<&OrderBy>,
+    arguments: &ClusterArguments,
     mut files: TempSpace,
     group: impl FnOnce(&mut TempSpace, Links<D>, &mut Paged<TempSpace>),
-    shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
+    mut distance: impl FnMut(&Key<N>, &Key<N>) -> f64,
     give: Give,
 ) {
     let files = &mut files;
@@ -147,7 +87,7 @@ pub fn cluster<const N: usize, const M: usize, const D: usize>(
         dense,
         gap: _,
     } = graph;
-    let mut ranked = rank(&mut members, relations, keep, files);
+    let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
     drop(members);
     // The rank of a node is that of its best row.
     let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
@@ -170,6 +110,7 @@ pub fn cluster<const N: usize, const M: usize, const D: usize>(
         listed.push(files, key, Tid::from_packed(member.tid));
     });
     drop((ranked, ranks));
+    let shown = |a: &_, b: &_| arguments.distance.datum(distance(a, b));
     list(&mut listed, files, shown, give);
 }
 

@@ -3,7 +3,7 @@ use neardup_blocktree::clusters::{Centers, Connected, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
 
-use super::limits::share;
+use crate::dedup::limits::share;
 use crate::pg::errors::UserError;
 use crate::storage::temp::TempSpace;
 
@@ -32,7 +32,7 @@ impl Method {
 /// Entries of dense nodes.
 pub type Dense<const D: usize> = ExternalSort<TempSpace, D>;
 
-/// Nodes and what is near what, as in [`Graph`](super::nodes::Graph).
+/// Nodes and what is near what, as in [`Graph`](super::graph::Graph).
 pub struct Links<const D: usize> {
     pub nodes: u32,
     pub ends: ExternalSort<TempSpace, 2>,
