@@ -2,11 +2,11 @@
 
 use crate::bands::{self, Bands};
 use crate::block_layout::BlockLayout;
-use crate::inner;
+use crate::inner::{self, InnerMut};
 use crate::key::{Block, EntryKey, Tid};
-use crate::leaf;
-use crate::meta::{self, Meta, Metric, Root};
-use crate::page::{self, PAGE_SIZE, Page};
+use crate::leaf::{self, LeafMut, LeafRef};
+use crate::meta::{Meta, MetaMut, Metric, Root};
+use crate::page::{PAGE_SIZE, Page, PageMut};
 use crate::sort::{ExternalSort, TempFiles};
 
 /// Receiver of the pages of a new tree and of reports of progress.
@@ -27,17 +27,12 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// The most entries of a leaf so full.
-    pub(crate) fn leaf_entries<const N: usize>(self) -> usize {
-        Self::of(leaf::capacity::<N>(), self.leaf)
-    }
-
-    /// The most entries of an inner page so full.
-    pub(crate) fn inner_entries<const N: usize>(self) -> usize {
-        Self::of(inner::capacity::<N>(), self.inner)
-    }
-
-    fn of(capacity: usize, percent: u8) -> usize {
+    /// The most entries of a page on a level.
+    pub(crate) fn entries<const N: usize>(self, level: u16) -> usize {
+        let (capacity, percent) = match level {
+            0 => (leaf::capacity::<N>(), self.leaf),
+            _ => (inner::capacity::<N>(), self.inner),
+        };
         (capacity * usize::from(percent) / 100).max(2)
     }
 }
@@ -134,8 +129,8 @@ impl<const N: usize> LeafWriter<N> {
             block: 0,
             last: None,
             starts: Vec::new(),
-            per_leaf: fill.leaf_entries::<N>(),
-            per_inner: fill.inner_entries::<N>(),
+            per_leaf: fill.entries::<N>(0),
+            per_inner: fill.entries::<N>(1),
         }
     }
 
@@ -148,26 +143,24 @@ impl<const N: usize> LeafWriter<N> {
     fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: EntryKey<N>) {
         let next = self.block + 1;
         if self.block != 0 {
-            page::put_high(&mut self.leaf, Some((start, next)));
+            PageMut::new(&mut self.leaf).set_right_sibling(Some((start, next)));
             host.put(self.block, &mut self.leaf);
         }
         self.block = next;
         self.starts.push((start, next));
-        leaf::format(&mut self.leaf, &start);
+        LeafMut::format_leaf(&mut self.leaf, &start);
     }
 
     fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
-        let entry_key = EntryKey {
-            table: page::table(&self.leaf),
-            key,
-            tid,
-        };
-        if leaf::count::<N>(&self.leaf) == self.per_leaf
+        let leaf = LeafRef::<N>::unchecked(&self.leaf);
+        let table = leaf.table();
+        let entry_key = EntryKey { table, key, tid };
+        if leaf.count() == self.per_leaf
             && let Some(last) = self.last
         {
             self.begin_leaf(host, EntryKey::separator(&last, &entry_key));
         }
-        leaf::push(&mut self.leaf, &key, tid);
+        LeafMut::unchecked(&mut self.leaf).push(&key, tid);
         self.last = Some(entry_key);
     }
 
@@ -185,7 +178,7 @@ impl<const N: usize> LeafWriter<N> {
         });
         let meta = shape(self.finish(host));
         let mut page = [0; PAGE_SIZE];
-        meta::write::<N>(&mut page, &meta);
+        MetaMut::format::<N>(&mut page, &meta);
         host.put(0, &mut page);
         meta
     }
@@ -200,13 +193,12 @@ impl<const N: usize> LeafWriter<N> {
             let mut above = Vec::new();
             let mut groups = self.starts.chunks(self.per_inner).peekable();
             while let Some(group) = groups.next() {
-                let page = &mut self.leaf;
-                inner::format(page, level, &group[0].0);
-                for (i, (start, block)) in group.iter().enumerate() {
-                    inner::insert(page, i, start, *block);
+                let mut page = InnerMut::format_at(&mut self.leaf, level, &group[0].0);
+                for (start, block) in group {
+                    page.push(start, *block);
                 }
-                page::put_high(page, groups.peek().map(|after| (after[0].0, next + 1)));
-                host.put(next, page);
+                page.set_right_sibling(groups.peek().map(|after| (after[0].0, next + 1)));
+                host.put(next, &mut self.leaf);
                 above.push((group[0].0, next));
                 next += 1;
             }

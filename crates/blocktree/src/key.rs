@@ -78,19 +78,20 @@ pub struct EntryKey<const N: usize> {
 }
 
 impl<const N: usize> EntryKey<N> {
+    /// The key of a row's entry in a table.
+    #[inline]
+    pub fn new(table: u16, key: Key<N>, tid: Tid) -> Self {
+        EntryKey { table, key, tid }
+    }
+
     /// Below every entry with this key.
     pub fn before_key(table: u16, key: Key<N>) -> Self {
-        EntryKey {
-            table,
-            key,
-            tid: Tid::MIN,
-        }
+        Self::new(table, key, Tid::MIN)
     }
 
     /// Above every entry with this key.
     pub fn after_key(table: u16, key: Key<N>) -> Self {
-        let tid = Tid::MAX;
-        EntryKey { table, key, tid }
+        Self::new(table, key, Tid::MAX)
     }
 
     /// Below every entry of the table.

@@ -1,9 +1,10 @@
 //! Finding all rows, and going along the pages of a level.
 
 use crate::block_layout::BlockLayout;
+use crate::inner::Inner;
 use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
-use crate::page::{self, Result};
+use crate::leaf::Leaf;
+use crate::page::{Entries, PageView, Result};
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 use std::rc::Rc;
@@ -46,7 +47,7 @@ impl<const N: usize> LevelCursor<N> {
     }
 
     /// Along all inner pages of a level.
-    pub fn on_level(level: u16) -> Self {
+    fn on_level(level: u16) -> Self {
         LevelCursor {
             level,
             next: NextPage::Descend(EntryKey::start_of(0)),
@@ -61,19 +62,17 @@ impl<const N: usize> LevelCursor<N> {
         }
     }
 
-    /// The next page, locked in the way of `take`, and where on it the walk goes on: what lies
-    /// before that entry key, on a page that was merged into this one, has been passed. `None`
-    /// after the last.
-    pub fn step<S: PageStore, P: PageGuard>(
+    /// The next page, locked in the way of `take`, and the entry key where it goes on.
+    fn advance<S: PageStore, P: PageGuard, E: Entries>(
         &mut self,
         tree: &Tree<'_, S, N>,
         take: impl Fn(Block) -> P,
-    ) -> Result<Option<(P, EntryKey<N>)>> {
+    ) -> Result<Option<(PageView<P, N, E>, EntryKey<N>)>> {
         let Some((entry_key, hint)) = self.next.target() else {
             return Ok(None);
         };
         let page = tree.find(&entry_key, self.level, hint, take)?;
-        self.next = match page::high::<N>(&page).zip(page::right(&page)) {
+        self.next = match page.right_sibling() {
             Some((high, right)) if self.level > 0 || high.table == entry_key.table => {
                 NextPage::At(right, high)
             }
@@ -82,8 +81,35 @@ impl<const N: usize> LevelCursor<N> {
         Ok(Some((page, entry_key)))
     }
 
+    /// The next leaf, locked in the way of `take`, and the entry key where the cursor goes on: what
+    /// lies before it, on a leaf that was merged into this one, has been passed. `None` after the
+    /// last.
+    pub fn step<S: PageStore, P: PageGuard>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        take: impl Fn(Block) -> P,
+    ) -> Result<Option<(Leaf<P, N>, EntryKey<N>)>> {
+        self.advance(tree, take)
+    }
+
     fn stop(&mut self) {
         self.next = NextPage::Nowhere;
+    }
+}
+
+impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+    /// Calls a function with each inner page of a level, locked for reading, from left to right.
+    pub(crate) fn each_inner_page(
+        &self,
+        level: u16,
+        mut each: impl FnMut(Inner<S::Read<'_>, N>) -> Result<()>,
+    ) -> Result<()> {
+        let mut cursor = LevelCursor::<N>::on_level(level);
+        while let Some((page, _)) = cursor.advance(self, |block| self.store.read(block))? {
+            each(page)?;
+            self.store.check_interrupts();
+        }
+        Ok(())
     }
 }
 
@@ -154,10 +180,9 @@ impl<const N: usize> FullScan<N> {
             self.cursor = Self::cursor(table, self.scope);
             return Ok(true);
         };
-        let table = self.layout.tables().get(usize::from(page::table(&leaf)));
-        for i in 0..leaf::count::<N>(&leaf) {
-            let entry_key = leaf::entry_key::<N>(&leaf, i);
-            if entry_key >= from && self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
+        let table = self.layout.tables().get(usize::from(leaf.table()));
+        for entry_key in leaf.entries_from(from) {
+            if self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
                 let fingerprint = table.map(|table| table.restore(&entry_key.key));
                 rows.push(Row {
                     tid: entry_key.tid,
@@ -165,11 +190,11 @@ impl<const N: usize> FullScan<N> {
                 });
             }
         }
-        let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
+        let beyond = |scope: u64| leaf.high_key().is_some_and(|high| high.key[0] > scope);
         if self.scope.is_some_and(beyond) {
             self.cursor.stop();
         }
-        tree.store.unlock_keep_pin(leaf);
+        tree.store.unlock_keep_pin(leaf.into_guard());
         Ok(true)
     }
 }

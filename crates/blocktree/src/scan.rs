@@ -3,14 +3,14 @@
 use crate::block_layout::BlockLayout;
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
+use crate::leaf::Leaf;
 use crate::level_cursor::{NextPage, Row};
-use crate::page::{self, Corruption, Page, Result};
+use crate::page::{Corruption, Page, Result};
 use crate::plan::{Plan, next_within};
-use crate::store::{PageGuard, PageStore};
+use crate::store::PageStore;
 use crate::tree::Tree;
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::rc::Rc;
 
 /// A row within the radius.
@@ -225,22 +225,22 @@ impl<const N: usize> Scan<N> {
         let Some((entry_key, hint)) = self.next.target() else {
             return Ok(false);
         };
-        let leaf = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
+        let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         let block = leaf.block();
         // A table read whole goes on to the right. Measured: a fifth to a quarter less time with
         // keys of one or two words; leaves of longer ones come no faster than they do by
         // themselves.
         if N <= 2
             && self.plan.probes[self.probe].bits == 0
-            && let Some(right) = page::right(&leaf)
+            && let Some(right) = leaf.right_link()
         {
             tree.store.prefetch(right);
         }
         self.collect(&leaf, &entry_key, matches);
         // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
-        let high = page::high::<N>(&leaf).zip(page::right(&leaf));
-        tree.store.unlock_keep_pin(leaf);
+        let high = leaf.right_sibling();
+        tree.store.unlock_keep_pin(leaf.into_guard());
         self.advance(&entry_key, high, block)?;
         Ok(true)
     }
@@ -248,21 +248,26 @@ impl<const N: usize> Scan<N> {
     /// Appends the rows found on a leaf from an entry key on. Entries before it have been read, on
     /// a leaf that has been merged into this one since. A row is returned by the first probe that
     /// finds it.
-    fn collect(&mut self, leaf: &Page, from: &EntryKey<N>, matches: &mut Vec<Match<N>>) {
+    fn collect(
+        &mut self,
+        leaf: &Leaf<impl Deref<Target = Page>, N>,
+        from: &EntryKey<N>,
+        matches: &mut Vec<Match<N>>,
+    ) {
         let (earlier, rest) = self.plan.probes.split_at(self.probe);
         let probe = &rest[0];
         let table = &self.layout.tables()[usize::from(probe.table)];
         let skipped = self.layout.scope_words();
         self.found.clear();
         filter::within(
-            leaf::keys::<N>(leaf),
+            leaf.keys(),
             &self.permuted,
             skipped,
             self.radius,
             &mut self.found,
         );
         for &i in &self.found {
-            let entry_key = leaf::entry_key(leaf, usize::from(i));
+            let entry_key = leaf.entry_key(usize::from(i));
             if entry_key < *from {
                 continue;
             }

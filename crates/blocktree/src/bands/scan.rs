@@ -5,14 +5,15 @@
 //! kept as one number an entry. When there are more than memory allows, the rows further down the
 //! table are put off: another pass over the index finds them.
 
+use std::ops::Deref;
 use std::rc::Rc;
 
 use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
-use crate::page::{self, Corruption, Page, Result};
-use crate::store::{PageGuard, PageStore};
+use crate::leaf::{self, Leaf};
+use crate::page::{Corruption, Page, Result};
+use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// Bits below a row's address in a number that stands for an entry.
@@ -187,16 +188,16 @@ impl<const N: usize> BandScan<N> {
             }
             NextLeaf::At(block, entry_key) => (entry_key, Some(block)),
         };
-        let leaf = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
+        let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
             tree.store.out_of_memory();
         }
         self.collect(&leaf, &entry_key);
         // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
-        let high = page::high::<N>(&leaf).zip(page::right(&leaf));
+        let high = leaf.right_sibling();
         let block = leaf.block();
-        tree.store.unlock_keep_pin(leaf);
+        tree.store.unlock_keep_pin(leaf.into_guard());
         if self.found.len() > self.kept {
             self.spill();
         }
@@ -226,14 +227,14 @@ impl<const N: usize> BandScan<N> {
 
     /// Takes in what lies on a leaf from an entry key on. What lies before it has been seen, on a
     /// leaf that has been merged into this one since.
-    fn collect(&mut self, leaf: &Page, from: &EntryKey<N>) {
+    fn collect(&mut self, leaf: &Leaf<impl Deref<Target = Page>, N>, from: &EntryKey<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;
         self.places.clear();
-        let keys = leaf::keys::<N>(leaf);
+        let keys = leaf.keys();
         filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
         for &i in &self.places {
-            let entry_key = leaf::entry_key::<N>(leaf, usize::from(i));
+            let entry_key = leaf.entry_key(usize::from(i));
             let key = entry_key.key;
             if key[..word] != wanted[..word] || entry_key < *from {
                 continue;

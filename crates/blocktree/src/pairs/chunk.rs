@@ -1,11 +1,11 @@
 //! A part of a table in memory: its entries in the order of their keys, cut into groups.
 
 use crate::key::{EntryKey, Key, Tid};
-use crate::leaf;
-use crate::page::{self, Page};
+use crate::leaf::{self, Leaf};
+use crate::page::Page;
 use crate::scan::prefix;
 use std::cell::Cell;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// An entry whose row has been looked up: it is replaced by what the caller sees of it.
 const RESOLVED: u64 = 1 << 63;
@@ -126,18 +126,17 @@ impl<const N: usize> SortedChunk<N> {
 
     /// Copies what a leaf holds from an entry key on, of one scope if one is given, without looking
     /// at it: the leaf is locked. [`SortedChunk::accept`] does the rest.
-    pub fn copy(&mut self, leaf: &Page, from: &EntryKey<N>, scope: Option<u64>) {
+    pub fn copy<P: Deref<Target = Page>>(
+        &mut self,
+        leaf: &Leaf<P, N>,
+        from: EntryKey<N>,
+        scope: Option<u64>,
+    ) {
         debug_assert!(self.incoming.is_empty());
-        // A leaf that has been merged into this one was passed before.
-        let passed = page::low(leaf) < *from;
-        for i in 0..leaf::count::<N>(leaf) {
-            let EntryKey { key, tid, .. } = leaf::entry_key(leaf, i);
-            if scope.is_none_or(|scope| scope == key[0])
-                && !(passed && leaf::entry_key(leaf, i) < *from)
-            {
-                self.incoming.push((key, tid.packed()));
-            }
-        }
+        let wanted = (leaf.entries_from(from))
+            .filter(|entry| scope.is_none_or(|scope| scope == entry.key[0]));
+        self.incoming
+            .extend(wanted.map(|entry| (entry.key, entry.tid.packed())));
     }
 
     /// Takes in those of the copied entries that are wanted. They come from a leaf to the right of

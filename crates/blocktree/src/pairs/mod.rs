@@ -24,7 +24,7 @@ use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
-use crate::page::{self, Result};
+use crate::page::Result;
 use crate::plan::next_within;
 use crate::scan::prefix;
 use crate::store::PageStore;
@@ -334,9 +334,8 @@ fn read_leaf<S: PageStore, const N: usize>(
     let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(None);
     };
-    chunk.copy(&leaf, &from, scope);
-    let table = page::table(&leaf);
-    let end = page::high::<N>(&leaf).filter(|high| high.table == table);
+    chunk.copy(&leaf, from, scope);
+    let end = (leaf.high_key()).filter(|high| high.table == leaf.table());
     // The caller, who may read other pages, is asked when the leaf is no longer locked.
     drop(leaf);
     chunk.accept(wanted);
