@@ -1,7 +1,7 @@
 //! Writing a new tree, page after page, from rows that come in its order.
 
 use crate::bands::{self, Bands};
-use crate::block_layout::BlockLayout;
+use crate::block_layout::{BlockLayout, PermutedTable};
 use crate::inner::{self, InnerMut};
 use crate::key::{Block, EntryKey, Tid};
 use crate::leaf::{self, LeafMut, LeafRef};
@@ -58,13 +58,11 @@ pub fn build<H: BuildHost, const N: usize>(
     let mut writer = LeafWriter::new(fill);
     let tables = layout.tables().len();
     for (number, table) in layout.tables().iter().enumerate() {
-        writer.begin_table(host, number as u16);
-        rows.in_order(host, Some(table), |host, entry| {
-            writer.push(host, entry.key, Tid::from_packed(entry.tid));
-        });
+        writer.write_table(host, number, rows, Some(table));
         host.table_done(number + 1, tables);
     }
-    let shape = |root| Meta {
+    writer.write_table(host, tables, nulls, None);
+    let meta = Meta {
         metric: Metric::Hamming,
         bits: layout.bits() as u16,
         words: N as u8,
@@ -72,9 +70,9 @@ pub fn build<H: BuildHost, const N: usize>(
         distance: layout.distance() as u8,
         blocks: layout.blocks().len() as u8,
         tables: tables as u16,
-        root,
+        root: writer.finish(host),
     };
-    writer.end(host, layout.null_table(), nulls, shape)
+    put_meta::<H, N>(host, meta)
 }
 
 /// The same over bands: of each band its rows by their keys.
@@ -89,15 +87,13 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     let mut writer = LeafWriter::new(fill);
     let tables = rows.len();
     for (number, rows) in rows.iter_mut().enumerate() {
-        writer.begin_table(host, number as u16);
-        rows.in_order(host, None, |host, entry| {
-            writer.push(host, entry.key, Tid::from_packed(entry.tid));
-        });
+        writer.write_table(host, number, rows, None);
         // Its memory is of use to the bands to come.
         *rows = ExternalSort::new(0);
         host.table_done(number + 1, tables);
     }
-    let shape = |root| Meta {
+    writer.write_table(host, tables, nulls, None);
+    let meta = Meta {
         metric: Metric::MinHash,
         bits: bands.hashes() as u16,
         words: N as u8,
@@ -105,9 +101,17 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         distance: 0,
         blocks: bands.rows() as u8,
         tables: tables as u16,
-        root,
+        root: writer.finish(host),
     };
-    writer.end(host, tables as u16, nulls, shape)
+    put_meta::<H, N>(host, meta)
+}
+
+/// Writes the meta page, the last one.
+fn put_meta<H: BuildHost, const N: usize>(host: &mut H, meta: Meta) -> Meta {
+    let mut page = [0; PAGE_SIZE];
+    MetaMut::format::<N>(&mut page, &meta);
+    host.put(0, &mut page);
+    meta
 }
 
 /// Fills leaves one after the other, the current one in memory.
@@ -134,9 +138,19 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    fn begin_table<H: BuildHost>(&mut self, host: &mut H, table: u16) {
-        self.begin_leaf(host, EntryKey::start_of(table));
+    /// Writes all entries of a table.
+    fn write_table<H: BuildHost>(
+        &mut self,
+        host: &mut H,
+        number: usize,
+        rows: &mut ExternalSort<H, N>,
+        table: Option<&PermutedTable<N>>,
+    ) {
+        self.begin_leaf(host, EntryKey::start_of(number as u16));
         self.last = None;
+        rows.in_order(host, table, |host, entry| {
+            self.push(host, entry.key, Tid::from_packed(entry.tid));
+        });
     }
 
     /// Ends the current leaf and begins the next, which starts at an entry key.
@@ -153,8 +167,7 @@ impl<const N: usize> LeafWriter<N> {
 
     fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
         let leaf = LeafRef::<N>::unchecked(&self.leaf);
-        let table = leaf.table();
-        let entry_key = EntryKey { table, key, tid };
+        let entry_key = EntryKey::new(leaf.table(), key, tid);
         if leaf.count() == self.per_leaf
             && let Some(last) = self.last
         {
@@ -162,25 +175,6 @@ impl<const N: usize> LeafWriter<N> {
         }
         LeafMut::unchecked(&mut self.leaf).push(&key, tid);
         self.last = Some(entry_key);
-    }
-
-    /// Writes the rows without a fingerprint, the levels above the leaves, and the meta page.
-    fn end<H: BuildHost>(
-        mut self,
-        host: &mut H,
-        null_table: u16,
-        nulls: &mut ExternalSort<H, N>,
-        shape: impl FnOnce(Root) -> Meta,
-    ) -> Meta {
-        self.begin_table(host, null_table);
-        nulls.in_order(host, None, |host, entry| {
-            self.push(host, entry.key, Tid::from_packed(entry.tid));
-        });
-        let meta = shape(self.finish(host));
-        let mut page = [0; PAGE_SIZE];
-        MetaMut::format::<N>(&mut page, &meta);
-        host.put(0, &mut page);
-        meta
     }
 
     /// Ends the last leaf and writes the levels above.

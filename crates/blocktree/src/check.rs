@@ -1,10 +1,10 @@
 //! Checking every invariant of a tree.
 
 use crate::block_layout::BlockLayout;
-use crate::key::{Block, EntryKey, Key, Tid};
+use crate::key::{Block, EntryKey, Key, Tid, mix};
 use crate::level_cursor::LevelCursor;
 use crate::meta::{FREE_LISTS, FreeList, MetaView};
-use crate::page::{Corruption, Kind, PageView, Result};
+use crate::page::{Kind, PageView, Result, corrupt};
 use crate::store::PageStore;
 use crate::tree::Tree;
 
@@ -35,12 +35,6 @@ struct RowSum {
 
 impl RowSum {
     fn add<const N: usize>(&mut self, fingerprint: &Key<N>, tid: Tid) {
-        // The finaliser of splitmix64, chained over the words.
-        let mix = |mut x: u64| {
-            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        };
         let seed = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
         let hash = fingerprint
             .iter()
@@ -76,7 +70,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             while let Some((leaf, _)) = cursor.step(self, |block| self.store.read(block))? {
                 self.store.check_interrupts();
                 let block = leaf.block();
-                let wrong = |what| Err(Corruption { block, what });
+                let wrong = |what| corrupt(block, what);
                 let Some(&(low, expected)) = above.get(place) else {
                     return wrong("leaf without a downlink");
                 };
@@ -116,10 +110,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             }
         }
         if place != above.len() {
-            return Err(Corruption {
-                block: above[place].1,
-                what: "leaf that no cursor reaches",
-            });
+            return corrupt(above[place].1, "leaf that no cursor reaches");
         }
         stats.tables_agree = sums.iter().all(|sum| sum == &sums[0]);
         stats.rows = sums[0].count;
@@ -138,7 +129,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         for (i, &(low, block)) in above.iter().enumerate() {
             self.store.check_interrupts();
             let page = self.read_inner(block, level)?;
-            let wrong = |what| Err(Corruption { block, what });
+            let wrong = |what| corrupt(block, what);
             let next = above.get(i + 1);
             if page.right_link() != next.map(|&(_, block)| block) {
                 return wrong("right link and next downlink differ");
@@ -174,15 +165,13 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 let page = PageView::<_, N>::new(self.store.read(block));
                 page.check_header(block, Kind::Free)?;
                 if page.level() != level {
-                    let what = "free page of another level";
-                    return Err(Corruption { block, what });
+                    return corrupt(block, "free page of another level");
                 }
                 next = page.right_link();
             }
             let ends = first.is_none() == (count == 0) && next.is_none();
             if !ends {
-                let what = "number of free pages is wrong";
-                return Err(Corruption { block: 0, what });
+                return corrupt(0, "number of free pages is wrong");
             }
         }
         Ok(())

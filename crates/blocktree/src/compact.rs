@@ -3,7 +3,7 @@
 use crate::inner::InnerMut;
 use crate::key::{Block, EntryKey};
 use crate::meta::{FREE_LISTS, FreeList, MetaMut, Root};
-use crate::page::{Corruption, PAGE_SIZE, Page, PageMut, PageRef, Result};
+use crate::page::{PAGE_SIZE, Page, PageMut, PageRef, Result, corrupt};
 use crate::store::PageStore;
 use crate::tree::Tree;
 
@@ -119,8 +119,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         let mut used = Blocks(words);
         let mut set = |block: Block| {
             if block >= blocks || used.contains(block) {
-                let what = "used twice, or beyond the end";
-                return Err(Corruption { block, what });
+                return corrupt(block, "used twice, or beyond the end");
             }
             used.set(block);
             Ok(())
@@ -192,12 +191,11 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         let slot = parent.search(&low);
         let right_link = PageRef::<N>::new(&other).right_link();
         if parent.child(slot) != from || left.is_some() && right_link != Some(from) {
-            let what = "not where links to it say";
-            return Err(Corruption { block: from, what });
+            return corrupt(from, "not where links to it say");
         }
         let mut target = self.store.write_new(to);
         self.store.change(
-            [&mut other, parent.guard_mut(), &mut target],
+            [&mut other, &mut parent.page, &mut target],
             |[other, parent, target]| {
                 target.copy_from_slice(&*copy);
                 InnerMut::<N>::unchecked(parent).set_child(slot, to);

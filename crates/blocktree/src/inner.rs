@@ -38,20 +38,20 @@ pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
     fn separator_table(&self, i: usize) -> u16 {
-        page::u16_at(self.page(), Self::other_offset(i) + 4)
+        page::u16_at(&self.page, Self::other_offset(i) + 4)
     }
 
     /// The separator of an entry.
     #[inline]
     pub fn separator(&self, i: usize) -> EntryKey<N> {
-        let tid = page::tid_at(self.page(), Self::other_offset(i) + 6);
+        let tid = page::tid_at(&self.page, Self::other_offset(i) + 6);
         EntryKey::new(self.separator_table(i), self.key(i), tid)
     }
 
     /// The page that an entry leads to.
     #[inline]
     pub fn child(&self, i: usize) -> Block {
-        page::u32_at(self.page(), Self::other_offset(i))
+        page::u32_at(&self.page, Self::other_offset(i))
     }
 
     /// Separators and the pages that they lead to.
@@ -71,7 +71,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
             && self.separator_table(high - 1) == entry_key.table;
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let first = word_at(self.page(), Self::key_offset(middle));
+            let first = word_at(&*self.page, Self::key_offset(middle));
             let above = if one_table && first != entry_key.key[0] {
                 first > entry_key.key[0]
             } else {
@@ -92,7 +92,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
 impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     /// Changes the page that an entry leads to.
     pub(crate) fn set_child(&mut self, i: usize, child: Block) {
-        page::put_u32(self.page_mut(), Self::other_offset(i), child);
+        page::put_u32(&mut self.page, Self::other_offset(i), child);
     }
 
     /// Adds an entry behind the others to a page that has room for it.
@@ -104,7 +104,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     pub(crate) fn insert(&mut self, i: usize, separator: &EntryKey<N>, child: Block) {
         let count = self.count();
         debug_assert!(i <= count && count < capacity::<N>());
-        let page = self.page_mut();
+        let page = &mut *self.page;
         page.copy_within(
             Self::key_offset(i)..Self::key_offset(count),
             Self::key_offset(i + 1),
@@ -128,7 +128,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     pub(crate) fn remove(&mut self, i: usize) {
         let count = self.count();
         debug_assert!(0 < i && i < count);
-        let page = self.page_mut();
+        let page = &mut *self.page;
         page.copy_within(
             Self::key_offset(i + 1)..Self::key_offset(count),
             Self::key_offset(i),

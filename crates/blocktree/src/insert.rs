@@ -4,7 +4,7 @@ use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
 use crate::leaf::{Leaf, LeafMut, LeafRef};
 use crate::meta::{FreeList, MetaMut, MetaRef, Root};
-use crate::page::{Corruption, Kind, Page, PageRef, PageView, Result};
+use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
@@ -40,10 +40,10 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 self.remember(entry_key.table, &entry_key.key, leaf.block());
             }
             if let Some(append) = leaf.append(&entry_key.key, entry_key.tid) {
-                self.store.write_logged(leaf.guard_mut(), &append.patches());
+                self.store.write_logged(&mut leaf.page, &append.patches());
                 return Ok(());
             }
-            self.split(leaf.into_guard(), entry_key)?;
+            self.split(leaf.page, entry_key)?;
         }
     }
 
@@ -56,13 +56,10 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         };
         let slot = parent.search(entry_key);
         if parent.child(slot) != left.block() {
-            return Err(Corruption {
-                block: parent.block(),
-                what: "downlink to another page",
-            });
+            return corrupt(parent.block(), "downlink to another page");
         }
         let split = Split::<N>::of(&left, entry_key);
-        let parent = parent.guard_mut();
+        let parent = &mut parent.page;
         let edit = |left: &mut Page, right: &mut Page, parent: &mut Page, new: Block| {
             split.carry_out(left, right, new);
             InnerMut::unchecked(parent).insert(slot + 1, &split.separator, new);
@@ -110,11 +107,10 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             count: count.saturating_sub(1),
         };
         if page.level() != level || rest.first.is_none() != (rest.count == 0) {
-            let what = "list of free pages is damaged";
-            return Err(Corruption { block, what });
+            return corrupt(block, "list of free pages is damaged");
         }
         Ok(Some(FreePage {
-            page: page.into_guard(),
+            page: page.page,
             meta_page,
             rest,
         }))
@@ -159,17 +155,14 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             if root.level == level {
                 return match root.block == child.block() {
                     true => Ok(None),
-                    false => Err(Corruption {
-                        block: child.block(),
-                        what: "page beside the root",
-                    }),
+                    false => corrupt(child.block(), "page beside the root"),
                 };
             }
             let parent = self.lock_inner(entry_key, level + 1)?;
             if parent.count() < inner::capacity::<N>() {
                 return Ok(Some(parent));
             }
-            self.split(parent.into_guard(), entry_key)?;
+            self.split(parent.page, entry_key)?;
         }
     }
 }

@@ -60,13 +60,13 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     /// The keys' bytes, entry after entry.
     #[inline]
     pub fn keys(&self) -> &[u8] {
-        &self.page()[HEADER..self.hole().start]
+        &self.page[HEADER..self.hole().start]
     }
 
     /// The row of an entry.
     #[inline]
     pub fn tid(&self, i: usize) -> Tid {
-        page::tid_at(self.page(), Self::other_offset(i))
+        page::tid_at(&self.page, Self::other_offset(i))
     }
 
     /// The entry key of an entry.
@@ -81,8 +81,8 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         (0..self.count()).map(|i| self.entry_key(i))
     }
 
-    /// Those from `from` on. What lies before has been read by the caller, on a leaf that was merged
-    /// into this one since.
+    /// The entry keys from one on. The caller has read what lies before it, on a leaf that was
+    /// merged into this one since.
     #[inline]
     pub(crate) fn entries_from(&self, from: EntryKey<N>) -> impl Iterator<Item = EntryKey<N>> {
         let all = self.low_key() >= from;
@@ -117,8 +117,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
 
     #[inline]
     fn set_entry(&mut self, i: usize, key: &Key<N>, tid: Tid) {
-        put_key(self.page_mut(), Self::key_offset(i), key);
-        page::put_tid(self.page_mut(), Self::other_offset(i), tid);
+        put_key(&mut *self.page, Self::key_offset(i), key);
+        page::put_tid(&mut self.page, Self::other_offset(i), tid);
     }
 
     /// Adds an entry to a leaf that has room for it.

@@ -9,28 +9,9 @@ use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// The next page to read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NextPage<const N: usize> {
-    /// From the root, for the leaf where this entry key belongs.
-    Descend(EntryKey<N>),
-    /// In this leaf, or wherever the entry key belongs by now.
-    At(Block, EntryKey<N>),
-    /// None: all have been read.
-    Nowhere,
-}
-
-impl<const N: usize> NextPage<N> {
-    /// The entry key, and the page to try first.
-    #[inline]
-    pub(crate) fn target(self) -> Option<(EntryKey<N>, Option<Block>)> {
-        match self {
-            NextPage::Descend(entry_key) => Some((entry_key, None)),
-            NextPage::At(block, entry_key) => Some((entry_key, Some(block))),
-            NextPage::Nowhere => None,
-        }
-    }
-}
+/// The next page to read: the entry key that belongs on it, and the page to try first, without
+/// which the way is from the root. `None`: all have been read.
+pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
 /// Cursor along the pages of a level, or the leaves of one table, from left to right. Between steps
 /// it holds no page.
@@ -50,7 +31,7 @@ impl<const N: usize> LevelCursor<N> {
     fn on_level(level: u16) -> Self {
         LevelCursor {
             level,
-            next: NextPage::Descend(EntryKey::start_of(0)),
+            next: Some((EntryKey::start_of(0), None)),
         }
     }
 
@@ -58,7 +39,7 @@ impl<const N: usize> LevelCursor<N> {
     pub(crate) fn at(entry_key: EntryKey<N>) -> Self {
         LevelCursor {
             level: 0,
-            next: NextPage::Descend(entry_key),
+            next: Some((entry_key, None)),
         }
     }
 
@@ -68,15 +49,15 @@ impl<const N: usize> LevelCursor<N> {
         tree: &Tree<'_, S, N>,
         take: impl Fn(Block) -> P,
     ) -> Result<Option<(PageView<P, N, E>, EntryKey<N>)>> {
-        let Some((entry_key, hint)) = self.next.target() else {
+        let Some((entry_key, hint)) = self.next else {
             return Ok(None);
         };
         let page = tree.find(&entry_key, self.level, hint, take)?;
         self.next = match page.right_sibling() {
             Some((high, right)) if self.level > 0 || high.table == entry_key.table => {
-                NextPage::At(right, high)
+                Some((high, Some(right)))
             }
-            _ => NextPage::Nowhere,
+            _ => None,
         };
         Ok(Some((page, entry_key)))
     }
@@ -93,7 +74,7 @@ impl<const N: usize> LevelCursor<N> {
     }
 
     fn stop(&mut self) {
-        self.next = NextPage::Nowhere;
+        self.next = None;
     }
 }
 
@@ -149,9 +130,7 @@ impl<const N: usize> FullScan<N> {
     pub fn nulls(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         FullScan {
             cursor: Self::cursor(layout.null_table(), scope),
-            scope,
-            null_table: None,
-            layout,
+            ..Self::new(layout, scope).without_nulls()
         }
     }
 
@@ -183,18 +162,16 @@ impl<const N: usize> FullScan<N> {
         let table = self.layout.tables().get(usize::from(leaf.table()));
         for entry_key in leaf.entries_from(from) {
             if self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
-                let fingerprint = table.map(|table| table.restore(&entry_key.key));
-                rows.push(Row {
-                    tid: entry_key.tid,
-                    fingerprint,
-                });
+                let (tid, key) = (entry_key.tid, entry_key.key);
+                let fingerprint = table.map(|table| table.restore(&key));
+                rows.push(Row { tid, fingerprint });
             }
         }
         let beyond = |scope: u64| leaf.high_key().is_some_and(|high| high.key[0] > scope);
         if self.scope.is_some_and(beyond) {
             self.cursor.stop();
         }
-        tree.store.unlock_keep_pin(leaf.into_guard());
+        tree.store.unlock_keep_pin(leaf.page);
         Ok(true)
     }
 }

@@ -58,9 +58,9 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         let freed = right.block();
         self.store.change(
             [
-                left.guard_mut(),
-                right.guard_mut(),
-                parent.guard_mut(),
+                &mut left.page,
+                &mut right.page,
+                &mut parent.page,
                 &mut meta_page,
             ],
             |[left, right, parent, meta_page]| {

@@ -140,7 +140,10 @@ pub trait Entries {
 /// methods for entries are those of [`crate::leaf::Leaf`] and [`crate::inner::Inner`]: views of
 /// pages that have been checked, so that no access to an entry is out of bounds.
 #[derive(Clone, Copy, Debug)]
-pub struct PageView<P, const N: usize, E = Unchecked>(P, PhantomData<E>);
+pub struct PageView<P, const N: usize, E = Unchecked> {
+    pub(crate) page: P,
+    entries: PhantomData<E>,
+}
 
 /// View of a page for reading.
 pub type PageRef<'a, const N: usize> = PageView<&'a Page, N>;
@@ -151,7 +154,7 @@ impl<P, const N: usize> PageView<P, N> {
     /// A view of a page, unchecked.
     #[inline]
     pub fn new(page: P) -> Self {
-        PageView(page, PhantomData)
+        Self::unchecked(page)
     }
 }
 
@@ -164,25 +167,8 @@ impl<P, const N: usize, E> PageView<P, N, E> {
     /// The view of a page that the caller has checked, or is about to.
     #[inline]
     pub(crate) fn unchecked(page: P) -> Self {
-        PageView(page, PhantomData)
-    }
-
-    /// The lock on the page.
-    #[inline]
-    pub(crate) fn guard(&self) -> &P {
-        &self.0
-    }
-
-    /// Gives the lock back.
-    #[inline]
-    pub(crate) fn into_guard(self) -> P {
-        self.0
-    }
-
-    /// The lock on the page, for a change.
-    #[inline]
-    pub(crate) fn guard_mut(&mut self) -> &mut P {
-        &mut self.0
+        let entries = PhantomData;
+        PageView { page, entries }
     }
 }
 
@@ -190,10 +176,10 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
     /// The page's purpose; `None` if it is not one of this tree's pages.
     #[inline]
     pub fn kind(&self) -> Option<Kind> {
-        if u16_at(&self.0, ID) != PAGE_ID {
+        if u16_at(&self.page, ID) != PAGE_ID {
             return None;
         }
-        match u16_at(&self.0, KIND) {
+        match u16_at(&self.page, KIND) {
             0 => Some(Kind::Meta),
             1 => Some(Kind::Leaf),
             2 => Some(Kind::Inner),
@@ -205,32 +191,35 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
     /// The page's height above the leaves.
     #[inline]
     pub fn level(&self) -> u16 {
-        u16_at(&self.0, LEVEL)
+        u16_at(&self.page, LEVEL)
     }
 
     /// The table of a leaf; the first table below an inner page: that of the low key.
     #[inline]
     pub fn table(&self) -> u16 {
-        u16_at(&self.0, TABLE)
+        u16_at(&self.page, TABLE)
     }
 
     /// The hole between the page's two arrays.
     #[inline]
     pub fn hole(&self) -> Range<usize> {
-        usize::from(u16_at(&self.0, LOWER))..usize::from(u16_at(&self.0, UPPER))
+        usize::from(u16_at(&self.page, LOWER))..usize::from(u16_at(&self.page, UPPER))
     }
 
     /// The page to the right on the same level.
     #[inline]
     pub fn right_link(&self) -> Option<Block> {
         // Block 0 is the meta page and to nobody's right.
-        Some(u32_at(&self.0, RIGHT)).filter(|&right| right != 0)
+        Some(u32_at(&self.page, RIGHT)).filter(|&right| right != 0)
     }
 
     /// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
     #[inline]
     pub fn low_key(&self) -> EntryKey<N> {
-        let (key, tid) = (key_at(&*self.0, Self::LOW_KEY), tid_at(&self.0, LOW_TID));
+        let (key, tid) = (
+            key_at(&*self.page, Self::LOW_KEY),
+            tid_at(&self.page, LOW_TID),
+        );
         EntryKey::new(self.table(), key, tid)
     }
 
@@ -239,8 +228,11 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
     #[inline]
     pub fn high_key(&self) -> Option<EntryKey<N>> {
         self.right_link()?;
-        let (key, tid) = (key_at(&*self.0, Self::HIGH_KEY), tid_at(&self.0, HIGH_TID));
-        Some(EntryKey::new(u16_at(&self.0, HIGH_TABLE), key, tid))
+        let (key, tid) = (
+            key_at(&*self.page, Self::HIGH_KEY),
+            tid_at(&self.page, HIGH_TID),
+        );
+        Some(EntryKey::new(u16_at(&self.page, HIGH_TABLE), key, tid))
     }
 
     /// Start and block of the page to the right: high key and right link.
@@ -266,7 +258,7 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
             Some(_) => (),
         }
         let hole = self.hole();
-        if usize::from(u16_at(&self.0, SPECIAL)) != Self::END
+        if usize::from(u16_at(&self.page, SPECIAL)) != Self::END
             || hole.start < HEADER
             || hole.end > Self::END
             || hole.start > hole.end
@@ -279,26 +271,26 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
 
 impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
     pub(crate) fn set_hole(&mut self, hole: Range<usize>) {
-        put_u16(&mut self.0, LOWER, hole.start as u16);
-        put_u16(&mut self.0, UPPER, hole.end as u16);
+        put_u16(&mut self.page, LOWER, hole.start as u16);
+        put_u16(&mut self.page, UPPER, hole.end as u16);
     }
 
     pub(crate) fn set_right_link(&mut self, right: Option<Block>) {
-        put_u32(&mut self.0, RIGHT, right.unwrap_or(0));
+        put_u32(&mut self.page, RIGHT, right.unwrap_or(0));
     }
 
     /// Sets the high key together with the page that it leads to.
     pub(crate) fn set_right_sibling(&mut self, sibling: Option<(EntryKey<N>, Block)>) {
         self.set_right_link(sibling.map(|(_, right)| right));
         let high = sibling.map_or(EntryKey::start_of(0), |(high, _)| high);
-        put_u16(&mut self.0, HIGH_TABLE, high.table);
-        put_key(&mut *self.0, Self::HIGH_KEY, &high.key);
-        put_tid(&mut self.0, HIGH_TID, high.tid);
+        put_u16(&mut self.page, HIGH_TABLE, high.table);
+        put_key(&mut *self.page, Self::HIGH_KEY, &high.key);
+        put_tid(&mut self.page, HIGH_TID, high.tid);
     }
 
     /// Makes an empty page that starts at an entry key.
     pub(crate) fn format(&mut self, kind: Kind, level: u16, low: &EntryKey<N>) {
-        let page = &mut *self.0;
+        let page = &mut *self.page;
         page.fill(0);
         put_u16(page, SPECIAL, Self::END as u16);
         put_u16(page, SIZE_AND_VERSION, PAGE_SIZE as u16 | LAYOUT_VERSION);
@@ -359,12 +351,6 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         Ok(())
     }
 
-    /// The whole page.
-    #[inline]
-    pub(crate) fn page(&self) -> &Page {
-        &self.0
-    }
-
     /// The number of entries.
     #[inline]
     pub fn count(&self) -> usize {
@@ -374,17 +360,11 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     /// The key of an entry.
     #[inline]
     pub fn key(&self, i: usize) -> Key<N> {
-        key_at(&*self.0, Self::key_offset(i))
+        key_at(&*self.page, Self::key_offset(i))
     }
 }
 
 impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
-    /// The whole page, for a change.
-    #[inline]
-    pub(crate) fn page_mut(&mut self) -> &mut Page {
-        &mut self.0
-    }
-
     /// Makes a page an empty one of this kind that starts at an entry key.
     pub(crate) fn format_at(page: P, level: u16, low: &EntryKey<N>) -> Self {
         let mut page = Self::unchecked(page);
@@ -401,8 +381,8 @@ impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     pub(crate) fn truncate(&mut self, kept: usize, count: usize) {
         let (old, new) = (Self::hole_behind(count), Self::hole_behind(kept));
         // Recovery zeroes the hole, and so does this.
-        self.0[new.start..old.start].fill(0);
-        self.0[old.end..new.end].fill(0);
+        self.page[new.start..old.start].fill(0);
+        self.page[old.end..new.end].fill(0);
         self.set_hole(new);
     }
 
@@ -418,9 +398,9 @@ impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
             Self::END - E::SIZE * (count + more),
         );
         let (start, hole) = (Self::key_offset(from), other.hole());
-        self.0[keys..keys + hole.start - start].copy_from_slice(&other.0[start..hole.start]);
-        let moved = &other.0[hole.end..Self::END - E::SIZE * from];
-        self.0[others..others + moved.len()].copy_from_slice(moved);
+        self.page[keys..keys + hole.start - start].copy_from_slice(&other.page[start..hole.start]);
+        let moved = &other.page[hole.end..Self::END - E::SIZE * from];
+        self.page[others..others + moved.len()].copy_from_slice(moved);
         self.set_count(count + more);
         self.set_right_sibling(other.right_sibling());
     }

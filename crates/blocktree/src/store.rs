@@ -31,7 +31,7 @@ impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
     /// The block number of a locked page.
     #[inline]
     pub fn block(&self) -> Block {
-        self.guard().block()
+        self.page.block()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::key::{Block, EntryKey, Key};
 use crate::leaf::Leaf;
 use crate::leaf_cache::LeafCache;
 use crate::meta::{MetaView, Root};
-use crate::page::{Corruption, Entries, Kind, PageView, Result};
+use crate::page::{Corruption, Entries, Kind, PageView, Result, corrupt};
 use crate::store::{PageGuard, PageStore};
 use std::cell::Cell;
 
@@ -121,13 +121,16 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     pub(crate) fn refresh_root(&self) -> Result<Root> {
         let root = MetaView::new(self.store.read(0)).root()?;
         if root.level == 0 || root.level > MAX_LEVEL {
-            return Err(Corruption {
-                block: 0,
-                what: "the root's level is impossible",
-            });
+            return corrupt(0, "the root's level is impossible");
         }
         self.root.set(root);
         Ok(root)
+    }
+
+    /// Reads where the root stands that follows another, which shows a defect unless there is one.
+    fn next_root(&self, old: Root, defect: Corruption) -> Result<Root> {
+        let root = self.refresh_root()?;
+        if root == old { Err(defect) } else { Ok(root) }
     }
 
     /// The block on a level (below the root's) where an entry key was when its parent was read. It
@@ -158,11 +161,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                     // here now may be a free page, which nobody holds who waits.
                     Err(damage) if block == root.block => {
                         drop(page);
-                        let old = root;
-                        root = self.refresh_root()?;
-                        if root == old {
-                            return Err(damage);
-                        }
+                        root = self.next_root(root, damage)?;
                         continue 'from_root;
                     }
                     Ok(PositionCheck::MoveRight) if move_right.leads_back(page.high_key()) => {
@@ -181,12 +180,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                     // is shorter. (A root on the newest meta page has no right link.)
                     PositionCheck::MoveRight if block == root.block => {
                         drop(page);
-                        let old = root;
-                        root = self.refresh_root()?;
-                        if root == old {
-                            let what = "the root has a right link";
-                            return Err(Corruption { block, what });
-                        }
+                        let what = "the root has a right link";
+                        root = self.next_root(root, Corruption { block, what })?;
                         continue 'from_root;
                     }
                     PositionCheck::MoveRight => {
@@ -300,7 +295,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         // Addresses differ, keys hardly ever: the first comparison tells nearly all apart.
         let is_here = |i| leaf.tid(i) == entry_key.tid && leaf.key(i) == entry_key.key;
         let holds = (0..leaf.count()).any(is_here);
-        self.store.unlock_keep_pin(leaf.into_guard());
+        self.store.unlock_keep_pin(leaf.page);
         Ok(holds)
     }
 
@@ -327,10 +322,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             return Ok(PositionCheck::MoveRight);
         }
         if level == 0 && page.table() != entry_key.table {
-            return Err(Corruption {
-                block: page.block(),
-                what: "leaf of another table",
-            });
+            return corrupt(page.block(), "leaf of another table");
         }
         Ok(PositionCheck::Covers)
     }
@@ -360,10 +352,7 @@ impl Restarts {
     fn count(&mut self, block: Block) -> Result<()> {
         self.0 += 1;
         if self.0 > 1_000 {
-            return Err(Corruption {
-                block,
-                what: "not where links to it say",
-            });
+            return corrupt(block, "not where links to it say");
         }
         Ok(())
     }
@@ -393,8 +382,7 @@ impl<const N: usize> MoveRight<N> {
     #[inline]
     fn next(&mut self, sibling: Option<(EntryKey<N>, Block)>, block: Block) -> Result<Block> {
         let Some((high, right)) = sibling else {
-            let what = "a right link is missing";
-            return Err(Corruption { block, what });
+            return corrupt(block, "a right link is missing");
         };
         self.0 = Some(high);
         Ok(right)

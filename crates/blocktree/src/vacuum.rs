@@ -53,7 +53,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 let count = leaf.count();
                 let removed = (0..count).filter(|&i| is_dead(leaf.tid(i))).count();
                 if removed > 0 {
-                    self.store.change([leaf.guard_mut()], |[leaf]| {
+                    self.store.change([&mut leaf.page], |[leaf]| {
                         LeafMut::<N>::unchecked(leaf).retain(|_, tid| !is_dead(tid));
                     });
                 }

@@ -24,7 +24,7 @@ pub use pairs::{BandPairs, Candidate};
 pub use scan::{BandQuery, BandScan};
 
 use crate::block_layout::BlockLayout;
-use crate::key::{BAND_KEY_WORDS, Key};
+use crate::key::{BAND_KEY_WORDS, Key, mix};
 
 /// The most bands: each costs its share of space and of every insert.
 pub const MAX_BANDS: usize = 256;
@@ -82,13 +82,6 @@ pub struct Bands {
     masks: Vec<Sketch>,
     /// The bit that each position of a signature turns in the sketch, as word and place.
     places: Vec<(usize, u32)>,
-}
-
-/// A function of 64 bits that looks random: the finaliser of splitmix64.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 impl Bands {

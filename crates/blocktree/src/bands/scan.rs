@@ -12,7 +12,7 @@ use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::{self, Leaf};
-use crate::page::{Corruption, Page, Result};
+use crate::page::{Page, Result};
 use crate::store::PageStore;
 use crate::tree::Tree;
 
@@ -63,22 +63,14 @@ impl<const N: usize> BandQuery<N> {
     }
 }
 
-/// The next leaf to read.
-#[derive(Clone, Copy, Debug)]
-enum NextLeaf<const N: usize> {
-    /// From the root, for the leaf where the current band's hash begins.
-    Descend,
-    /// In this leaf, or wherever the entry key belongs by now.
-    At(Block, EntryKey<N>),
-}
-
 /// Search in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
     band: usize,
-    next: NextLeaf<N>,
+    /// The leaf where this entry key was, if the band's first leaf has been read.
+    next: Option<(Block, EntryKey<N>)>,
     /// First leaves of the next bands, as they were when they were prefetched.
     ahead: [Option<Block>; PREFETCH_DEPTH],
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
@@ -100,7 +92,7 @@ impl<const N: usize> BandScan<N> {
             bands,
             query,
             band: 0,
-            next: NextLeaf::Descend,
+            next: None,
             ahead: [None; PREFETCH_DEPTH],
             found: Vec::new(),
             places: Vec::new(),
@@ -116,7 +108,7 @@ impl<const N: usize> BandScan<N> {
     pub fn restart(&mut self, query: BandQuery<N>) {
         self.query = query;
         self.found.clear();
-        (self.band, self.next) = (0, NextLeaf::Descend);
+        (self.band, self.next) = (0, None);
         (self.from, self.to, self.done) = (0, None, false);
     }
 
@@ -137,7 +129,7 @@ impl<const N: usize> BandScan<N> {
         }
         self.emit(rows);
         self.found.clear();
-        (self.band, self.next) = (0, NextLeaf::Descend);
+        (self.band, self.next) = (0, None);
         match self.to.take() {
             Some(to) => self.from = to,
             None => self.done = true,
@@ -177,7 +169,7 @@ impl<const N: usize> BandScan<N> {
     fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
         let (entry_key, hint) = match self.next {
-            NextLeaf::Descend => {
+            None => {
                 if self.band.is_multiple_of(PREFETCH_DEPTH) {
                     self.look_ahead(tree)?;
                 }
@@ -186,7 +178,7 @@ impl<const N: usize> BandScan<N> {
                     self.ahead[self.band % PREFETCH_DEPTH],
                 )
             }
-            NextLeaf::At(block, entry_key) => (entry_key, Some(block)),
+            Some((block, entry_key)) => (entry_key, Some(block)),
         };
         let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
@@ -196,22 +188,17 @@ impl<const N: usize> BandScan<N> {
         // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let high = leaf.right_sibling();
-        let block = leaf.block();
-        tree.store.unlock_keep_pin(leaf.into_guard());
+        tree.store.unlock_keep_pin(leaf.page);
         if self.found.len() > self.kept {
             self.spill();
         }
         match high {
             Some((high, right)) if high.table == table && !self.is_beyond(&high.key) => {
-                if high <= entry_key {
-                    let what = "high key not above what led here";
-                    return Err(Corruption { block, what });
-                }
-                self.next = NextLeaf::At(right, high);
+                self.next = Some((right, high));
             }
             _ => {
                 self.band += 1;
-                self.next = NextLeaf::Descend;
+                self.next = None;
             }
         }
         Ok(())

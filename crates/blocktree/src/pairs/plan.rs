@@ -8,7 +8,7 @@
 //! the root, so that what counts is how many keys are compared.
 
 use crate::block_layout::BlockLayout;
-use crate::plan::{Part, Probe, ball, disjoint_parts, exact_tables};
+use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_tables, spread};
 
 /// Nanoseconds to read an entry into memory and to sort it.
 const READ: f64 = 40.0;
@@ -43,21 +43,24 @@ impl<const N: usize> PairPlan<N> {
             };
             Self::of(layout, radius, rows, tables.into_iter().map(pass).collect())
         });
-        let spread = disjoint_parts(layout)
-            .into_iter()
-            .map(|parts| Self::of(layout, radius, rows, spread(&parts, radius, rows, N)));
+        let spread = disjoint_parts(layout).into_iter().map(|parts| {
+            let parts = parts.into_iter().map(|part| (part, None)).collect();
+            let spread = spread(parts, radius, |&(part, pass): &(Part, Option<Pass>)| {
+                let threshold = pass.map_or(0, |pass| pass.threshold + 1);
+                let raised = Pass::best(&part, threshold, rows, N);
+                let before = pass.map_or(0.0, |pass| pass.cost(rows, N));
+                ((part, Some(raised)), raised.cost(rows, N) - before)
+            });
+            let passes = spread.into_iter().filter_map(|(_, pass)| pass).collect();
+            Self::of(layout, radius, rows, passes)
+        });
         let whole = Pass {
             table: 0,
             bits: 0,
             threshold: 0,
         };
         let whole = Self::of(layout, radius, rows, vec![whole]);
-        exact.into_iter().chain(spread).fold(
-            whole,
-            |best, plan| {
-                if plan.cost < best.cost { plan } else { best }
-            },
-        )
+        cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
     fn of(layout: &BlockLayout<N>, radius: u32, rows: f64, passes: Vec<Pass>) -> Self {
@@ -109,26 +112,6 @@ impl Pass {
                 }
             })
     }
-}
-
-/// Shares out `radius + 1` thresholds among parts, each where it adds the least to the cost.
-fn spread(parts: &[Part], radius: u32, rows: f64, words: usize) -> Vec<Pass> {
-    let mut passes: Vec<Option<Pass>> = vec![None; parts.len()];
-    for _ in 0..=radius {
-        let raised = |i: usize| {
-            let threshold = passes[i].map_or(0, |pass| pass.threshold + 1);
-            let pass = Pass::best(&parts[i], threshold, rows, words);
-            let before = passes[i].map_or(0.0, |pass| pass.cost(rows, words));
-            (i, pass, pass.cost(rows, words) - before)
-        };
-        let cheapest = (0..parts.len())
-            .map(raised)
-            .min_by(|(_, _, a), (_, _, b)| a.total_cmp(b));
-        if let Some((i, pass, _)) = cheapest {
-            passes[i] = Some(pass);
-        }
-    }
-    passes.into_iter().flatten().collect()
 }
 
 /// All words of `bits` bits with at most `threshold` ones, 0 first; `None` if there are more than
