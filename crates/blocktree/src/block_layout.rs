@@ -183,7 +183,7 @@ impl<const N: usize> BlockLayout<N> {
         let tables = combinations(blocks as usize, (blocks - distance) as usize)
             .into_iter()
             .map(|mut leading| {
-                // Each block should lead some table: queries beyond the guaranteed radius look
+                // Each block should lead some table: queries beyond the guaranteed radius search
                 // for neighbours of the first block alone.
                 let first = (0..leading.len())
                     .min_by_key(|&i| led[leading[i]])

@@ -46,9 +46,8 @@ impl RowSum {
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Checks that links, levels, separators and high keys agree, and that each entry lies in the
-    /// range of its page. The caller sees to it that
-    /// nobody changes the index meanwhile. Each entry is shown to `row` with its table, table by
-    /// table.
+    /// range of its page. Nobody may change the index meanwhile. `row` is called with each entry,
+    /// table by table.
     pub fn check(
         &self,
         layout: &BlockLayout<N>,

@@ -157,9 +157,9 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             });
     }
 
-    /// Moves a page into an unused one. What was there is to be cut off. That may not come to pass,
-    /// if the vacuum is cancelled; so the first page of a level, which is the root or was it once
-    /// and may be remembered, is freed where it was: who goes there sees that it has moved.
+    /// Moves a page into an unused one, so that its old block can be cut off. If the vacuum is
+    /// cancelled, that block remains. A page that is the first of its level is or was the root, and
+    /// others may remember its block; so it becomes a free page there, which shows that it moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
         let mut copy: Box<Page> = Box::new([0; PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));

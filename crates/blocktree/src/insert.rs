@@ -8,7 +8,7 @@ use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
-/// Entries whose leaves are looked up together: as many as an index has tables by default.
+/// Entries whose leaves are found together: as many as an index has tables by default.
 const PREFETCH_DEPTH: usize = 4;
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
@@ -60,35 +60,33 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
         let split = Split::<N>::of(&left, entry_key);
         let parent = &mut parent.page;
-        let edit = |left: &mut Page, right: &mut Page, parent: &mut Page, new: Block| {
+        let (mut right, mut list) = match self.take_free(level)? {
+            Some(free) => (free.page, Some((free.meta_page, free.rest))),
+            None => (self.store.allocate(), None),
+        };
+        let new = right.block();
+        let edit = |left: &mut Page, right: &mut Page, parent: &mut Page| {
             split.carry_out(left, right, new);
             InnerMut::unchecked(parent).insert(slot + 1, &split.separator, new);
         };
-        match self.take_free(level)? {
-            Some(mut free) => {
-                let new = free.page.block();
-                self.store.change(
-                    [&mut left, &mut free.page, parent, &mut free.meta_page],
-                    |[left, right, parent, meta_page]| {
-                        edit(left, right, parent, new);
-                        MetaMut::new(meta_page).set_free_list(level, free.rest);
-                    },
-                );
-            }
-            None => {
-                let mut right = self.store.allocate();
-                let new = right.block();
-                self.store
-                    .change([&mut left, &mut right, parent], |[left, right, parent]| {
-                        edit(left, right, parent, new)
-                    });
-            }
+        let (left, right) = (&mut left, &mut right);
+        match &mut list {
+            Some((meta_page, rest)) => self.store.change(
+                [left, right, parent, meta_page],
+                |[left, right, parent, meta_page]| {
+                    edit(left, right, parent);
+                    MetaMut::new(meta_page).set_free_list(level, *rest);
+                },
+            ),
+            None => (self.store).change([left, right, parent], |[left, right, parent]| {
+                edit(left, right, parent)
+            }),
         }
         Ok(())
     }
 
-    /// Locks a free page of a level, together with the meta page that it is to be struck off from;
-    /// `None` if there is none.
+    /// Locks a free page of a level, together with the meta page, whose list it leaves; `None` if
+    /// there is none.
     fn take_free(&self, level: u16) -> Result<Option<FreePage<S::Write<'s>>>> {
         let first = |meta_page: &Page| MetaRef::new(meta_page).free_list(level).first;
         if first(&self.store.read(0)).is_none() {

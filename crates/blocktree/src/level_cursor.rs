@@ -1,4 +1,4 @@
-//! Finding all rows, and going along the pages of a level.
+//! Cursors along the pages of a level, and scans of all rows.
 
 use crate::block_layout::BlockLayout;
 use crate::inner::Inner;
@@ -27,23 +27,13 @@ impl<const N: usize> LevelCursor<N> {
         Self::at(EntryKey::start_of(table))
     }
 
-    /// Along all inner pages of a level.
-    fn on_level(level: u16) -> Self {
-        LevelCursor {
-            level,
-            next: Some((EntryKey::start_of(0), None)),
-        }
-    }
-
     /// From the leaf where an entry key belongs to the last of its table.
     pub(crate) fn at(entry_key: EntryKey<N>) -> Self {
-        LevelCursor {
-            level: 0,
-            next: Some((entry_key, None)),
-        }
+        let next = Some((entry_key, None));
+        LevelCursor { level: 0, next }
     }
 
-    /// The next page, locked in the way of `take`, and the entry key where it goes on.
+    /// The next page, locked by `take`, and the entry key from which it has not been read.
     fn advance<S: PageStore, P: PageGuard, E: Entries>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -62,9 +52,8 @@ impl<const N: usize> LevelCursor<N> {
         Ok(Some((page, entry_key)))
     }
 
-    /// The next leaf, locked in the way of `take`, and the entry key where the cursor goes on: what
-    /// lies before it, on a leaf that was merged into this one, has been passed. `None` after the
-    /// last.
+    /// The next leaf, locked by `take`, and the entry key from which it has not been read: entries
+    /// before it were on a leaf that has been merged into this one since. `None` after the last.
     pub fn step<S: PageStore, P: PageGuard>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -85,7 +74,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         level: u16,
         mut each: impl FnMut(Inner<S::Read<'_>, N>) -> Result<()>,
     ) -> Result<()> {
-        let mut cursor = LevelCursor::<N>::on_level(level);
+        let next = Some((EntryKey::start_of(0), None));
+        let mut cursor = LevelCursor::<N> { level, next };
         while let Some((page, _)) = cursor.advance(self, |block| self.store.read(block))? {
             each(page)?;
             self.store.check_interrupts();

@@ -16,7 +16,7 @@ use crate::tree::Tree;
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Merges two neighbours of a level, if together they are no fuller than pages of a new tree,
     /// and frees the right one. Returns how many entries the left one has then; `None` if that
-    /// cannot be done now: if they have different parents, or somebody stands on the right one.
+    /// cannot be done now: if they have different parents, or a scan has a pin on the right one.
     ///
     /// To be called by one vacuum at a time, holding nothing.
     fn merge<E: Entries>(

@@ -209,7 +209,7 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
     /// The page to the right on the same level.
     #[inline]
     pub fn right_link(&self) -> Option<Block> {
-        // Block 0 is the meta page and to nobody's right.
+        // Block 0 is the meta page, which has no left neighbour.
         Some(u32_at(&self.page, RIGHT)).filter(|&right| right != 0)
     }
 
@@ -303,7 +303,7 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         self.set_hole(HEADER..Self::END);
     }
 
-    /// Makes a page that is in no tree, the first of a list of such that goes on at `next`.
+    /// Makes a free page, the first of a list that continues at `next`.
     pub(crate) fn free(&mut self, level: u16, next: Option<Block>) {
         self.format(Kind::Free, level, &EntryKey::start_of(0));
         self.set_right_link(next);
@@ -321,7 +321,7 @@ impl<P, const N: usize, E: Entries> PageView<P, N, E> {
         Self::END - E::SIZE * (i + 1)
     }
 
-    /// The hole of a page with so many entries.
+    /// The hole of a page with `count` entries.
     const fn hole_behind(count: usize) -> Range<usize> {
         Self::key_offset(count)..Self::END - E::SIZE * count
     }

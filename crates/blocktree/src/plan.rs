@@ -115,21 +115,14 @@ impl<const N: usize> Plan<N> {
             table_leaves: leaves,
         };
         let exact = exact_tables(layout, radius).map(|tables| {
-            let parts: Vec<Part> = tables
-                .into_iter()
-                .map(|table| Part {
-                    table,
-                    bits: layout.leading_bits(table),
-                    threshold: Some(0),
-                })
-                .collect();
+            let part = |table| Part::new(table, layout.leading_bits(table), Some(0));
+            let parts: Vec<Part> = tables.into_iter().map(part).collect();
             Plan::of_parts(layout, radius, leaves, &parts)
         });
         let spread = disjoint_parts(layout).into_iter().map(|parts| {
             let parts = spread(parts, radius, |part| {
                 let threshold = part.threshold.map_or(0, |threshold| threshold + 1);
-                let threshold = Some(threshold);
-                let raised = Part { threshold, ..*part };
+                let raised = Part::new(part.table, part.bits, Some(threshold));
                 (raised, raised.cost(leaves) - part.cost(leaves))
             });
             Plan::of_parts(layout, radius, leaves, &parts)
@@ -174,10 +167,18 @@ impl<const N: usize> Plan<N> {
 pub(crate) struct Part {
     pub table: usize,
     pub bits: u32,
-    threshold: Option<u32>,
+    pub threshold: Option<u32>,
 }
 
 impl Part {
+    pub fn new(table: usize, bits: u32, threshold: Option<u32>) -> Self {
+        Part {
+            table,
+            bits,
+            threshold,
+        }
+    }
+
     /// Runs of leaves that the probes fall on, and the leaves in them, in a table of `leaves`
     /// leaves.
     fn reads(&self, leaves: f64) -> (f64, f64) {
@@ -272,11 +273,7 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
                     if leading.iter().all(|&block| free[block]) {
                         leading.iter().for_each(|&block| free[block] = false);
                         let bits = leading.iter().map(|&block| layout.blocks()[block]).sum();
-                        parts.push(Part {
-                            table,
-                            bits,
-                            threshold: None,
-                        });
+                        parts.push(Part::new(table, bits, None));
                     }
                 }
             }
@@ -298,7 +295,11 @@ pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P
 }
 
 /// The first plan of least cost.
-pub(crate) fn cheapest<P>(first: P, others: impl Iterator<Item = P>, cost: fn(&P) -> f64) -> P {
+pub(crate) fn cheapest<P>(
+    first: P,
+    others: impl Iterator<Item = P>,
+    cost: impl Fn(&P) -> f64,
+) -> P {
     others.fold(first, |best, plan| match cost(&plan) < cost(&best) {
         true => plan,
         false => best,

@@ -32,7 +32,7 @@ impl<const N: usize> Match<N> {
     }
 }
 
-/// Probes whose leaves are looked up together, before the first is read, so that the machine
+/// Probes whose leaves are found together, before the first is read, so that the machine
 /// fetches all of them from memory at the same time. Four is what an index has by default; more
 /// would push each other out of a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
@@ -43,7 +43,7 @@ pub struct Scan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     plan: Rc<Plan<N>>,
     query: Key<N>,
-    /// Distances that are looked for: above the first, if any, and up to the second, which is the
+    /// Wanted distances: above the first, if any, and up to the second, which is the
     /// plan's radius or less.
     beyond: Option<u32>,
     radius: u32,
@@ -185,7 +185,7 @@ impl<const N: usize> Scan<N> {
         Ok(())
     }
 
-    /// The scope that is looked in; `None` if there are none, or all of them are.
+    /// The scope that is searched; `None` if there are none, or all of them are.
     fn scope(&self) -> Option<u64> {
         (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
     }

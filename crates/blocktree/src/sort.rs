@@ -95,10 +95,8 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         if self.in_memory.try_reserve(1).is_err() {
             files.out_of_memory();
         }
-        self.in_memory.push(Entry {
-            key: fingerprint,
-            tid: tid.packed(),
-        });
+        let (key, tid) = (fingerprint, tid.packed());
+        self.in_memory.push(Entry { key, tid });
     }
 
     fn spool(&mut self, files: &mut F) {

@@ -127,7 +127,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(root)
     }
 
-    /// Reads where the root stands that follows another, which shows a defect unless there is one.
+    /// Reads the root that has replaced another one; if none has, the defect is an error.
     fn next_root(&self, old: Root, defect: Corruption) -> Result<Root> {
         let root = self.refresh_root()?;
         if root == old { Err(defect) } else { Ok(root) }
@@ -157,8 +157,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             while at > level {
                 let page = Inner::unchecked(self.store.read_inner(block));
                 let position = match self.check_position(entry_key, &page, at) {
-                    // The root that was remembered has been moved to another block. What stands
-                    // here now may be a free page, which nobody holds who waits.
+                    // The root that was remembered has been moved to another block. A free page
+                    // may have taken its place, whose other holders wait for nothing.
                     Err(damage) if block == root.block => {
                         drop(page);
                         root = self.next_root(root, damage)?;
@@ -229,8 +229,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks the page on a level where an entry key belongs, in the way of `take`. It tries
-    /// first the page to which an earlier link led, if there is such a `hint`.
+    /// Locks, by `take`, the page on a level where an entry key belongs. It first tries the page to
+    /// which an earlier link led, if there is such a `hint`.
     #[inline]
     pub(crate) fn find<P: PageGuard, E: Entries>(
         &self,

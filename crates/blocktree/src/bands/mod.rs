@@ -223,16 +223,8 @@ impl Bands {
         (bits, alike as u32)
     }
 
-    /// A number of mismatches that two signatures with these sketches have at least, if they were
-    /// found to agree in `agreeing` bands.
-    #[cfg(test)]
-    fn least_mismatches(&self, a: &Sketch, b: &Sketch, agreeing: u32) -> u32 {
-        let (bits, alike) = self.difference(a, b);
-        (bits + alike).saturating_sub(agreeing)
-    }
-
-    /// About the share of unrelated rows whose sketches alone do not tell that they have more than
-    /// so many mismatches: half of the bits differ, with the deviation of so many coins.
+    /// About the share of unrelated rows whose sketches do not rule out that they have `mismatches`
+    /// or fewer: each bit differs with a probability of one half.
     pub fn chance_sketch(&self, mismatches: usize) -> f64 {
         let bits: u32 = (self.masks.iter())
             .map(|m| m[0].count_ones() + m[1].count_ones())
@@ -243,7 +235,7 @@ impl Bands {
         1.0 / (1.0 + (-1.702 * z).exp())
     }
 
-    /// The design of an index with these bands.
+    /// The layout of an index with these bands.
     pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
         BlockLayout::of_bands(scope, self.count(), LOW)
     }
@@ -253,6 +245,13 @@ impl Bands {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A number of mismatches that two signatures with these sketches have at least, if they were
+    /// found to agree in `agreeing` bands.
+    fn least_mismatches(bands: &Bands, a: &Sketch, b: &Sketch, agreeing: usize) -> u32 {
+        let (bits, alike) = bands.difference(a, b);
+        (bits + alike).saturating_sub(agreeing as u32)
+    }
 
     fn pair() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, usize, usize)> {
         (16_usize..300).prop_flat_map(|hashes| {
@@ -277,7 +276,7 @@ mod tests {
             let agreeing = (0..count).filter(agrees).count();
             prop_assert!(agreeing > 0 || mismatches > bands.guaranteed());
             let (a, b) = (bands.sketch(&a), bands.sketch(&b));
-            let least = bands.least_mismatches(&a, &b, agreeing as u32);
+            let least = least_mismatches(&bands, &a, &b, agreeing);
             prop_assert!(least as usize <= mismatches, "{} of {}", least, mismatches);
         }
 
@@ -316,8 +315,7 @@ mod tests {
             let agreeing = (0..30)
                 .filter(|&i| bands.hash(i, &a, 7) == bands.hash(i, &b, 7))
                 .count();
-            let least =
-                bands.least_mismatches(&bands.sketch(&a), &bands.sketch(&b), agreeing as u32);
+            let least = least_mismatches(&bands, &bands.sketch(&a), &bands.sketch(&b), agreeing);
             rejected += usize::from(least > 25);
         }
         assert!(rejected > 900, "{rejected}");

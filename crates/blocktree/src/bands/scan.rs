@@ -1,9 +1,9 @@
 //! Finding the rows whose signatures may be near a query's.
 //!
-//! All tables are looked into before the first row is given: in how many of them a row stands
-//! decides, with its sketch, whether it is given, and gives each row once. What has been found is
-//! kept as one number an entry. When there are more than memory allows, the rows further down the
-//! table are put off: another pass over the index finds them.
+//! All bands are searched before the first row is returned: the number of bands in which a row was
+//! found decides, with its sketch, whether it is returned. Each entry found is kept as one number.
+//! When there are more than memory allows, the rows with the higher addresses are left to another
+//! pass over the index.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ const BELOW: u32 = 16;
 /// The fewest entries that are kept, whatever the memory.
 const MIN_KEPT: usize = 1024;
 
-/// Bands whose leaves are looked up together, so that the machine fetches them all at once.
+/// Bands whose leaves are found together, so that the machine fetches them all at once.
 const PREFETCH_DEPTH: usize = 8;
 
 /// Query: the signature and the number of mismatches allowed.
@@ -69,7 +69,7 @@ pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
     band: usize,
-    /// The leaf where this entry key was, if the band's first leaf has been read.
+    /// The next leaf and the entry key from which it has not been read; `None`: the band's first.
     next: Option<(Block, EntryKey<N>)>,
     /// First leaves of the next bands, as they were when they were prefetched.
     ahead: [Option<Block>; PREFETCH_DEPTH],
@@ -212,7 +212,7 @@ impl<const N: usize> BandScan<N> {
         *key > last
     }
 
-    /// Takes in what lies on a leaf from an entry key on. What lies before it has been seen, on a
+    /// Takes in the entries of a leaf from an entry key on. Those before it have been seen, on a
     /// leaf that has been merged into this one since.
     fn collect(&mut self, leaf: &Leaf<impl Deref<Target = Page>, N>, from: &EntryKey<N>) {
         let wanted = self.query.keys[self.band];

@@ -124,8 +124,8 @@ impl<const N: usize> SortedChunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies what a leaf holds from an entry key on, of one scope if one is given, without looking
-    /// at it: the leaf is locked. [`SortedChunk::accept`] does the rest.
+    /// Copies the entries of a leaf from an entry key on, of one scope if one is given. The leaf is
+    /// locked, so that [`SortedChunk::accept`] does the rest later.
     pub fn copy<P: Deref<Target = Page>>(
         &mut self,
         leaf: &Leaf<P, N>,
@@ -159,14 +159,9 @@ impl<const N: usize> SortedChunk<N> {
     pub fn form_groups(&mut self, bits: u32, coarser: bool) -> bool {
         let mut start = 0;
         while start < self.keys.len() {
-            let scope = self.scope_of(start);
-            let rest = &self.keys[start..];
-            let end = start
-                + if self.scope_words == 0 {
-                    rest.len()
-                } else {
-                    rest.partition_point(|key| key[0] == scope)
-                };
+            let scope_of = |key: &Key<N>| if self.scope_words == 0 { 0 } else { key[0] };
+            let scope = scope_of(&self.keys[start]);
+            let end = start + self.keys[start..].partition_point(|key| scope_of(key) == scope);
             let bits = match coarser {
                 true => self.coarser(start..end, bits),
                 false => bits,
@@ -177,13 +172,6 @@ impl<const N: usize> SortedChunk<N> {
             start = end;
         }
         true
-    }
-
-    fn scope_of(&self, entry: usize) -> u64 {
-        match self.scope_words {
-            0 => 0,
-            _ => self.keys[entry][0],
-        }
     }
 
     /// The most bits, up to `bits`, that make groups of four entries or more, on average.

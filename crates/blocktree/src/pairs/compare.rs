@@ -36,8 +36,8 @@ impl<const N: usize> JoinInputs<'_, N> {
         &self.probes[self.probes.len() - 1]
     }
 
-    /// The pair of two entries, of an address each; `None` if an earlier pass finds it, or this one
-    /// does not.
+    /// The fingerprints of two entries, by their positions, whose keys have this difference; `None`
+    /// if an earlier pass finds the pair, or this one does not.
     #[inline]
     pub fn pair(&self, entries: [usize; 2], difference: &Key<N>) -> Option<[Key<N>; 2]> {
         let table = &self.layout.tables()[usize::from(self.probe().table)];

@@ -53,7 +53,7 @@ enum Phase {
     Read,
     /// Read more leaves to the right of it.
     ReadOn,
-    /// Compare the chunk with itself, if so it says, or with those leaves.
+    /// Compare the chunk with itself (true) or with those leaves.
     Compare(JoinCursor, bool),
     /// Nothing: all pairs are given.
     Done,
