@@ -1,6 +1,6 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
 use neardup_blocktree::centers::DenseCenters;
-use neardup_blocktree::clusters::{Centers, Connected, Nearness, Star, UNRANKED, join, split};
+use neardup_blocktree::clusters::{Nearness, UNRANKED, join, split};
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::Thinning;
@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 use super::distance::{distance_argument, refuse_bits};
 use super::limits::{share, too_many};
+use super::methods::{Links, Method};
 use super::nodes::{Gap, Graph, find, number};
 use super::source::{Distances, find_index};
 use super::tid_set::UnseenEntries;
@@ -31,28 +32,6 @@ export! {
 const DENSE: u32 = 32;
 /// Searches for a forest before all pairs are written down instead.
 const MOST_FORESTS: usize = 3;
-
-/// Method of grouping rows that are near each other.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    Star,
-    Connected,
-}
-
-impl Method {
-    fn parse(name: &[u8]) -> Self {
-        match name {
-            b"star" => Method::Star,
-            b"connected" => Method::Connected,
-            _ => UserError::invalid_parameter("method must be 'star' or 'connected'")
-                .detail(
-                    "star: each member is within the distance of its representative. connected: \
-                     members are linked by chains of rows within the distance of each other.",
-                )
-                .raise(),
-        }
-    }
-}
 
 /// `neardup_clusters(relation, distance, method, keep, column_name)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
@@ -112,8 +91,12 @@ pub fn of_fingerprints(
         let graph = graph::<N, { N + 1 }>(&index, relations, radius, wanted.method, &mut files);
         let nearness = Nearness { radius, scope_words };
         let shown = |a: &Key<N>, b: &Key<N>| shown(distance(a, b, scope_words));
-        let mut centers = DenseCenters::new(share(), nearness);
-        cluster(graph, relations, wanted, &mut centers, files, shown, give);
+        let group = |files: &mut TempSpace, links: Links<_>, ranks: &mut _| match wanted.method {
+            Method::Star => links.star(files, ranks, &mut DenseCenters::new(share(), nearness)),
+            // Pairs of dense nodes are among those of the forest.
+            Method::Connected => links.connected(files, ranks, |_, _, _| ()),
+        };
+        cluster(graph, relations, wanted.keep.as_ref(), files, group, shown, give);
     })
 }
 
@@ -145,13 +128,14 @@ fn graph<const N: usize, const M: usize>(
 }
 
 /// Makes clusters of a graph and gives those of two rows or more: in the order of their
-/// representatives, and in each the rows in their order.
+/// representatives, and in each the rows in their order. `group` replaces the rank of each node by
+/// that of its representative.
 pub fn cluster<const N: usize, const M: usize, const D: usize>(
     graph: Graph<M, D>,
     relations: &LockedIndex,
-    wanted: &Wanted,
-    centers: &mut impl Centers<TempSpace, D>,
+    keep: Option<&OrderBy>,
     mut files: TempSpace,
+    group: impl FnOnce(&mut TempSpace, Links<D>, &mut Paged<TempSpace>),
     shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
     give: Give,
 ) {
@@ -159,11 +143,11 @@ pub fn cluster<const N: usize, const M: usize, const D: usize>(
     let Graph {
         nodes,
         mut members,
-        mut ends,
-        mut dense,
+        ends,
+        dense,
         gap: _,
     } = graph;
-    let mut ranked = rank(&mut members, relations, wanted.keep.as_ref(), files);
+    let mut ranked = rank(&mut members, relations, keep, files);
     drop(members);
     // The rank of a node is that of its best row.
     let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
@@ -174,33 +158,8 @@ pub fn cluster<const N: usize, const M: usize, const D: usize>(
         }
     });
 
-    let mut near = Edges::default();
-    match wanted.method {
-        Method::Star => {
-            let mut star = Star::<TempSpace, D>::new(share());
-            ends.in_order(files, None, |files, end| {
-                near.add(end.key, |a, b| {
-                    let [a, b] = [a, b].map(|node| (node, ranks.get(files, node)));
-                    star.near(files, a, b);
-                });
-            });
-            drop(ends);
-            dense.as_added(files, |files, entry| {
-                let rank = ranks.get(files, entry.key[0] as u32);
-                star.dense(files, rank, entry);
-            });
-            drop(dense);
-            star.finish(files, &mut ranks, centers);
-        }
-        Method::Connected => {
-            let mut connected = Connected::new(files, nodes, share());
-            ends.in_order(files, None, |files, end| {
-                near.add(end.key, |a, b| connected.near(files, a, b));
-            });
-            drop(ends);
-            connected.finish(files, &mut ranks);
-        }
-    }
+    let links = Links { nodes, ends, dense };
+    group(files, links, &mut ranks);
 
     // By cluster, and in it by rank.
     let mut listed = ExternalSort::<TempSpace, M>::new(share());
@@ -212,24 +171,6 @@ pub fn cluster<const N: usize, const M: usize, const D: usize>(
     });
     drop((ranked, ranks));
     list(&mut listed, files, shown, give);
-}
-
-/// Pairs of nodes, from their ends.
-#[derive(Default)]
-struct Edges {
-    /// An end whose other has not come yet: the pair and the scope, and the node.
-    open: Option<([u64; 2], u32)>,
-}
-
-impl Edges {
-    fn add(&mut self, [pair, rest]: [u64; 2], near: impl FnOnce(u32, u32)) {
-        let (scope, node) = split(rest);
-        let edge = [pair, u64::from(scope)];
-        match self.open.take() {
-            Some((open, other)) if open == edge => near(other, node),
-            _ => self.open = Some((edge, node)),
-        }
-    }
 }
 
 /// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of

@@ -9,6 +9,7 @@ mod distance;
 mod distance_counts;
 mod histogram;
 mod limits;
+mod methods;
 mod nodes;
 mod pairs;
 mod scope;

@@ -1,19 +1,20 @@
 //! `neardup_clusters` with a distance that is no integer: that of signatures.
-use neardup_blocktree::bands::BucketCenters;
+use neardup_blocktree::bands::{BucketCenters, connect_buckets};
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
 use super::groups::Groups;
-use super::rows::{FoundRow, SignatureRows};
+use super::rows::{ComparedRows, FoundRow, SignatureRows};
 use super::{Crowd, edges, mismatches};
 use crate::am::bands;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::clusters::{Give, Method, Wanted, cluster, of_fingerprints};
+use crate::dedup::clusters::{Give, Wanted, cluster, of_fingerprints};
 use crate::dedup::distance::whole_distance;
 use crate::dedup::limits::share;
+use crate::dedup::methods::{Links, Method};
 use crate::dedup::nodes::Graph;
 use crate::dedup::source::Distances;
 use crate::pg::fmgr::{Call, export};
@@ -142,9 +143,8 @@ fn find<const N: usize>(
         rows: ExternalSort::new(share()),
         buckets: 0,
     };
-    // Of those that chains connect all pairs are needed.
-    let thinned = (wanted.method == Method::Star).then_some(&mut crowd);
-    edges(index, &mut groups, mismatches, &mut rows, thinned, |edge| {
+    let crowded = Some(&mut crowd);
+    edges(index, &mut groups, mismatches, &mut rows, crowded, |edge| {
         for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
             ends.push(&mut files, [entry.packed(), pair], row);
         }
@@ -154,19 +154,16 @@ fn find<const N: usize>(
     let graph = graph(groups, ends, &mut crowd, &mut files);
     let buckets = crowd.buckets;
     drop(crowd);
-    let mut compared = SignatureRows::new(relations, index);
-    let mut own: Option<(Tid, Option<FoundRow>)> = None;
-    let near = |entry: Tid, center: Tid| {
-        pgrx::check_for_interrupts!();
-        if own.as_ref().is_none_or(|(known, _)| *known != entry) {
-            own = Some((entry, compared.find(entry).map(|(_, row)| row)));
+    let mut compared = ComparedRows::new(SignatureRows::new(relations, index), hashes, mismatches);
+    let group = |files: &mut TempSpace, links: Links<4>, ranks: &mut _| match wanted.method {
+        Method::Star => {
+            let mut centers = BucketCenters::new(files, buckets, compared, mismatches, share());
+            links.star(files, ranks, &mut centers);
         }
-        let Some((_, Some(row))) = &own else {
-            return false;
-        };
-        (compared.compare(center, row)).is_some_and(|(_, differing)| differing <= mismatches)
+        Method::Connected => links.connected(files, ranks, |files, dense, connected| {
+            connect_buckets(files, dense, connected, &mut compared, mismatches, share());
+        }),
     };
-    let mut centers = BucketCenters::new(&mut files, buckets, mismatches, share(), near);
     let mut known: Option<(u64, Option<FoundRow>)> = None;
     let mut last = ([0; 2], 0.0);
     let shown = |entry: &Key<1>, of: &Key<1>| {
@@ -187,5 +184,13 @@ fn find<const N: usize>(
         }
         pg_sys::Datum::from(last.1.to_bits())
     };
-    cluster(graph, relations, wanted, &mut centers, files, shown, give);
+    cluster(
+        graph,
+        relations,
+        wanted.keep.as_ref(),
+        files,
+        group,
+        shown,
+        give,
+    );
 }

@@ -43,8 +43,8 @@ struct Edge {
     mismatches: u32,
 }
 
-/// Likely pairs of a row in one band beyond which it is crowded there.
-const CROWDED: u32 = 32;
+/// Pairs of a row in one bucket beyond which it is crowded there.
+const CROWDED: u32 = 8;
 
 /// Rows of crowded buckets: any two of one bucket may be near each other.
 struct Crowd {

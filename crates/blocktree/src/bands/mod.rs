@@ -15,12 +15,16 @@
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
 mod centers;
+mod components;
 mod pairs;
+mod rows;
 mod scan;
 pub mod tune;
 
 pub use centers::BucketCenters;
+pub use components::connect_buckets;
 pub use pairs::{BandPairs, Candidate};
+pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};
 
 use crate::block_layout::BlockLayout;
