@@ -3,8 +3,8 @@
 use super::{Bands, MAX_BANDS};
 use crate::key::Tid;
 
-/// The similarity that unrelated documents are taken to have, from boilerplate and frequent phrases,
-/// for estimates of how many rows are compared in vain.
+/// The similarity that unrelated documents are taken to have, from boilerplate and frequent
+/// phrases, for estimates of how many rows are compared in vain.
 pub const BACKGROUND: f64 = 0.1;
 
 /// Fill factor of leaves after a build.
