@@ -12,7 +12,7 @@ use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::key::{Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
-use crate::page::{self, Result};
+use crate::page::Result;
 use crate::store::PageStore;
 use crate::tree::Tree;
 
@@ -337,15 +337,8 @@ fn read_leaf<S: PageStore, const N: usize>(
     let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(false);
     };
-    // What lies before has been read, on a leaf that was merged into this one since.
-    found.extend(
-        (0..leaf::count::<N>(&leaf))
-            .map(|i| leaf::entry_key::<N>(&leaf, i))
-            .filter(|entry| *entry >= from)
-            .map(|entry| (entry.key, entry.tid.packed())),
-    );
-    let table = page::table(&leaf);
-    let more = page::high::<N>(&leaf).is_some_and(|high| high.table == table);
+    found.extend((leaf.entries_from(from)).map(|entry| (entry.key, entry.tid.packed())));
+    let more = (leaf.high_key()).is_some_and(|high| high.table == leaf.table());
     // Nothing is asked of the caller, who may read other pages, while the leaf is locked.
     drop(leaf);
     found.sort_unstable();
