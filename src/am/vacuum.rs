@@ -75,8 +75,8 @@ pub fn cleanup(call: &mut IndexVacuum) {
 const PAGES_PER_CHECK: usize = 32;
 
 /// Moves pages into unused ones and cuts off the end of the index, as vacuum does with tables: if
-/// that pays, and if nobody else uses the index or begins to wait for it. It gives way to whoever
-/// waits, and tries again.
+/// that pays, and if nobody else uses the index or begins to wait for it. It gives way to sessions
+/// that wait, and tries again.
 fn truncate<const N: usize>(index: &mut Index<N>) {
     if !may_truncate(index.relation()) {
         return;

@@ -15,8 +15,8 @@ unsafe extern "C-unwind" {
     fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
 }
 
-/// A pinned buffer that holds a block of an index. Whoever forgets it leaves the pin to the server,
-/// which releases all pins of a statement at its end.
+/// A pinned buffer that holds a block of an index. If it is forgotten, the server releases the pin
+/// when the statement ends.
 pub struct Pinned {
     buffer: pg_sys::Buffer,
     block: Block,
