@@ -68,35 +68,31 @@ impl ArrayElement<'_> for i64 {
 
 const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
 
+impl ElementType {
+    /// Looks a type up.
+    fn of(oid: pg_sys::Oid) -> Self {
+        let (mut length, mut by_value, mut alignment) = (0, false, 0);
+        // SAFETY: a catalogue look-up.
+        unsafe {
+            pg_sys::get_typlenbyvalalign(oid, &mut length, &mut by_value, &mut alignment);
+        }
+        ElementType {
+            oid,
+            length: length.into(),
+            by_value,
+            alignment: alignment as u8,
+        }
+    }
+}
+
 /// All elements of an array, of any number of dimensions. A NULL among them is error 22004.
 ///
 /// # Safety
 /// `array` is an array of `element`; the result lives as long as it and as the current memory
 /// context.
 pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &'a [Datum] {
-    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
-    // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
-    let (values, nulls): (&[Datum], &[bool]) = unsafe {
-        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
-        let alignment = element.alignment as core::ffi::c_char;
-        pg_sys::deconstruct_array(
-            array,
-            element.oid,
-            element.length,
-            element.by_value,
-            alignment,
-            &mut values,
-            &mut nulls,
-            &mut count,
-        );
-        if count == 0 {
-            return &[];
-        }
-        (
-            core::slice::from_raw_parts(values, count as usize),
-            core::slice::from_raw_parts(nulls, count as usize),
-        )
-    };
+    // SAFETY: the caller's promise.
+    let (values, nulls) = unsafe { deconstruct(array, element) };
     if let Some(position) = nulls.iter().position(|null| *null) {
         UserError::null_not_allowed(format!("{name} must not contain NULL"))
             .detail(format!("Element {} is NULL.", position + 1))
@@ -104,6 +100,45 @@ pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &
             .raise();
     }
     values
+}
+
+/// All elements of an array, of any number of dimensions; `None` is NULL.
+///
+/// # Safety
+/// As for [`elements`].
+pub unsafe fn nullable_elements(array: Datum, element: pg_sys::Oid) -> Vec<Option<Datum>> {
+    // SAFETY: the caller's promise.
+    let (values, nulls) = unsafe { deconstruct(array, &ElementType::of(element)) };
+    let elements = values.iter().zip(nulls);
+    elements
+        .map(|(value, null)| (!null).then_some(*value))
+        .collect()
+}
+
+/// # Safety
+/// As for [`elements`].
+unsafe fn deconstruct<'a>(array: Datum, element: &ElementType) -> (&'a [Datum], &'a [bool]) {
+    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
+    // SAFETY: the caller's promise; the server fills in two arrays of `count` elements.
+    unsafe {
+        pg_sys::deconstruct_array(
+            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
+            element.oid,
+            element.length,
+            element.by_value,
+            element.alignment as core::ffi::c_char,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        if count == 0 {
+            return (&[], &[]);
+        }
+        (
+            core::slice::from_raw_parts(values, count as usize),
+            core::slice::from_raw_parts(nulls, count as usize),
+        )
+    }
 }
 
 /// Makes a `bigint[]` in the current memory context.

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::catalog;
+use super::{arrays, catalog};
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h). Compares bytes, uncompressed.
@@ -39,6 +39,30 @@ impl ValueType {
             length: attribute.attlen,
             by_value: attribute.attbyval,
         }
+    }
+
+    /// The type of a constant in an expression.
+    pub fn of_const(constant: &pg_sys::Const) -> Self {
+        ValueType {
+            oid: constant.consttype,
+            length: constant.constlen as i16,
+            by_value: constant.constbyval,
+        }
+    }
+
+    /// The type's OID.
+    pub fn oid(self) -> Oid {
+        self.oid
+    }
+
+    /// The length of the type's values in bytes; below zero if it varies.
+    pub fn length(self) -> i16 {
+        self.length
+    }
+
+    /// Returns whether the datum is the value itself.
+    pub fn by_value(self) -> bool {
+        self.by_value
     }
 }
 
@@ -117,6 +141,11 @@ impl<'a> Value<'a> {
         self.datum
     }
 
+    /// Its type, and how values of it are passed.
+    pub fn value_type(self) -> ValueType {
+        self.of
+    }
+
     /// Its type.
     pub fn type_oid(self) -> Oid {
         self.of.oid
@@ -125,6 +154,48 @@ impl<'a> Value<'a> {
     /// The length of the type's values in bytes; below zero if it varies.
     pub fn length(self) -> i16 {
         self.of.length
+    }
+
+    /// The number, if it is an `int2`, `int4`, `int8` or of a domain over one of them.
+    pub fn as_integer(self) -> Option<i64> {
+        let bits = self.datum.value();
+        match catalog::base_type(self.of.oid) {
+            pg_sys::INT2OID => Some((bits as i16).into()),
+            pg_sys::INT4OID => Some((bits as i32).into()),
+            pg_sys::INT8OID => Some(bits as i64),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is a `float4`, `float8` or of a domain over one of them.
+    pub fn as_float(self) -> Option<f64> {
+        let bits = self.datum.value();
+        match catalog::base_type(self.of.oid) {
+            pg_sys::FLOAT4OID => Some(f32::from_bits(bits as u32).into()),
+            pg_sys::FLOAT8OID => Some(f64::from_bits(bits as u64)),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is an array of one of those integers; `None` if NULL is among them.
+    pub fn as_integers(self) -> Option<Vec<i64>> {
+        let element = catalog::array_element(catalog::base_type(self.of.oid));
+        if ![pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID].contains(&element) {
+            return None;
+        }
+        let of = ValueType::of(element);
+        // SAFETY: an array of this type.
+        let elements = unsafe { arrays::nullable_elements(self.datum, element) };
+        let number = |datum: Option<Datum>| {
+            let _memory = PhantomData;
+            Value {
+                datum: datum?,
+                of,
+                _memory,
+            }
+            .as_integer()
+        };
+        elements.into_iter().map(number).collect()
     }
 
     /// A `bool`; raises an internal error for any other type.

@@ -3,6 +3,8 @@ use pgrx::pg_sys;
 
 use crate::am::strategies;
 use crate::pg::compat;
+use crate::pg::expr::Expr;
+use crate::pg::planner::Planner;
 use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
 
 /// The radius of a search as far as the planner can know it.
@@ -145,7 +147,8 @@ impl Search {
             let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            let ball = PlannedBall::of_operand(root, (*clause).opno, argument);
+            let (planner, operand) = (Planner::new(root), Expr::new(argument));
+            let ball = PlannedBall::of_operand(planner, (*clause).opno, operand);
             self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
             let radius = match (strategy as u16, ball.as_ref().and_then(|ball| ball.radius)) {
                 (strategies::EQUAL, _) => Radius::Known(0),
@@ -163,7 +166,9 @@ impl Search {
             if is_narrower {
                 self.radius = radius;
                 self.center = match ball {
-                    Some(ball) if strategy as u16 == strategies::WITHIN => ball.center,
+                    Some(ball) if strategy as u16 == strategies::WITHIN => {
+                        ball.center.map_or(core::ptr::null_mut(), Expr::as_ptr)
+                    }
                     _ => argument,
                 };
             }
