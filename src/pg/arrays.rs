@@ -14,6 +14,18 @@ pub struct ElementType {
     alignment: u8,
 }
 
+impl ElementType {
+    /// A type whose values have this length, and are datums themselves unless it is below zero.
+    pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
+        ElementType {
+            oid,
+            length,
+            by_value: length > 0,
+            alignment,
+        }
+    }
+}
+
 /// A Rust type for the elements of an array.
 pub trait ArrayElement<'a> {
     /// The SQL type.
@@ -27,12 +39,7 @@ pub trait ArrayElement<'a> {
 }
 
 impl<'a> ArrayElement<'a> for Cow<'a, str> {
-    const TYPE: ElementType = ElementType {
-        oid: pg_sys::TEXTOID,
-        length: -1,
-        by_value: false,
-        alignment: b'i',
-    };
+    const TYPE: ElementType = ElementType::new(pg_sys::TEXTOID, -1, b'i');
 
     unsafe fn read(datum: Datum) -> Self {
         // SAFETY: as the caller promises.
@@ -41,12 +48,7 @@ impl<'a> ArrayElement<'a> for Cow<'a, str> {
 }
 
 impl ArrayElement<'_> for f64 {
-    const TYPE: ElementType = ElementType {
-        oid: pg_sys::FLOAT8OID,
-        length: 8,
-        by_value: true,
-        alignment: b'd',
-    };
+    const TYPE: ElementType = ElementType::new(pg_sys::FLOAT8OID, 8, b'd');
 
     unsafe fn read(datum: Datum) -> Self {
         f64::from_bits(datum.value() as u64)
@@ -54,12 +56,7 @@ impl ArrayElement<'_> for f64 {
 }
 
 impl ArrayElement<'_> for i64 {
-    const TYPE: ElementType = ElementType {
-        oid: pg_sys::INT8OID,
-        length: 8,
-        by_value: true,
-        alignment: b'd',
-    };
+    const TYPE: ElementType = ElementType::new(pg_sys::INT8OID, 8, b'd');
 
     unsafe fn read(datum: Datum) -> Self {
         datum.value() as i64
@@ -67,23 +64,6 @@ impl ArrayElement<'_> for i64 {
 }
 
 const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
-
-impl ElementType {
-    /// Looks a type up.
-    fn of(oid: pg_sys::Oid) -> Self {
-        let (mut length, mut by_value, mut alignment) = (0, false, 0);
-        // SAFETY: a catalogue look-up.
-        unsafe {
-            pg_sys::get_typlenbyvalalign(oid, &mut length, &mut by_value, &mut alignment);
-        }
-        ElementType {
-            oid,
-            length: length.into(),
-            by_value,
-            alignment: alignment as u8,
-        }
-    }
-}
 
 /// All elements of an array, of any number of dimensions. A NULL among them is error 22004.
 ///
@@ -106,9 +86,9 @@ pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &
 ///
 /// # Safety
 /// As for [`elements`].
-pub unsafe fn nullable_elements(array: Datum, element: pg_sys::Oid) -> Vec<Option<Datum>> {
+pub unsafe fn nullable_elements(array: Datum, element: &ElementType) -> Vec<Option<Datum>> {
     // SAFETY: the caller's promise.
-    let (values, nulls) = unsafe { deconstruct(array, &ElementType::of(element)) };
+    let (values, nulls) = unsafe { deconstruct(array, element) };
     let elements = values.iter().zip(nulls);
     elements
         .map(|(value, null)| (!null).then_some(*value))

@@ -179,11 +179,10 @@ pub fn btree_family(oid: Oid) -> Oid {
     unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
 }
 
-/// The strategy number by which indexes of an operator family search with an operator; 0 if the
-/// family does not have it.
-pub fn strategy(operator: Oid, family: Oid) -> u32 {
+/// The strategy of an operator in a family; 0 if it is none of them.
+pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
     // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_op_opfamily_strategy(operator, family) as u32 }
+    unsafe { pg_sys::get_op_opfamily_strategy(operator, family) }
 }
 
 /// The operator of a family with this strategy number and these types.

@@ -110,13 +110,13 @@ impl<'a> Expr<'a> {
     /// The value of a constant of type int2, int4, int8 or a domain over one of them. `None` if the
     /// expression is no constant, is NULL, or has another type.
     pub fn integer(self) -> Option<i64> {
-        self.value()?.as_integer()
+        self.value()?.integer()
     }
 
     /// The value of a constant of type float4, float8 or a domain over one of them. `None` if the
     /// expression is no constant, is NULL, or has another type.
     pub fn float(self) -> Option<f64> {
-        self.value()?.as_float()
+        self.value()?.float()
     }
 
     /// The expression below any changes of type that leave the value as it is.

@@ -1,6 +1,4 @@
 //! Requests of the planner to support functions and estimators.
-use core::marker::PhantomData;
-
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 
 use super::catalog;
@@ -34,7 +32,6 @@ pub struct Condition<'a> {
     pub operands: List<'a>,
     /// The rows of which a share is asked for.
     pub(super) rows: Rows,
-    _call: PhantomData<&'a ()>,
 }
 
 #[derive(Clone, Copy)]
@@ -115,7 +112,6 @@ impl Call {
                             function: (*request).funcid,
                             operands: List::new((*request).args),
                             rows,
-                            _call: PhantomData,
                         },
                         request,
                     })
@@ -160,7 +156,6 @@ impl Call {
             function,
             operands,
             rows,
-            _call: PhantomData,
         })
     }
 }

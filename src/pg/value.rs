@@ -4,7 +4,8 @@ use core::marker::PhantomData;
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::{arrays, catalog};
+use super::arrays::{self, ElementType};
+use super::catalog;
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h). Compares bytes, uncompressed.
@@ -55,7 +56,7 @@ impl ValueType {
         self.oid
     }
 
-    /// The length of the type's values in bytes; below zero if it varies.
+    /// Length of the values in bytes; below zero if it varies.
     pub fn length(self) -> i16 {
         self.length
     }
@@ -157,7 +158,7 @@ impl<'a> Value<'a> {
     }
 
     /// The number, if it is an `int2`, `int4`, `int8` or of a domain over one of them.
-    pub fn as_integer(self) -> Option<i64> {
+    pub fn integer(self) -> Option<i64> {
         let bits = self.datum.value();
         match catalog::base_type(self.of.oid) {
             pg_sys::INT2OID => Some((bits as i16).into()),
@@ -168,7 +169,7 @@ impl<'a> Value<'a> {
     }
 
     /// The number, if it is a `float4`, `float8` or of a domain over one of them.
-    pub fn as_float(self) -> Option<f64> {
+    pub fn float(self) -> Option<f64> {
         let bits = self.datum.value();
         match catalog::base_type(self.of.oid) {
             pg_sys::FLOAT4OID => Some(f32::from_bits(bits as u32).into()),
@@ -178,24 +179,20 @@ impl<'a> Value<'a> {
     }
 
     /// The elements, if it is an array of one of those integers; `None` if NULL is among them.
-    pub fn as_integers(self) -> Option<Vec<i64>> {
+    pub fn integers(self) -> Option<Vec<i64>> {
         let element = catalog::array_element(catalog::base_type(self.of.oid));
-        if ![pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID].contains(&element) {
-            return None;
-        }
-        let of = ValueType::of(element);
-        // SAFETY: an array of this type.
-        let elements = unsafe { arrays::nullable_elements(self.datum, element) };
-        let number = |datum: Option<Datum>| {
-            let _memory = PhantomData;
-            Value {
-                datum: datum?,
-                of,
-                _memory,
-            }
-            .as_integer()
+        let (length, alignment) = match element {
+            pg_sys::INT2OID => (2, b's'),
+            pg_sys::INT4OID => (4, b'i'),
+            pg_sys::INT8OID => (8, b'd'),
+            _ => return None,
         };
-        elements.into_iter().map(number).collect()
+        let of = ElementType::new(element, length.into(), alignment);
+        // SAFETY: an array of this type.
+        let elements = unsafe { arrays::nullable_elements(self.datum, &of) }.into_iter();
+        elements
+            .map(|datum| Value::small(datum?, element, length).integer())
+            .collect()
     }
 
     /// A `bool`; raises an internal error for any other type.

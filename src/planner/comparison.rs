@@ -42,7 +42,8 @@ impl Comparison {
 /// The comparison that an operator makes of numbers, if it is one of those of a type's family.
 pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     let family = catalog::btree_family(number);
-    match catalog::strategy(operator, family) {
+    let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;
+    match strategy(operator) {
         pg_sys::BTLessStrategyNumber => Some(Comparison::Less),
         pg_sys::BTLessEqualStrategyNumber => Some(Comparison::LessOrEqual),
         pg_sys::BTEqualStrategyNumber => Some(Comparison::Equal),
@@ -50,8 +51,7 @@ pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
         pg_sys::BTGreaterStrategyNumber => Some(Comparison::Greater),
         _ => {
             let negator = catalog::operator(operator)?.oprnegate;
-            (catalog::strategy(negator, family) == pg_sys::BTEqualStrategyNumber)
-                .then_some(Comparison::NotEqual)
+            (strategy(negator) == pg_sys::BTEqualStrategyNumber).then_some(Comparison::NotEqual)
         }
     }
 }

@@ -67,7 +67,7 @@ fn rewrite_conditions(relation: &PlannedRelation) {
     let Some(catalog) = catalog::current() else {
         return;
     };
-    let planner = relation.planner();
+    let planner = relation.planner;
     relation.replace_comparisons(|condition, truth_only| {
         forms::rewritten(&catalog, planner, condition, truth_only).or_else(|| {
             let Form::Operator(operator, operands) = condition.form() else {

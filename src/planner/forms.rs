@@ -165,7 +165,7 @@ fn one_of<'a>(
     if operator(equality)?.oprrest.to_u32() != pg_sys::F_EQSEL {
         return None;
     }
-    let mut wanted = array.value()?.as_integers()?;
+    let mut wanted = array.value()?.integers()?;
     if wanted.len() > LONGEST_LIST {
         return None;
     }

@@ -12,7 +12,7 @@ use super::estimate::Distances;
 use super::planned_ball::bound_kind;
 use super::selectivity;
 use super::within_arguments::read_arguments;
-use crate::pg::catalog::strategy;
+use crate::pg::catalog::strategy_in_family;
 use crate::pg::expr::{Expr, Form, List};
 use crate::pg::fmgr::{Call, export};
 use crate::pg::planner::Planner;
@@ -125,7 +125,7 @@ fn index_condition(catalog: &Catalog, request: IndexCondition, lossy: bool) -> D
             1 => (right, left),
             _ => return None,
         };
-        let serves = strategy(metric.contained_operator, request.family) != 0;
+        let serves = strategy_in_family(metric.contained_operator, request.family) != 0;
         (serves && request.is_known(other) && request.is_known(bound[0]))
             .then(|| contained(request.planner, metric, key, other, &bound))
     };
