@@ -34,20 +34,12 @@ impl<'a> Condition<'a> {
         let mut a = VariableStatData::default();
         match self.rows {
             Rows::Relation(relation) => {
-                let (mut other, mut on_left) = (core::ptr::null_mut(), false);
+                let (mut b, mut left) = (core::ptr::null_mut(), false);
+                let (a_at, b_at, left_at) = (&raw mut a, &raw mut b, &raw mut left);
                 // SAFETY: the list has two expressions. If the first is filled in, so is the other.
                 let (column, other) = unsafe {
-                    if !pg_sys::get_restriction_variable(
-                        root,
-                        list,
-                        relation,
-                        &mut a,
-                        &mut other,
-                        &mut on_left,
-                    ) {
-                        return None;
-                    }
-                    (Statistics::new(a), Expr::new(other))
+                    pg_sys::get_restriction_variable(root, list, relation, a_at, b_at, left_at)
+                        .then(|| (Statistics::new(a), Expr::new(b)))?
                 };
                 let share = estimate(Operands::Restriction(&column, other));
                 column.release();
@@ -123,7 +115,7 @@ impl Statistics {
     }
 
     /// The values of a kind of statistics, and their shares of all rows if the kind has shares.
-    pub fn values(&self, kind: u32, has_shares: bool) -> Option<(Vec<Value<'_>>, &[f32])> {
+    pub fn values(&self, kind: u32, has_shares: bool) -> Option<(Vec<Value<'_>>, Vec<f64>)> {
         let tuple = self.variable.statsTuple;
         if tuple.is_null() {
             return None;
@@ -134,20 +126,18 @@ impl Statistics {
             false => pg_sys::ATTSTATSSLOT_VALUES,
         };
         let any = pg_sys::InvalidOid;
-        // SAFETY: the tuple is one of pg_statistic; what the server fills in is kept for as long as
-        // the statistics.
+        // SAFETY: the tuple is one of pg_statistic. The server fills in arrays of as many elements
+        // as it says, which are kept for as long as the statistics.
         unsafe {
             if !pg_sys::get_attstatsslot(&mut slot, tuple, kind as i32, any, flags as i32) {
                 return None;
             }
             self.slots.borrow_mut().push(slot);
             let of = ValueType::of(slot.valuetype);
-            let values = slice(slot.values, slot.nvalues);
-            let values = values
-                .iter()
-                .map(|value| Value::typed(*value, of))
-                .collect();
-            Some((values, slice(slot.numbers, slot.nnumbers)))
+            let value = |n| Value::typed(*slot.values.add(n), of);
+            let share = |n| f64::from(*slot.numbers.add(n));
+            let values = (0..slot.nvalues as usize).map(value).collect();
+            Some((values, (0..slot.nnumbers as usize).map(share).collect()))
         }
     }
 
@@ -163,15 +153,5 @@ impl Statistics {
                 pg_sys::ffi::pg_guard_ffi_boundary(|| free(tuple));
             }
         }
-    }
-}
-
-/// # Safety
-/// The pointer is null, or to that many elements which live for `'a`.
-unsafe fn slice<'a, T>(elements: *const T, count: core::ffi::c_int) -> &'a [T] {
-    match elements.is_null() {
-        true => &[],
-        // SAFETY: the caller's promise.
-        false => unsafe { core::slice::from_raw_parts(elements, count as usize) },
     }
 }

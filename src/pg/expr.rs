@@ -31,6 +31,8 @@ pub enum Form<'a> {
     /// `left operator ANY (right)`.
     Any(Oid, List<'a>),
     Coalesce(List<'a>),
+    /// The same value under another type.
+    Relabel(Expr<'a>),
     Other,
 }
 
@@ -89,6 +91,9 @@ impl<'a> Expr<'a> {
                 NodeTag::T_CoalesceExpr => {
                     Form::Coalesce(List::new((*node.cast::<pg_sys::CoalesceExpr>()).args))
                 }
+                NodeTag::T_RelabelType => {
+                    Form::Relabel(Expr::new((*node.cast::<pg_sys::RelabelType>()).arg.cast()))
+                }
                 _ => Form::Other,
             }
         }
@@ -121,14 +126,11 @@ impl<'a> Expr<'a> {
 
     /// The expression below any changes of type that leave the value as it is.
     pub fn strip_relabel(self) -> Self {
-        let mut node = self.as_ptr();
-        // SAFETY: the tag says which struct it is, which always has an argument.
-        unsafe {
-            while (*node).type_ == NodeTag::T_RelabelType {
-                node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
-            }
-            Expr::new(node)
+        let mut expression = self;
+        while let Form::Relabel(inner) = expression.form() {
+            expression = inner;
         }
+        expression
     }
 
     /// Its type.

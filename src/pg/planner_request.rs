@@ -45,15 +45,14 @@ pub(super) enum Rows {
 /// A request for the share of rows that a function returns true for.
 pub struct Selectivity<'a> {
     pub condition: Condition<'a>,
-    request: *mut pg_sys::SupportRequestSelectivity,
+    request: &'a mut pg_sys::SupportRequestSelectivity,
 }
 
 impl Selectivity<'_> {
     /// The answer.
     pub fn answer(self, share: f64) -> Datum {
-        // SAFETY: the request lives as long as the call.
-        unsafe { (*self.request).selectivity = share };
-        Datum::from(self.request)
+        self.request.selectivity = share;
+        Datum::from(core::ptr::from_mut(self.request))
     }
 }
 
@@ -66,23 +65,20 @@ pub struct IndexCondition<'a> {
     pub indexed: i32,
     /// The operator family of that column.
     pub family: Oid,
-    request: *mut pg_sys::SupportRequestIndexCondition,
+    request: &'a mut pg_sys::SupportRequestIndexCondition,
 }
 
 impl<'a> IndexCondition<'a> {
     /// Returns whether an expression has a value before the index is searched.
     pub fn is_known(&self, expression: Expr<'a>) -> bool {
-        // SAFETY: the request has the planner's state and an index.
-        unsafe {
-            let (root, index) = ((*self.request).root, (*self.request).index);
-            pg_sys::is_pseudo_constant_for_index(root, expression.as_ptr(), index)
-        }
+        let (root, index) = (self.request.root, self.request.index);
+        // SAFETY: the server has set the planner's state and an index.
+        unsafe { pg_sys::is_pseudo_constant_for_index(root, expression.as_ptr(), index) }
     }
 
     /// The answer. `lossy`: the function is called for each row that the index yields.
     pub fn answer(self, condition: Expr<'a>, lossy: bool) -> Datum {
-        // SAFETY: the request lives as long as the call.
-        unsafe { (*self.request).lossy = lossy };
+        self.request.lossy = lossy;
         Datum::from(List::build(&[condition]))
     }
 }
@@ -101,31 +97,31 @@ impl Call {
                     SupportRequest::Simplify(planner, List::new((*request.fcall).args))
                 }
                 NodeTag::T_SupportRequestSelectivity => {
-                    let request = node.cast::<pg_sys::SupportRequestSelectivity>();
-                    let rows = match (*request).is_join {
-                        true => Rows::Join((*request).jointype, (*request).sjinfo),
-                        false => Rows::Relation((*request).varRelid),
+                    let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
+                    let rows = match request.is_join {
+                        true => Rows::Join(request.jointype, request.sjinfo),
+                        false => Rows::Relation(request.varRelid),
                     };
                     SupportRequest::Selectivity(Selectivity {
                         condition: Condition {
-                            planner: Planner::new((*request).root),
-                            function: (*request).funcid,
-                            operands: List::new((*request).args),
+                            planner: Planner::new(request.root),
+                            function: request.funcid,
+                            operands: List::new(request.args),
                             rows,
                         },
                         request,
                     })
                 }
                 NodeTag::T_SupportRequestIndexCondition => {
-                    let request = node.cast::<pg_sys::SupportRequestIndexCondition>();
-                    let Form::Call(_, arguments) = Expr::new((*request).node).form() else {
+                    let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
+                    let Form::Call(_, arguments) = Expr::new(request.node).form() else {
                         return SupportRequest::Other;
                     };
                     SupportRequest::IndexCondition(IndexCondition {
-                        planner: Planner::new((*request).root),
+                        planner: Planner::new(request.root),
                         arguments,
-                        indexed: (*request).indexarg,
-                        family: (*request).opfamily,
+                        indexed: request.indexarg,
+                        family: request.opfamily,
                         request,
                     })
                 }

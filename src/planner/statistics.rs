@@ -46,7 +46,7 @@ impl<'a> Column<'a> {
         };
         if let Some((values, shares)) = first([pg_sys::STATISTIC_KIND_MCV, COMMON_KIND], true) {
             column.common = (values.into_iter().zip(shares))
-                .filter_map(|(value, share)| Some((metric.point(value)?, f64::from(*share))))
+                .filter_map(|(value, share)| Some((metric.point(value)?, share)))
                 .collect();
         }
         let kinds = [pg_sys::STATISTIC_KIND_HISTOGRAM, SAMPLE_KIND];
