@@ -145,6 +145,7 @@ impl Metric {
 }
 
 /// The distance of two values; that of signatures that were made differently is infinite.
+#[inline(always)]
 fn distance(a: &Point, b: &Point) -> f64 {
     let distance = match (a, b) {
         (Point::Signature(a), Point::Signature(b)) => share_of_mismatches(a, b),

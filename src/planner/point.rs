@@ -87,11 +87,12 @@ fn parts<T: Fingerprint>(ball: Ball<T>) -> (Datum, i32) {
 
 impl Point<'_> {
     /// The differing bits of two fingerprints of one width. `None` for any other two.
+    #[inline(always)]
     pub fn bits(&self, other: &Self) -> Option<u32> {
-        match (*self, *other) {
-            (Point::Bits64(a), Point::Bits64(b)) => Some(a.distance(b)),
-            (Point::Bits128(a), Point::Bits128(b)) => Some(a.distance(b)),
-            (Point::Bits256(a), Point::Bits256(b)) => Some(a.distance(b)),
+        match (self, other) {
+            (Point::Bits64(a), Point::Bits64(b)) => Some(a.distance(*b)),
+            (Point::Bits128(a), Point::Bits128(b)) => Some(a.distance(*b)),
+            (Point::Bits256(a), Point::Bits256(b)) => Some(a.distance(*b)),
             _ => None,
         }
     }
