@@ -7,23 +7,42 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Documents whose SQL is one session from top to bottom, and the heading at which it begins.
-const DOCUMENTS: [(&str, &str); 9] = [
-    ("README.md", "## A worked example"),
-    ("docs/minhash.md", "# MinHash"),
+/// Table of the documents that presuppose one.
+const DOCS: &str = "CREATE TABLE docs (id int, body text, \
+        fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED); \
+    INSERT INTO docs (id, body) SELECT i, 'page ' || i / 3 || ' of a site with ' || i \
+        FROM generate_series(1, 500) i;";
+
+/// Documents whose SQL is one session from top to bottom, the heading at which it begins, and what
+/// it presupposes.
+const DOCUMENTS: [(&str, &str, &[&str]); 11] = [
+    ("README.md", "## A worked example", &[]),
+    ("docs/minhash.md", "# MinHash", &[]),
     (
         "docs/tutorial-news.md",
         "# Tutorial: one copy of each story",
+        &[],
     ),
     (
         "docs/tutorial-images.md",
         "# Tutorial: image hashes in a bigint column",
+        &[],
     ),
-    ("docs/quality.md", "## Text that many documents share"),
-    ("docs/sql-reference.md", "# SQL reference"),
-    ("docs/text.md", "# From a text to its features"),
-    ("docs/chinese.md", "# Chinese texts"),
-    ("docs/html.md", "# HTML"),
+    ("docs/quality.md", "## Text that many documents share", &[]),
+    ("docs/sql-reference.md", "# SQL reference", &[]),
+    ("docs/text.md", "# From a text to its features", &[]),
+    ("docs/chinese.md", "# Chinese texts", &[]),
+    ("docs/html.md", "# HTML", &[]),
+    (
+        "docs/choosing-a-distance.md",
+        "# Which distance for my documents?",
+        &[DOCS],
+    ),
+    (
+        "docs/tuning.md",
+        "# Tuning",
+        &[DOCS, "CREATE INDEX docs_fp ON docs USING neardup (fp);"],
+    ),
 ];
 
 /// A piece of a document that is run.
@@ -126,11 +145,13 @@ fn lines(text: &str) -> Vec<&str> {
 fn examples_print_what_the_documents_show() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut wrong = String::new();
-    for (name, heading) in DOCUMENTS {
+    for (name, heading, setup) in DOCUMENTS {
         let text = std::fs::read_to_string(root.join(name)).context(name)?;
         let examples = examples(&text, heading);
         ensure!(!examples.is_empty(), "{name} has no examples");
         let database = Database::create()?;
+        let mut client = database.connect()?;
+        setup.iter().try_for_each(|sql| client.batch_execute(sql))?;
         let outputs = run(&database, &examples)?;
         for (example, output) in examples.iter().zip(&outputs) {
             if let Some(shown) = &example.output

@@ -8,7 +8,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
-use neardup_blocktree::meta::{self, Meta, MetaError, Metric, Root};
+use neardup_blocktree::meta::{self, Meta, MetaError, MetaRef, Metric, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::PageStore;
@@ -173,7 +173,7 @@ fn cached(index: Rel) -> Cached {
 
 fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     let pages = IndexPages::new(relation);
-    let meta = meta::read(&pages.read(0));
+    let meta = MetaRef::new(&pages.read(0)).read();
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()

@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::column::Column;
 use super::distance::distance_argument;
 use super::distance_counts::{BottomKSample, Counts, Line, mix};
-use super::pairs::PairSet;
+use super::pairs::FingerprintPairs;
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
 use crate::am::bands;
@@ -92,8 +92,14 @@ impl SetReturning for Rings {
 /// Counts all pairs of an index.
 fn count_all(index: pg_sys::Oid, most: u32) -> Counts {
     let mut counts = Counts::new(most);
-    let mut pairs = PairSet::new(index, most);
-    pairs.for_each(|[a, b], distance| counts.add(a, b, distance));
+    let relations = LockedIndex::open_for_reading(index);
+    refuse_signatures(relations.index());
+    note_read(relations.index());
+    let mut pairs = FingerprintPairs::new(&relations, most);
+    drop(relations);
+    while let Some(([a, b], distance)) = pairs.next() {
+        counts.add(a, b, distance);
+    }
     counts
 }
 

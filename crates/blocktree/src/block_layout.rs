@@ -48,6 +48,19 @@ struct Segment {
     turn: u32,
 }
 
+impl Segment {
+    /// Bits of a word that stay where they are.
+    fn in_place(word: usize, mask: u64) -> Self {
+        let (from, to, turn) = (word, word, 0);
+        Segment {
+            from,
+            to,
+            mask,
+            turn,
+        }
+    }
+}
+
 /// The permutation of one table.
 #[derive(Clone, Debug)]
 pub struct PermutedTable<const N: usize> {
@@ -170,7 +183,7 @@ impl<const N: usize> BlockLayout<N> {
         let tables = combinations(blocks as usize, (blocks - distance) as usize)
             .into_iter()
             .map(|mut leading| {
-                // Each block should lead some table: queries beyond the guaranteed radius look
+                // Each block should lead some table: queries beyond the guaranteed radius search
                 // for neighbours of the first block alone.
                 let first = (0..leading.len())
                     .min_by_key(|&i| led[leading[i]])
@@ -194,12 +207,7 @@ impl<const N: usize> BlockLayout<N> {
     pub(crate) fn of_bands(scope: bool, count: usize, row: u64) -> Self {
         let scope_words = usize::from(scope);
         let segments: Vec<Segment> = (0..N)
-            .map(|word| Segment {
-                from: word,
-                to: word,
-                mask: if word == scope_words { row } else { u64::MAX },
-                turn: 0,
-            })
+            .map(|word| Segment::in_place(word, if word == scope_words { row } else { u64::MAX }))
             .collect();
         let table = PermutedTable {
             scope_words,
@@ -294,12 +302,7 @@ fn table<const N: usize>(
     let start = |block: usize| scope_bits + sizes[..block].iter().sum::<u32>();
     let rest = (0..sizes.len()).filter(|block| !leading.contains(block));
     let mut segments: Vec<Segment> = (0..scope_words)
-        .map(|word| Segment {
-            from: word,
-            to: word,
-            mask: u64::MAX,
-            turn: 0,
-        })
+        .map(|word| Segment::in_place(word, u64::MAX))
         .collect();
     let mut to = scope_bits;
     for block in leading.iter().copied().chain(rest) {

@@ -1,12 +1,12 @@
 //! Writing a new tree, page after page, from rows that come in its order.
 
 use crate::bands::{self, Bands};
-use crate::block_layout::BlockLayout;
-use crate::inner;
+use crate::block_layout::{BlockLayout, PermutedTable};
+use crate::inner::{self, InnerMut};
 use crate::key::{Block, EntryKey, Tid};
-use crate::leaf;
-use crate::meta::{self, Meta, Metric, Root};
-use crate::page::{self, PAGE_SIZE, Page};
+use crate::leaf::{self, LeafMut, LeafRef};
+use crate::meta::{Meta, MetaMut, Metric, Root};
+use crate::page::{PAGE_SIZE, Page, PageMut};
 use crate::sort::{ExternalSort, TempFiles};
 
 /// Receiver of the pages of a new tree and of reports of progress.
@@ -27,17 +27,12 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// The most entries of a leaf so full.
-    pub(crate) fn leaf_entries<const N: usize>(self) -> usize {
-        Self::of(leaf::capacity::<N>(), self.leaf)
-    }
-
-    /// The most entries of an inner page so full.
-    pub(crate) fn inner_entries<const N: usize>(self) -> usize {
-        Self::of(inner::capacity::<N>(), self.inner)
-    }
-
-    fn of(capacity: usize, percent: u8) -> usize {
+    /// The most entries of a page on a level.
+    pub(crate) fn entries<const N: usize>(self, level: u16) -> usize {
+        let (capacity, percent) = match level {
+            0 => (leaf::capacity::<N>(), self.leaf),
+            _ => (inner::capacity::<N>(), self.inner),
+        };
         (capacity * usize::from(percent) / 100).max(2)
     }
 }
@@ -63,13 +58,11 @@ pub fn build<H: BuildHost, const N: usize>(
     let mut writer = LeafWriter::new(fill);
     let tables = layout.tables().len();
     for (number, table) in layout.tables().iter().enumerate() {
-        writer.begin_table(host, number as u16);
-        rows.in_order(host, Some(table), |host, entry| {
-            writer.push(host, entry.key, Tid::from_packed(entry.tid));
-        });
+        writer.write_table(host, number, rows, Some(table));
         host.table_done(number + 1, tables);
     }
-    let shape = |root| Meta {
+    writer.write_table(host, tables, nulls, None);
+    let meta = Meta {
         metric: Metric::Hamming,
         bits: layout.bits() as u16,
         words: N as u8,
@@ -77,9 +70,9 @@ pub fn build<H: BuildHost, const N: usize>(
         distance: layout.distance() as u8,
         blocks: layout.blocks().len() as u8,
         tables: tables as u16,
-        root,
+        root: writer.finish(host),
     };
-    writer.end(host, layout.null_table(), nulls, shape)
+    put_meta::<H, N>(host, meta)
 }
 
 /// The same over bands: of each band its rows by their keys.
@@ -94,15 +87,13 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     let mut writer = LeafWriter::new(fill);
     let tables = rows.len();
     for (number, rows) in rows.iter_mut().enumerate() {
-        writer.begin_table(host, number as u16);
-        rows.in_order(host, None, |host, entry| {
-            writer.push(host, entry.key, Tid::from_packed(entry.tid));
-        });
+        writer.write_table(host, number, rows, None);
         // Its memory is of use to the bands to come.
         *rows = ExternalSort::new(0);
         host.table_done(number + 1, tables);
     }
-    let shape = |root| Meta {
+    writer.write_table(host, tables, nulls, None);
+    let meta = Meta {
         metric: Metric::MinHash,
         bits: bands.hashes() as u16,
         words: N as u8,
@@ -110,9 +101,17 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         distance: 0,
         blocks: bands.rows() as u8,
         tables: tables as u16,
-        root,
+        root: writer.finish(host),
     };
-    writer.end(host, tables as u16, nulls, shape)
+    put_meta::<H, N>(host, meta)
+}
+
+/// Writes the meta page, the last one.
+fn put_meta<H: BuildHost, const N: usize>(host: &mut H, meta: Meta) -> Meta {
+    let mut page = [0; PAGE_SIZE];
+    MetaMut::format::<N>(&mut page, &meta);
+    host.put(0, &mut page);
+    meta
 }
 
 /// Fills leaves one after the other, the current one in memory.
@@ -134,60 +133,48 @@ impl<const N: usize> LeafWriter<N> {
             block: 0,
             last: None,
             starts: Vec::new(),
-            per_leaf: fill.leaf_entries::<N>(),
-            per_inner: fill.inner_entries::<N>(),
+            per_leaf: fill.entries::<N>(0),
+            per_inner: fill.entries::<N>(1),
         }
     }
 
-    fn begin_table<H: BuildHost>(&mut self, host: &mut H, table: u16) {
-        self.begin_leaf(host, EntryKey::start_of(table));
+    /// Writes all entries of a table.
+    fn write_table<H: BuildHost>(
+        &mut self,
+        host: &mut H,
+        number: usize,
+        rows: &mut ExternalSort<H, N>,
+        table: Option<&PermutedTable<N>>,
+    ) {
+        self.begin_leaf(host, EntryKey::start_of(number as u16));
         self.last = None;
+        rows.in_order(host, table, |host, entry| {
+            self.push(host, entry.key, Tid::from_packed(entry.tid));
+        });
     }
 
     /// Ends the current leaf and begins the next, which starts at an entry key.
     fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: EntryKey<N>) {
         let next = self.block + 1;
         if self.block != 0 {
-            page::put_high(&mut self.leaf, Some((start, next)));
+            PageMut::new(&mut self.leaf).set_right_sibling(Some((start, next)));
             host.put(self.block, &mut self.leaf);
         }
         self.block = next;
         self.starts.push((start, next));
-        leaf::format(&mut self.leaf, &start);
+        LeafMut::format_leaf(&mut self.leaf, &start);
     }
 
     fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
-        let entry_key = EntryKey {
-            table: page::table(&self.leaf),
-            key,
-            tid,
-        };
-        if leaf::count::<N>(&self.leaf) == self.per_leaf
+        let leaf = LeafRef::<N>::unchecked(&self.leaf);
+        let entry_key = EntryKey::new(leaf.table(), key, tid);
+        if leaf.count() == self.per_leaf
             && let Some(last) = self.last
         {
             self.begin_leaf(host, EntryKey::separator(&last, &entry_key));
         }
-        leaf::push(&mut self.leaf, &key, tid);
+        LeafMut::unchecked(&mut self.leaf).push(&key, tid);
         self.last = Some(entry_key);
-    }
-
-    /// Writes the rows without a fingerprint, the levels above the leaves, and the meta page.
-    fn end<H: BuildHost>(
-        mut self,
-        host: &mut H,
-        null_table: u16,
-        nulls: &mut ExternalSort<H, N>,
-        shape: impl FnOnce(Root) -> Meta,
-    ) -> Meta {
-        self.begin_table(host, null_table);
-        nulls.in_order(host, None, |host, entry| {
-            self.push(host, entry.key, Tid::from_packed(entry.tid));
-        });
-        let meta = shape(self.finish(host));
-        let mut page = [0; PAGE_SIZE];
-        meta::write::<N>(&mut page, &meta);
-        host.put(0, &mut page);
-        meta
     }
 
     /// Ends the last leaf and writes the levels above.
@@ -200,13 +187,12 @@ impl<const N: usize> LeafWriter<N> {
             let mut above = Vec::new();
             let mut groups = self.starts.chunks(self.per_inner).peekable();
             while let Some(group) = groups.next() {
-                let page = &mut self.leaf;
-                inner::format(page, level, &group[0].0);
-                for (i, (start, block)) in group.iter().enumerate() {
-                    inner::insert(page, i, start, *block);
+                let mut page = InnerMut::format_at(&mut self.leaf, level, &group[0].0);
+                for (start, block) in group {
+                    page.push(start, *block);
                 }
-                page::put_high(page, groups.peek().map(|after| (after[0].0, next + 1)));
-                host.put(next, page);
+                page.set_right_sibling(groups.peek().map(|after| (after[0].0, next + 1)));
+                host.put(next, &mut self.leaf);
                 above.push((group[0].0, next));
                 next += 1;
             }

@@ -1,13 +1,11 @@
 //! Checking every invariant of a tree.
 
 use crate::block_layout::BlockLayout;
-use crate::inner;
-use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
+use crate::key::{Block, EntryKey, Key, Tid, mix};
 use crate::level_cursor::LevelCursor;
-use crate::meta::{self, FreeList};
-use crate::page::{self, Corruption, Kind, Result};
-use crate::store::{PageGuard, PageStore};
+use crate::meta::{FREE_LISTS, FreeList, MetaView};
+use crate::page::{Kind, PageView, Result, corrupt};
+use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// Outcome of a check.
@@ -37,12 +35,6 @@ struct RowSum {
 
 impl RowSum {
     fn add<const N: usize>(&mut self, fingerprint: &Key<N>, tid: Tid) {
-        // The finaliser of splitmix64, chained over the words.
-        let mix = |mut x: u64| {
-            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        };
         let seed = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
         let hash = fingerprint
             .iter()
@@ -54,9 +46,8 @@ impl RowSum {
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Checks that links, levels, separators and high keys agree, and that each entry lies in the
-    /// range of its page. The caller sees to it that
-    /// nobody changes the index meanwhile. Each entry is shown to `row` with its table, table by
-    /// table.
+    /// range of its page. Nobody may change the index meanwhile. `row` is called with each entry,
+    /// table by table.
     pub fn check(
         &self,
         layout: &BlockLayout<N>,
@@ -67,9 +58,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         // Separators and downlinks of the level above; above the root stands the root itself.
         let mut above: Vec<(EntryKey<N>, Block)> = vec![(EntryKey::start_of(0), root.block)];
         for level in (1..=root.level).rev() {
-            self.check_inner_level(level, &above, layout)?;
             stats.inner_pages += above.len() as u64;
-            above = self.children(&above)?;
+            above = self.check_inner_level(level, &above, layout)?;
         }
         self.check_free_lists()?;
         let mut place = 0;
@@ -79,24 +69,23 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             while let Some((leaf, _)) = cursor.step(self, |block| self.store.read(block))? {
                 self.store.check_interrupts();
                 let block = leaf.block();
-                let wrong = |what| Err(Corruption { block, what });
+                let wrong = |what| corrupt(block, what);
                 let Some(&(low, expected)) = above.get(place) else {
                     return wrong("leaf without a downlink");
                 };
-                if expected != block || page::low(&leaf) != low || low.table != table {
+                if expected != block || leaf.low_key() != low || low.table != table {
                     return wrong("leaf is not where its downlink says");
                 }
-                if page::right(&leaf) != above.get(place + 1).map(|&(_, block)| block) {
+                if leaf.right_link() != above.get(place + 1).map(|&(_, block)| block) {
                     return wrong("right link and next downlink differ");
                 }
-                let high = page::high::<N>(&leaf);
+                let high = leaf.high_key();
                 if high != above.get(place + 1).map(|&(next, _)| next) {
                     return wrong("high key and next separator differ");
                 }
                 place += 1;
                 stats.leaves += 1;
-                for i in 0..leaf::count::<N>(&leaf) {
-                    let entry_key = leaf::entry_key::<N>(&leaf, i);
+                for entry_key in leaf.entries() {
                     if entry_key < low || high.is_some_and(|high| entry_key >= high) {
                         return wrong("entry out of its page's range");
                     }
@@ -120,42 +109,38 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             }
         }
         if place != above.len() {
-            return Err(Corruption {
-                block: above[place].1,
-                what: "leaf that no cursor reaches",
-            });
+            return corrupt(above[place].1, "leaf that no cursor reaches");
         }
         stats.tables_agree = sums.iter().all(|sum| sum == &sums[0]);
         stats.rows = sums[0].count;
         Ok(stats)
     }
 
-    /// Checks the pages of a level against the separators and downlinks above them.
+    /// Checks the pages of a level against the separators and downlinks above them. Returns those
+    /// on the pages.
     fn check_inner_level(
         &self,
         level: u16,
         above: &[(EntryKey<N>, Block)],
         layout: &BlockLayout<N>,
-    ) -> Result<()> {
+    ) -> Result<Vec<(EntryKey<N>, Block)>> {
+        let mut below = Vec::new();
         for (i, &(low, block)) in above.iter().enumerate() {
             self.store.check_interrupts();
-            let page = self.store.read(block);
-            self.expect(&page, level)?;
-            let wrong = |what| Err(Corruption { block, what });
+            let page = self.read_inner(block, level)?;
+            let wrong = |what| corrupt(block, what);
             let next = above.get(i + 1);
-            if page::right(&page) != next.map(|&(_, block)| block) {
+            if page.right_link() != next.map(|&(_, block)| block) {
                 return wrong("right link and next downlink differ");
             }
-            let high = page::high::<N>(&page);
+            let high = page.high_key();
             if high != next.map(|&(separator, _)| separator) {
                 return wrong("high key and next separator differ");
             }
-            if inner::separator::<N>(&page, 0) != low || page::low(&page) != low {
+            if page.separator(0) != low || page.low_key() != low {
                 return wrong("first separator and downlink differ");
             }
-            let separators: Vec<EntryKey<N>> = (0..inner::count::<N>(&page))
-                .map(|i| inner::separator(&page, i))
-                .collect();
+            let separators: Vec<_> = page.entries().map(|(separator, _)| separator).collect();
             if !separators.is_sorted_by(|a, b| a < b) {
                 return wrong("separators out of order");
             }
@@ -163,44 +148,31 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             if high.is_some_and(|high| last >= high) || last.table > layout.null_table() {
                 return wrong("separator out of its page's range");
             }
+            below.extend(page.entries());
         }
-        Ok(())
+        Ok(below)
     }
 
     /// Checks that the free pages of each level are such, and as many as are said to be.
     fn check_free_lists(&self) -> Result<()> {
-        for level in 0..meta::FREE_LISTS as u16 {
-            let FreeList { first, count } = meta::free_list(&self.store.read(0), level);
+        for level in 0..FREE_LISTS as u16 {
+            let FreeList { first, count } = MetaView::new(self.store.read(0)).free_list(level);
             let mut next = first;
             for _ in 0..count {
                 self.store.check_interrupts();
                 let Some(block) = next else { break };
-                let page = self.store.read(block);
-                page::expect::<N>(&page, block, Kind::Free)?;
-                if page::level(&page) != level {
-                    let what = "free page of another level";
-                    return Err(Corruption { block, what });
+                let page = PageView::<_, N>::new(self.store.read(block));
+                page.check_header(block, Kind::Free)?;
+                if page.level() != level {
+                    return corrupt(block, "free page of another level");
                 }
-                next = page::right(&page);
+                next = page.right_link();
             }
             let ends = first.is_none() == (count == 0) && next.is_none();
             if !ends {
-                let what = "number of free pages is wrong";
-                return Err(Corruption { block: 0, what });
+                return corrupt(0, "number of free pages is wrong");
             }
         }
         Ok(())
-    }
-
-    /// The separators and downlinks on pages of one level, in their order.
-    fn children(&self, pages: &[(EntryKey<N>, Block)]) -> Result<Vec<(EntryKey<N>, Block)>> {
-        let mut children = Vec::new();
-        for &(_, block) in pages {
-            let page = self.store.read(block);
-            for i in 0..inner::count::<N>(&page) {
-                children.push((inner::separator(&page, i), inner::child::<N>(&page, i)));
-            }
-        }
-        Ok(children)
     }
 }

@@ -145,7 +145,8 @@ impl<F: TempFiles> Connected<F> {
         }
     }
 
-    fn root(&mut self, files: &mut F, mut node: u32) -> u32 {
+    /// Returns the root of a node's component: its lowest node.
+    pub fn root(&mut self, files: &mut F, mut node: u32) -> u32 {
         loop {
             let parent = self.parents.get(files, node);
             let above = self.parents.get(files, parent);
@@ -161,9 +162,15 @@ impl<F: TempFiles> Connected<F> {
     /// Two nodes are near each other, in any order.
     pub fn near(&mut self, files: &mut F, a: u32, b: u32) {
         let (a, b) = (self.root(files, a), self.root(files, b));
+        self.join(files, a, b);
+    }
+
+    /// Joins the components of two roots, and returns the root of both.
+    pub fn join(&mut self, files: &mut F, a: u32, b: u32) -> u32 {
         if a != b {
             self.parents.set(files, a.max(b), a.min(b));
         }
+        a.min(b)
     }
 
     /// Replaces the rank of each node by the lowest of its component.

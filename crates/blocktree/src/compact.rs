@@ -1,11 +1,10 @@
 //! Moving pages from the end of an index into its unused pages, so that the end can be cut off.
 
-use crate::inner;
+use crate::inner::InnerMut;
 use crate::key::{Block, EntryKey};
-use crate::level_cursor::LevelCursor;
-use crate::meta::{self, FREE_LISTS, FreeList, Root};
-use crate::page::{self, Corruption, Page, Result};
-use crate::store::{PageGuard, PageStore};
+use crate::meta::{FREE_LISTS, FreeList, MetaMut, Root};
+use crate::page::{PAGE_SIZE, Page, PageMut, PageRef, Result, corrupt};
+use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// One bit for each block.
@@ -43,15 +42,13 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     pub fn used_pages(&self) -> Result<u64> {
         let mut pages = 1;
         for level in 1..=self.refresh_root()?.level {
-            let mut cursor = LevelCursor::<N>::on_level(level);
-            while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
+            self.each_inner_page(level, |page| {
                 pages += 1;
                 if level == 1 {
-                    pages += inner::count::<N>(&page) as u64;
+                    pages += page.count() as u64;
                 }
-                drop(page);
-                self.store.check_interrupts();
-            }
+                Ok(())
+            })?;
         }
         Ok(pages)
     }
@@ -122,24 +119,20 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         let mut used = Blocks(words);
         let mut set = |block: Block| {
             if block >= blocks || used.contains(block) {
-                let what = "used twice, or beyond the end";
-                return Err(Corruption { block, what });
+                return corrupt(block, "used twice, or beyond the end");
             }
             used.set(block);
             Ok(())
         };
         set(0)?;
         for level in 1..=self.refresh_root()?.level {
-            let mut cursor = LevelCursor::<N>::on_level(level);
-            while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
+            self.each_inner_page(level, |page| {
                 set(page.block())?;
-                if level == 1 {
-                    (0..inner::count::<N>(&page))
-                        .try_for_each(|i| set(inner::child::<N>(&page, i)))?;
+                match level {
+                    1 => page.entries().try_for_each(|(_, leaf)| set(leaf)),
+                    _ => Ok(()),
                 }
-                drop(page);
-                self.store.check_interrupts();
-            }
+            })?;
         }
         Ok(used)
     }
@@ -147,8 +140,9 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     fn forget_free_pages(&self) {
         let mut meta_page = self.store.write(0);
         self.store.change([&mut meta_page], |[meta_page]| {
+            let mut meta_page = MetaMut::new(meta_page);
             for level in 0..FREE_LISTS as u16 {
-                meta::put_free_list(meta_page, level, FreeList::default());
+                meta_page.set_free_list(level, FreeList::default());
             }
         });
     }
@@ -157,25 +151,20 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     fn add_free_page(&self, block: Block) {
         let mut page = self.store.write_new(block);
         let mut meta_page = self.store.write(0);
-        let FreeList { first, count } = meta::free_list(&meta_page, 0);
         self.store
             .change([&mut page, &mut meta_page], |[page, meta_page]| {
-                page::free::<N>(page, 0, first);
-                let list = FreeList {
-                    first: Some(block),
-                    count: count + 1,
-                };
-                meta::put_free_list(meta_page, 0, list);
+                MetaMut::new(meta_page).add_free::<N>(page, block, 0);
             });
     }
 
-    /// Moves a page into an unused one. What was there is to be cut off. That may not come to pass,
-    /// if the vacuum is cancelled; so the first page of a level, which is the root or was it once
-    /// and may be remembered, is freed where it was: who goes there sees that it has moved.
+    /// Moves a page into an unused one, so that its old block can be cut off. If the vacuum is
+    /// cancelled, that block remains. A page that is the first of its level is or was the root, and
+    /// others may remember its block; so it becomes a free page there, which shows that it moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
-        let mut copy: Box<Page> = Box::new([0; page::PAGE_SIZE]);
+        let mut copy: Box<Page> = Box::new([0; PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));
-        let (level, low) = (page::level(&copy), page::low::<N>(&copy));
+        let page = PageRef::<N>::new(&copy);
+        let (level, low) = (page.level(), page.low_key());
         let root = self.refresh_root()?;
         if root.block == from {
             let mut old = self.store.write(from);
@@ -186,8 +175,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 [&mut old, &mut target, &mut meta_page],
                 |[old, target, meta_page]| {
                     target.copy_from_slice(&*copy);
-                    page::free::<N>(old, level, None);
-                    meta::put_root(meta_page, root);
+                    PageMut::<N>::new(old).free(level, None);
+                    MetaMut::new(meta_page).set_root(root);
                 },
             );
             drop(old);
@@ -195,36 +184,28 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             self.refresh_root()?;
             return Ok(());
         }
-        let mut left = (self.left_neighbour(&low, level)?).map(|left| self.store.write(left));
-        let mut old = left.is_none().then(|| self.store.write(from));
-        let mut parent = self.lock(&low, level + 1)?;
-        let slot = inner::search(&parent, &low);
-        let linked = (left.as_ref()).is_none_or(|left| page::right(left) == Some(from));
-        if inner::child::<N>(&parent, slot) != from || !linked {
-            let what = "not where links to it say";
-            return Err(Corruption { block: from, what });
+        // The page that leads to this one or, where there is none, this one itself.
+        let left = self.left_neighbour(&low, level)?;
+        let mut other = self.store.write(left.unwrap_or(from));
+        let mut parent = self.lock_inner(&low, level + 1)?;
+        let slot = parent.search(&low);
+        let right_link = PageRef::<N>::new(&other).right_link();
+        if parent.child(slot) != from || left.is_some() && right_link != Some(from) {
+            return corrupt(from, "not where links to it say");
         }
         let mut target = self.store.write_new(to);
-        let edit = |target: &mut Page, parent: &mut Page| {
-            target.copy_from_slice(&*copy);
-            inner::put_child::<N>(parent, slot, to);
-        };
-        if let Some(left) = &mut left {
-            self.store.change(
-                [left, &mut parent, &mut target],
-                |[left, parent, target]| {
-                    edit(target, parent);
-                    page::put_right(left, Some(to));
-                },
-            );
-        }
-        if let Some(old) = &mut old {
-            self.store
-                .change([old, &mut parent, &mut target], |[old, parent, target]| {
-                    edit(target, parent);
-                    page::free::<N>(old, level, None);
-                });
-        }
+        self.store.change(
+            [&mut other, &mut parent.page, &mut target],
+            |[other, parent, target]| {
+                target.copy_from_slice(&*copy);
+                InnerMut::<N>::unchecked(parent).set_child(slot, to);
+                let mut other = PageMut::<N>::new(other);
+                match left {
+                    Some(_) => other.set_right_link(Some(to)),
+                    None => other.free(level, None),
+                }
+            },
+        );
         Ok(())
     }
 
@@ -236,17 +217,16 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         } = self.refresh_root()?;
         let mut any = false;
         while at > level {
-            let page = self.store.read(block);
-            self.expect(&page, at)?;
+            let page = self.read_inner(block, at)?;
             // The last entry that starts before it. The first of a page may start with it: then
             // so does the page, and an entry to the left of the page's would have been taken.
-            let slot = inner::search(&page, low);
-            let slot = match inner::separator::<N>(&page, slot) == *low {
+            let slot = page.search(low);
+            let slot = match page.separator(slot) == *low {
                 true => slot.checked_sub(1),
                 false => Some(slot),
             };
             any |= slot.is_some();
-            block = inner::child::<N>(&page, slot.unwrap_or(0));
+            block = page.child(slot.unwrap_or(0));
             at -= 1;
         }
         Ok(any.then_some(block))

@@ -108,7 +108,10 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             ..Info::default()
         };
         for level in 1..=info.height {
-            info.inner_pages += self.count_level(level)?;
+            self.each_inner_page(level, |_| {
+                info.inner_pages += 1;
+                Ok(())
+            })?;
         }
         let mut prefixes = Vec::with_capacity(leaf::capacity::<N>());
         for table in 0..=layout.null_table() {
@@ -120,13 +123,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             let mut cursor = LevelCursor::<N>::new(table);
             while let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? {
                 prefixes.clear();
-                // What lies before has been counted, on a leaf that was merged into this one since.
-                let entries = (0..leaf::count::<N>(&leaf)).map(|i| leaf::entry_key(&leaf, i));
-                prefixes.extend(
-                    entries
-                        .filter(|entry| *entry >= from)
-                        .map(|entry| (prefix(layout, &entry.key, bits), entry.tid)),
-                );
+                let entries = leaf.entries_from(from);
+                prefixes.extend(entries.map(|entry| (prefix(layout, &entry.key, bits), entry.tid)));
                 drop(leaf);
                 self.store.check_interrupts();
                 match prefixes.is_empty() {
@@ -143,18 +141,6 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             info.add_table(layout, table, &buckets);
         }
         Ok(info)
-    }
-
-    /// The pages on a level.
-    fn count_level(&self, level: u16) -> Result<u64> {
-        let mut cursor = LevelCursor::<N>::on_level(level);
-        let mut pages = 0;
-        while let Some((page, _)) = cursor.step(self, |block| self.store.read(block))? {
-            drop(page);
-            pages += 1;
-            self.store.check_interrupts();
-        }
-        Ok(pages)
     }
 }
 

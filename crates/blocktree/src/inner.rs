@@ -3,12 +3,13 @@
 //! Separator keys stand as one array growing up, the rest of each separator with its downlink as
 //! one growing down. The first separator of a page counts as below everything.
 
-use crate::key::{Block, EntryKey, key_at, put_key, word_at};
-use crate::page::{self, HEADER, Kind, LINK, PAGE_SIZE, Page, special_size};
+use crate::key::{Block, EntryKey, Tid, put_key, word_at};
+use crate::page::{self, Entries, Kind, Page, PageView};
+use std::ops::{Deref, DerefMut};
 
 /// The most entries of an inner page.
 pub const fn capacity<const N: usize>() -> usize {
-    page::room::<N>() / (8 * N + LINK)
+    page::capacity(N, InnerEntries::SIZE)
 }
 
 /// The entries of an inner page in an index that was built with the default options.
@@ -16,108 +17,134 @@ pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
 
-const fn key_offset<const N: usize>(i: usize) -> usize {
-    HEADER + 8 * N * i
+/// Contents of an [`Inner`] page.
+#[derive(Clone, Copy, Debug)]
+pub struct InnerEntries;
+
+impl Entries for InnerEntries {
+    const KIND: Kind = Kind::Inner;
+    /// Bytes of a downlink, with its separator's table and row.
+    const SIZE: usize = 4 + 2 + Tid::SIZE;
 }
 
-const fn link_offset<const N: usize>(i: usize) -> usize {
-    PAGE_SIZE - special_size::<N>() - LINK * (i + 1)
-}
+/// View of an inner page whose header has been checked. `P` is as for [`PageView`].
+pub type Inner<P, const N: usize> = PageView<P, N, InnerEntries>;
 
-/// The number of entries.
-#[inline]
-pub fn count<const N: usize>(page: &Page) -> usize {
-    (page::lower(page) - HEADER) / (8 * N)
-}
+/// View of an inner page for reading.
+pub type InnerRef<'a, const N: usize> = Inner<&'a Page, N>;
+/// View of an inner page for changing it.
+pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 
-/// The separator of an entry.
-pub fn separator<const N: usize>(page: &Page, i: usize) -> EntryKey<N> {
-    let link = link_offset::<N>(i);
-    EntryKey {
-        table: page::u16_at(page, link + 4),
-        key: key_at(page, key_offset::<N>(i)),
-        tid: page::tid_at(page, link + 6),
+impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
+    #[inline]
+    fn separator_table(&self, i: usize) -> u16 {
+        page::u16_at(&self.page, Self::other_offset(i) + 4)
+    }
+
+    /// The separator of an entry.
+    #[inline]
+    pub fn separator(&self, i: usize) -> EntryKey<N> {
+        let tid = page::tid_at(&self.page, Self::other_offset(i) + 6);
+        EntryKey::new(self.separator_table(i), self.key(i), tid)
+    }
+
+    /// The page that an entry leads to.
+    #[inline]
+    pub fn child(&self, i: usize) -> Block {
+        page::u32_at(&self.page, Self::other_offset(i))
+    }
+
+    /// Separators and the pages that they lead to.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryKey<N>, Block)> {
+        (0..self.count()).map(|i| (self.separator(i), self.child(i)))
+    }
+
+    /// Index of the downlink that covers an entry key: the last whose separator is not above it.
+    #[inline]
+    pub fn search(&self, entry_key: &EntryKey<N>) -> usize {
+        let (mut low, mut high) = (0, self.count());
+        // Nearly always the first words of keys decide, which lie close together. Tables and rows
+        // lie elsewhere on the page and are read only where they must be: if the page leads to
+        // several tables, or between equal words.
+        let one_table = high > 1
+            && self.separator_table(1) == entry_key.table
+            && self.separator_table(high - 1) == entry_key.table;
+        while high - low > 1 {
+            let middle = (low + high) / 2;
+            let first = word_at(&*self.page, Self::key_offset(middle));
+            let above = if one_table && first != entry_key.key[0] {
+                first > entry_key.key[0]
+            } else {
+                self.separator(middle) > *entry_key
+            };
+            if above { high = middle } else { low = middle }
+        }
+        low
+    }
+
+    /// The page that the downlink which covers an entry key leads to.
+    #[inline]
+    pub fn child_of(&self, entry_key: &EntryKey<N>) -> Block {
+        self.child(self.search(entry_key))
     }
 }
 
-/// The page that an entry leads to.
-#[inline]
-pub fn child<const N: usize>(page: &Page, i: usize) -> Block {
-    page::u32_at(page, link_offset::<N>(i))
-}
-
-/// Changes the page that an entry leads to.
-pub(crate) fn put_child<const N: usize>(page: &mut Page, i: usize, child: Block) {
-    page::put_u32(page, link_offset::<N>(i), child);
-}
-
-/// Index of the downlink that covers an entry key: the last whose separator is not above it.
-#[inline]
-pub fn search<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> usize {
-    let (mut low, mut high) = (0, count::<N>(page));
-    // Nearly always the first words of keys decide, which lie close together. Tables and rows lie
-    // elsewhere on the page and are looked at only where they must be: if the page leads to several
-    // tables, or between equal words.
-    let table = |i: usize| page::u16_at(page, link_offset::<N>(i) + 4);
-    let one_table = high > 1 && table(1) == entry_key.table && table(high - 1) == entry_key.table;
-    while high - low > 1 {
-        let middle = (low + high) / 2;
-        let first = word_at(page, key_offset::<N>(middle));
-        let above = if one_table && first != entry_key.key[0] {
-            first > entry_key.key[0]
-        } else {
-            separator(page, middle) > *entry_key
-        };
-        if above { high = middle } else { low = middle }
+impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
+    /// Changes the page that an entry leads to.
+    pub(crate) fn set_child(&mut self, i: usize, child: Block) {
+        page::put_u32(&mut self.page, Self::other_offset(i), child);
     }
-    low
-}
 
-/// Makes an empty inner page that starts at an entry key.
-pub fn format<const N: usize>(page: &mut Page, level: u16, low: &EntryKey<N>) {
-    page::format(page, Kind::Inner, level, low);
-}
-
-/// Inserts an entry before the `i`th of a page that has room for it.
-pub fn insert<const N: usize>(page: &mut Page, i: usize, separator: &EntryKey<N>, child: Block) {
-    let count = count::<N>(page);
-    debug_assert!(i <= count && count < capacity::<N>());
-    page.copy_within(
-        key_offset::<N>(i)..key_offset::<N>(count),
-        key_offset::<N>(i + 1),
-    );
-    if i < count {
-        let end = link_offset::<N>(i) + LINK;
-        page.copy_within(link_offset::<N>(count - 1)..end, link_offset::<N>(count));
+    /// Adds an entry behind the others to a page that has room for it.
+    pub(crate) fn push(&mut self, separator: &EntryKey<N>, child: Block) {
+        self.insert(self.count(), separator, child);
     }
-    put_key(page, key_offset::<N>(i), &separator.key);
-    let link = link_offset::<N>(i);
-    page::put_u32(page, link, child);
-    page::put_u16(page, link + 4, separator.table);
-    page::put_tid(page, link + 6, separator.tid);
-    page::put_bounds(page, key_offset::<N>(count + 1), link_offset::<N>(count));
-}
 
-/// Drops all entries from the `kept`th on.
-pub fn truncate<const N: usize>(page: &mut Page, kept: usize) {
-    let count = count::<N>(page);
-    debug_assert!(0 < kept && kept <= count);
-    page[key_offset::<N>(kept)..key_offset::<N>(count)].fill(0);
-    page[link_offset::<N>(count - 1)..link_offset::<N>(kept - 1)].fill(0);
-    page::put_bounds(page, key_offset::<N>(kept), link_offset::<N>(kept - 1));
-}
+    /// Inserts an entry before the `i`th of a page that has room for it.
+    pub(crate) fn insert(&mut self, i: usize, separator: &EntryKey<N>, child: Block) {
+        let count = self.count();
+        debug_assert!(i <= count && count < capacity::<N>());
+        let page = &mut *self.page;
+        page.copy_within(
+            Self::key_offset(i)..Self::key_offset(count),
+            Self::key_offset(i + 1),
+        );
+        if i < count {
+            let end = Self::other_offset(i) + InnerEntries::SIZE;
+            page.copy_within(
+                Self::other_offset(count - 1)..end,
+                Self::other_offset(count),
+            );
+        }
+        let link = Self::other_offset(i);
+        page::put_u32(page, link, child);
+        page::put_u16(page, link + 4, separator.table);
+        page::put_tid(page, link + 6, separator.tid);
+        put_key(page, Self::key_offset(i), &separator.key);
+        self.set_count(count + 1);
+    }
 
-/// Takes the `i`th entry away; the first of a page stays.
-pub fn remove<const N: usize>(page: &mut Page, i: usize) {
-    let count = count::<N>(page);
-    debug_assert!(0 < i && i < count);
-    page.copy_within(
-        key_offset::<N>(i + 1)..key_offset::<N>(count),
-        key_offset::<N>(i),
-    );
-    page.copy_within(
-        link_offset::<N>(count - 1)..link_offset::<N>(i),
-        link_offset::<N>(count - 2),
-    );
-    truncate::<N>(page, count - 1);
+    /// Removes the `i`th entry; the first of a page stays.
+    pub(crate) fn remove(&mut self, i: usize) {
+        let count = self.count();
+        debug_assert!(0 < i && i < count);
+        let page = &mut *self.page;
+        page.copy_within(
+            Self::key_offset(i + 1)..Self::key_offset(count),
+            Self::key_offset(i),
+        );
+        page.copy_within(
+            Self::other_offset(count - 1)..Self::other_offset(i),
+            Self::other_offset(count - 2),
+        );
+        self.truncate(count - 1, count);
+    }
+
+    /// Moves the entries from the `kept`th on to a new page, and links it in.
+    pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, kept: usize) {
+        let separator = self.separator(kept);
+        InnerMut::format_at(right, self.level(), &separator).append_from(self, kept);
+        self.truncate(kept, self.count());
+        self.set_right_sibling(Some((separator, block)));
+    }
 }

@@ -1,14 +1,14 @@
 //! Adding entries, and splitting pages to make room for them.
 
-use crate::inner;
+use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
-use crate::leaf::{self, Append};
-use crate::meta::{self, FreeList, Root};
-use crate::page::{self, Corruption, Kind, Page, Result};
+use crate::leaf::{Leaf, LeafMut, LeafRef};
+use crate::meta::{FreeList, MetaMut, MetaRef, Root};
+use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
-/// Entries whose leaves are looked up together: as many as an index has tables by default.
+/// Entries whose leaves are found together: as many as an index has tables by default.
 const PREFETCH_DEPTH: usize = 4;
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
@@ -34,89 +34,81 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
         loop {
             let known = self.leaf_of(entry_key, &entry_key.key)?;
-            let mut leaf = self.find(entry_key, 0, Some(known), |block| self.store.write(block))?;
+            let mut leaf: Leaf<_, N> =
+                self.find(entry_key, 0, Some(known), |block| self.store.write(block))?;
             if leaf.block() != known {
                 self.remember(entry_key.table, &entry_key.key, leaf.block());
             }
-            if let Some(append) = Append::new(&leaf, &entry_key.key, entry_key.tid) {
-                self.store.write_logged(&mut leaf, &append.patches());
+            if let Some(append) = leaf.append(&entry_key.key, entry_key.tid) {
+                self.store.write_logged(&mut leaf.page, &append.patches());
                 return Ok(());
             }
-            self.split(leaf, entry_key)?;
+            self.split(leaf.page, entry_key)?;
         }
     }
 
     /// Splits a page, in which `entry_key` belongs, and adds the new page to the parent in the same
     /// record, so that no half-done split exists at any time. Room in the parent is made first.
     fn split(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
-        let level = page::level(&left);
+        let level = PageRef::<N>::new(&left).level();
         let Some(mut parent) = self.lock_parent(&left, entry_key)? else {
             return self.split_root(left, entry_key);
         };
-        let slot = inner::search(&parent, entry_key);
-        if inner::child::<N>(&parent, slot) != left.block() {
-            return Err(Corruption {
-                block: parent.block(),
-                what: "downlink to another page",
-            });
+        let slot = parent.search(entry_key);
+        if parent.child(slot) != left.block() {
+            return corrupt(parent.block(), "downlink to another page");
         }
         let split = Split::<N>::of(&left, entry_key);
-        let edit = |left: &mut Page, right: &mut Page, parent: &mut Page, new: Block| {
-            split.carry_out(left, right, new);
-            inner::insert(parent, slot + 1, &split.separator, new);
+        let parent = &mut parent.page;
+        let (mut right, mut list) = match self.take_free(level)? {
+            Some(free) => (free.page, Some((free.meta_page, free.rest))),
+            None => (self.store.allocate(), None),
         };
-        match self.take_free(level)? {
-            Some(mut taken) => {
-                let new = taken.page.block();
-                self.store.change(
-                    [
-                        &mut left,
-                        &mut taken.page,
-                        &mut parent,
-                        &mut taken.meta_page,
-                    ],
-                    |[left, right, parent, meta_page]| {
-                        edit(left, right, parent, new);
-                        meta::put_free_list(meta_page, level, taken.rest);
-                    },
-                );
-            }
-            None => {
-                let mut right = self.store.allocate();
-                let new = right.block();
-                self.store.change(
-                    [&mut left, &mut right, &mut parent],
-                    |[left, right, parent]| edit(left, right, parent, new),
-                );
-            }
+        let new = right.block();
+        let edit = |left: &mut Page, right: &mut Page, parent: &mut Page| {
+            split.carry_out(left, right, new);
+            InnerMut::unchecked(parent).insert(slot + 1, &split.separator, new);
+        };
+        let (left, right) = (&mut left, &mut right);
+        match &mut list {
+            Some((meta_page, rest)) => self.store.change(
+                [left, right, parent, meta_page],
+                |[left, right, parent, meta_page]| {
+                    edit(left, right, parent);
+                    MetaMut::new(meta_page).set_free_list(level, *rest);
+                },
+            ),
+            None => (self.store).change([left, right, parent], |[left, right, parent]| {
+                edit(left, right, parent)
+            }),
         }
         Ok(())
     }
 
-    /// Locks a free page of a level, together with the meta page that it is to be struck off from;
-    /// `None` if there is none.
-    fn take_free(&self, level: u16) -> Result<Option<Taken<S::Write<'s>>>> {
-        if meta::free_list(&self.store.read(0), level).first.is_none() {
+    /// Locks a free page of a level, together with the meta page, whose list it leaves; `None` if
+    /// there is none.
+    fn take_free(&self, level: u16) -> Result<Option<FreePage<S::Write<'s>>>> {
+        let first = |meta_page: &Page| MetaRef::new(meta_page).free_list(level).first;
+        if first(&self.store.read(0)).is_none() {
             return Ok(None);
         }
         let meta_page = self.store.write(0);
-        let FreeList { first, count } = meta::free_list(&meta_page, level);
+        let FreeList { first, count } = MetaRef::new(&meta_page).free_list(level);
         let Some(block) = first else {
             return Ok(None);
         };
-        // Only those hold it who followed an outdated link, and they release it at once.
-        let page = self.store.write(block);
-        page::expect::<N>(&page, block, Kind::Free)?;
+        // Other holders have followed an outdated link, and release it at once.
+        let page = PageView::<_, N>::new(self.store.write(block));
+        page.check_header(block, Kind::Free)?;
         let rest = FreeList {
-            first: page::right(&page),
+            first: page.right_link(),
             count: count.saturating_sub(1),
         };
-        if page::level(&page) != level || rest.first.is_none() != (rest.count == 0) {
-            let what = "list of free pages is damaged";
-            return Err(Corruption { block, what });
+        if page.level() != level || rest.first.is_none() != (rest.count == 0) {
+            return corrupt(block, "list of free pages is damaged");
         }
-        Ok(Some(Taken {
-            page,
+        Ok(Some(FreePage {
+            page: page.page,
             meta_page,
             rest,
         }))
@@ -128,20 +120,21 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let mut top = self.store.allocate();
         let mut meta_page = self.store.write(0);
         let (old, new) = (left.block(), right.block());
+        let page = PageRef::<N>::new(&left);
         let root = Root {
             block: top.block(),
-            level: page::level(&left) + 1,
+            level: page.level() + 1,
         };
-        let first = page::low::<N>(&left);
+        let first = page.low_key();
         let split = Split::<N>::of(&left, entry_key);
         self.store.change(
             [&mut left, &mut right, &mut top, &mut meta_page],
             |[left, right, top, meta_page]| {
                 split.carry_out(left, right, new);
-                inner::format(top, root.level, &first);
-                inner::insert(top, 0, &first, old);
-                inner::insert(top, 1, &split.separator, new);
-                meta::put_root(meta_page, root);
+                let mut top = InnerMut::format_at(top, root.level, &first);
+                top.push(&first, old);
+                top.push(&split.separator, new);
+                MetaMut::new(meta_page).set_root(root);
             },
         );
         Ok(())
@@ -152,31 +145,28 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         &self,
         child: &S::Write<'s>,
         entry_key: &EntryKey<N>,
-    ) -> Result<Option<S::Write<'s>>> {
-        let level = page::level(child);
+    ) -> Result<Option<Inner<S::Write<'s>, N>>> {
+        let level = PageRef::<N>::new(child).level();
         loop {
             // While the child is locked the root stays the root: to split it takes its lock.
             let root = self.refresh_root()?;
             if root.level == level {
                 return match root.block == child.block() {
                     true => Ok(None),
-                    false => Err(Corruption {
-                        block: child.block(),
-                        what: "page beside the root",
-                    }),
+                    false => corrupt(child.block(), "page beside the root"),
                 };
             }
-            let parent = self.lock(entry_key, level + 1)?;
-            if inner::count::<N>(&parent) < inner::capacity::<N>() {
+            let parent = self.lock_inner(entry_key, level + 1)?;
+            if parent.count() < inner::capacity::<N>() {
                 return Ok(Some(parent));
             }
-            self.split(parent, entry_key)?;
+            self.split(parent.page, entry_key)?;
         }
     }
 }
 
-/// A page that was free, for a split.
-struct Taken<W> {
+/// A free page, for a split.
+struct FreePage<W> {
     page: W,
     meta_page: W,
     /// The list without it.
@@ -188,69 +178,46 @@ struct Split<const N: usize> {
     /// Start of the right page.
     separator: EntryKey<N>,
     /// For an inner page: how many entries stay.
-    kept: usize,
+    kept: Option<usize>,
 }
 
 impl<const N: usize> Split<N> {
     /// The split of a full page that makes room for an entry at `entry_key`.
     fn of(page: &Page, entry_key: &EntryKey<N>) -> Self {
-        if page::kind(page) == Some(Kind::Inner) {
-            let kept = inner::count::<N>(page) / 2;
-            return Split {
-                separator: inner::separator(page, kept),
-                kept,
-            };
+        match PageRef::<N>::new(page).level() {
+            0 => Split {
+                separator: Self::leaf_separator(&LeafRef::unchecked(page), entry_key),
+                kept: None,
+            },
+            _ => {
+                let inner = InnerRef::unchecked(page);
+                let kept = inner.count() / 2;
+                Split {
+                    separator: inner.separator(kept),
+                    kept: Some(kept),
+                }
+            }
         }
-        let mut entries: Vec<EntryKey<N>> = (0..leaf::count::<N>(page))
-            .map(|i| leaf::entry_key(page, i))
-            .collect();
+    }
+
+    fn leaf_separator(leaf: &LeafRef<'_, N>, entry_key: &EntryKey<N>) -> EntryKey<N> {
+        let mut entries: Vec<EntryKey<N>> = leaf.entries().collect();
         let middle = entries.len() / 2;
         let greatest = entries.iter().max().copied().unwrap_or(*entry_key);
         if greatest < *entry_key && entries.iter().all(|entry| entry.key == entry_key.key) {
             // Equal fingerprints come in the order of their rows: leave full pages behind.
-            return Split {
-                separator: *entry_key,
-                kept: 0,
-            };
+            return *entry_key;
         }
         let (lower, &mut right, _) = entries.select_nth_unstable(middle);
         let left = lower.iter().max().copied().unwrap_or(right);
-        Split {
-            separator: EntryKey::separator(&left, &right),
-            kept: 0,
-        }
+        EntryKey::separator(&left, &right)
     }
 
-    /// Moves what belongs right to a new page and links it in.
-    fn carry_out(&self, left: &mut Page, right: &mut Page, right_block: u32) {
-        let after = page::high::<N>(left).zip(page::right(left));
-        if page::kind(left) == Some(Kind::Inner) {
-            inner::format(right, page::level(left), &self.separator);
-            for (place, i) in (self.kept..inner::count::<N>(left)).enumerate() {
-                inner::insert(
-                    right,
-                    place,
-                    &inner::separator::<N>(left, i),
-                    inner::child::<N>(left, i),
-                );
-            }
-            inner::truncate::<N>(left, self.kept);
-        } else {
-            let table = page::table(left);
-            leaf::format(right, &self.separator);
-            leaf::retain(left, |key, tid| {
-                let stays = EntryKey {
-                    table,
-                    key: *key,
-                    tid,
-                } < self.separator;
-                if !stays {
-                    leaf::push(right, key, tid);
-                }
-                stays
-            });
+    /// Moves the upper part to a new page and links it in.
+    fn carry_out(&self, left: &mut Page, right: &mut Page, block: Block) {
+        match self.kept {
+            None => LeafMut::unchecked(left).split_into(right, block, &self.separator),
+            Some(kept) => InnerMut::<N>::unchecked(left).split_into(right, block, kept),
         }
-        page::put_high(right, after);
-        page::put_high(left, Some((self.separator, right_block)));
     }
 }

@@ -12,6 +12,14 @@ pub type Key<const N: usize> = [u64; N];
 pub type Block = u32;
 
 /// The address of a row in its table: page and line on the page.
+///
+/// ```
+/// use neardup_blocktree::key::Tid;
+///
+/// let tid = Tid::new(7, 2);
+/// assert_eq!(Tid::from_packed(tid.packed()), tid);
+/// assert!(tid.packed() < Tid::new(8, 1).packed());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid {
     /// The page of the table.
@@ -22,17 +30,16 @@ pub struct Tid {
 
 impl Tid {
     /// Below every address of a row (lines count from 1).
-    pub const MIN: Tid = Tid {
-        block: 0,
-        offset: 0,
-    };
+    pub const MIN: Tid = Tid::new(0, 0);
     /// Above every address of a row.
-    pub const MAX: Tid = Tid {
-        block: u32::MAX,
-        offset: u16::MAX,
-    };
+    pub const MAX: Tid = Tid::new(u32::MAX, u16::MAX);
     /// Bytes on a page.
     pub const SIZE: usize = 6;
+
+    /// The address of a line on a page.
+    pub const fn new(block: u32, offset: u16) -> Self {
+        Tid { block, offset }
+    }
 
     /// The form on a page: block, then line, in the machine's byte order like all of the page.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
@@ -45,10 +52,7 @@ impl Tid {
     /// Reads what [`Tid::to_bytes`] wrote.
     pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Tid {
         let [a, b, c, d, e, f] = bytes;
-        Tid {
-            block: u32::from_ne_bytes([a, b, c, d]),
-            offset: u16::from_ne_bytes([e, f]),
-        }
+        Tid::new(u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]))
     }
 
     /// The address as one number of 48 bits with the same order.
@@ -58,10 +62,7 @@ impl Tid {
 
     /// Reads what [`Tid::packed`] gave.
     pub fn from_packed(packed: u64) -> Tid {
-        Tid {
-            block: (packed >> 16) as u32,
-            offset: packed as u16,
-        }
+        Tid::new((packed >> 16) as u32, packed as u16)
     }
 }
 
@@ -78,19 +79,20 @@ pub struct EntryKey<const N: usize> {
 }
 
 impl<const N: usize> EntryKey<N> {
+    /// The key of a row's entry in a table.
+    #[inline]
+    pub fn new(table: u16, key: Key<N>, tid: Tid) -> Self {
+        EntryKey { table, key, tid }
+    }
+
     /// Below every entry with this key.
     pub fn before_key(table: u16, key: Key<N>) -> Self {
-        EntryKey {
-            table,
-            key,
-            tid: Tid::MIN,
-        }
+        Self::new(table, key, Tid::MIN)
     }
 
     /// Above every entry with this key.
     pub fn after_key(table: u16, key: Key<N>) -> Self {
-        let tid = Tid::MAX;
-        EntryKey { table, key, tid }
+        Self::new(table, key, Tid::MAX)
     }
 
     /// Below every entry of the table.
@@ -100,6 +102,14 @@ impl<const N: usize> EntryKey<N> {
 
     /// A separator for two neighbouring entries: above `left`, not above `right`, and otherwise
     /// with as many zero bits at its end as can be, so that pages end where prefixes end.
+    ///
+    /// ```
+    /// use neardup_blocktree::key::{EntryKey, Tid};
+    ///
+    /// let entry = |key| EntryKey::new(0, [key], Tid::new(7, 1));
+    /// let separator = EntryKey::separator(&entry(0b1011), &entry(0b1101));
+    /// assert_eq!((separator.key, separator.tid), ([0b1100], Tid::MIN));
+    /// ```
     pub fn separator(left: &Self, right: &Self) -> Self {
         debug_assert!(left < right);
         if left.table != right.table {
@@ -119,14 +129,34 @@ impl<const N: usize> EntryKey<N> {
     }
 }
 
+/// The bits in which two keys differ, but for the first `skipped` words, and their number.
+#[inline]
+pub(crate) fn difference<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> (Key<N>, u32) {
+    let (mut difference, mut distance) = ([0; N], 0);
+    for word in skipped..N {
+        difference[word] = a[word] ^ b[word];
+        distance += difference[word].count_ones();
+    }
+    (difference, distance)
+}
+
+/// A hash of 64 bits: the finaliser of splitmix64.
+pub(crate) fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// The number of bits in which two keys differ, but for the first `skipped` words.
+///
+/// ```
+/// use neardup_blocktree::key::distance;
+///
+/// assert_eq!(distance(&[7, 0b1100], &[9, 0b1010], 1), 2);
+/// ```
 #[inline]
 pub fn distance<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> u32 {
-    let mut sum = 0;
-    for word in skipped..N {
-        sum += (a[word] ^ b[word]).count_ones();
-    }
-    sum
+    difference(a, b, skipped).1
 }
 
 /// Reads the machine word at a byte offset.

@@ -52,7 +52,7 @@ impl<const N: usize> KnnScan<N> {
     /// A search by the distance to the query of `scan`, which has not been stepped, beginning with
     /// the rows that it finds. Rows that are equally far from the query are ordered by their
     /// distance to the first of `then_by`, and so on, and then by their address. Rows beyond
-    /// `limit` bits are not looked for. It keeps as many rows as fit into `memory` bytes, but for a
+    /// `limit` bits are not found. It keeps as many rows as fit into `memory` bytes, but for a
     /// small minimum.
     pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
         let limit = limit.min(scan.layout().bits());

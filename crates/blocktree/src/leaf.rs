@@ -5,86 +5,100 @@
 //! nothing, and an append changes 18 bytes where an ordered insert would shift half the page
 //! through the WAL.
 
-use crate::key::{EntryKey, Key, Tid, key_at, put_key};
-use crate::page::{self, BOUNDS, HEADER, Kind, PAGE_SIZE, Page, special_size};
+use crate::key::{Block, EntryKey, Key, Tid, put_key};
+use crate::page::{self, BOUNDS, Entries, HEADER, Kind, Page, PageView};
 use crate::store::Patch;
+use std::ops::{Deref, DerefMut};
 
 /// The most entries of a leaf.
 pub const fn capacity<const N: usize>() -> usize {
-    page::room::<N>() / (8 * N + Tid::SIZE)
+    page::capacity(N, Tid::SIZE)
 }
 
 /// The entries of a leaf with keys of `words` words in an index that was built with the default
 /// options: what one page read covers.
 pub const fn usual_count(words: usize) -> f64 {
-    let room = PAGE_SIZE - HEADER - page::fields_size(words);
-    0.9 * (room / (8 * words + Tid::SIZE)) as f64
+    0.9 * page::capacity(words, Tid::SIZE) as f64
 }
 
-const fn key_offset<const N: usize>(i: usize) -> usize {
-    HEADER + 8 * N * i
+/// Contents of a [`Leaf`].
+#[derive(Clone, Copy, Debug)]
+pub struct LeafEntries;
+
+impl Entries for LeafEntries {
+    const KIND: Kind = Kind::Leaf;
+    const SIZE: usize = Tid::SIZE;
 }
 
-const fn tid_offset<const N: usize>(i: usize) -> usize {
-    PAGE_SIZE - special_size::<N>() - Tid::SIZE * (i + 1)
-}
+/// View of a leaf whose header has been checked. `P` is as for [`PageView`].
+///
+/// ```
+/// use neardup_blocktree::key::{EntryKey, Tid};
+/// use neardup_blocktree::leaf::{LeafMut, LeafRef};
+/// use neardup_blocktree::page::PAGE_SIZE;
+///
+/// let mut page = [0; PAGE_SIZE];
+/// let tid = Tid { block: 7, offset: 1 };
+/// LeafMut::format_leaf(&mut page, &EntryKey::start_of(3)).push(&[0xff], tid);
+///
+/// let leaf = LeafRef::<1>::open(&page, 42)?;
+/// assert_eq!(leaf.count(), 1);
+/// assert_eq!(leaf.entry_key(0), EntryKey { table: 3, key: [0xff], tid });
+///
+/// // A page that is none is an error, not a panic.
+/// assert!(LeafRef::<1>::open(&[0; PAGE_SIZE], 42).is_err());
+/// # Ok::<(), neardup_blocktree::page::Corruption>(())
+/// ```
+pub type Leaf<P, const N: usize> = PageView<P, N, LeafEntries>;
 
-/// The number of entries.
-#[inline]
-pub fn count<const N: usize>(page: &Page) -> usize {
-    (page::lower(page) - HEADER) / (8 * N)
-}
+/// View of a leaf for reading.
+pub type LeafRef<'a, const N: usize> = Leaf<&'a Page, N>;
+/// View of a leaf for changing it.
+pub type LeafMut<'a, const N: usize> = Leaf<&'a mut Page, N>;
 
-/// The keys' bytes, entry after entry.
-#[inline]
-pub fn keys<const N: usize>(page: &Page) -> &[u8] {
-    &page[HEADER..page::lower(page)]
-}
-
-/// The key of an entry.
-#[inline]
-pub fn key<const N: usize>(page: &Page, i: usize) -> Key<N> {
-    key_at(page, key_offset::<N>(i))
-}
-
-/// The row of an entry.
-#[inline]
-pub fn tid<const N: usize>(page: &Page, i: usize) -> Tid {
-    page::tid_at(page, tid_offset::<N>(i))
-}
-
-/// The entry key of an entry.
-pub fn entry_key<const N: usize>(page: &Page, i: usize) -> EntryKey<N> {
-    EntryKey {
-        table: page::table(page),
-        key: key(page, i),
-        tid: tid::<N>(page, i),
+impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
+    /// The keys' bytes, entry after entry.
+    #[inline]
+    pub fn keys(&self) -> &[u8] {
+        &self.page[HEADER..self.hole().start]
     }
-}
 
-/// Makes an empty leaf that starts at an entry key.
-pub fn format<const N: usize>(page: &mut Page, low: &EntryKey<N>) {
-    page::format(page, Kind::Leaf, 0, low);
-}
+    /// The row of an entry.
+    #[inline]
+    pub fn tid(&self, i: usize) -> Tid {
+        page::tid_at(&self.page, Self::other_offset(i))
+    }
 
-/// The three places that an append changes, for a log record that holds nothing else.
-pub struct Append<const N: usize> {
-    bounds: [u8; 4],
-    key: [[u8; 8]; N],
-    tid: [u8; Tid::SIZE],
-    offsets: [usize; 2],
-}
+    /// The entry key of an entry.
+    #[inline]
+    pub fn entry_key(&self, i: usize) -> EntryKey<N> {
+        EntryKey::new(self.table(), self.key(i), self.tid(i))
+    }
 
-impl<const N: usize> Append<N> {
-    /// The append of an entry to a leaf; `None` if the leaf is full.
-    pub fn new(page: &Page, key: &Key<N>, tid: Tid) -> Option<Self> {
-        let i = count::<N>(page);
+    /// The entry keys of all entries, in no particular order.
+    #[inline]
+    pub fn entries(&self) -> impl Iterator<Item = EntryKey<N>> {
+        (0..self.count()).map(|i| self.entry_key(i))
+    }
+
+    /// The entry keys from one on. The caller has read what lies before it, on a leaf that was
+    /// merged into this one since.
+    #[inline]
+    pub(crate) fn entries_from(&self, from: EntryKey<N>) -> impl Iterator<Item = EntryKey<N>> {
+        let all = self.low_key() >= from;
+        self.entries()
+            .filter(move |entry_key| all || *entry_key >= from)
+    }
+
+    /// The append of an entry; `None` if the leaf is full.
+    pub(crate) fn append(&self, key: &Key<N>, tid: Tid) -> Option<Append<N>> {
+        let i = self.count();
         if i >= capacity::<N>() {
             return None;
         }
-        let offsets = [key_offset::<N>(i), tid_offset::<N>(i)];
+        let offsets = [Self::key_offset(i), Self::other_offset(i)];
         let mut bounds = [0; 4];
-        bounds[..2].copy_from_slice(&(key_offset::<N>(i + 1) as u16).to_ne_bytes());
+        bounds[..2].copy_from_slice(&(Self::key_offset(i + 1) as u16).to_ne_bytes());
         bounds[2..].copy_from_slice(&(offsets[1] as u16).to_ne_bytes());
         Some(Append {
             bounds,
@@ -93,57 +107,78 @@ impl<const N: usize> Append<N> {
             offsets,
         })
     }
+}
 
+impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
+    /// Makes a page an empty leaf that starts at an entry key.
+    pub fn format_leaf(page: P, low: &EntryKey<N>) -> Self {
+        Self::format_at(page, 0, low)
+    }
+
+    #[inline]
+    fn set_entry(&mut self, i: usize, key: &Key<N>, tid: Tid) {
+        put_key(&mut *self.page, Self::key_offset(i), key);
+        page::put_tid(&mut self.page, Self::other_offset(i), tid);
+    }
+
+    /// Adds an entry to a leaf that has room for it.
+    #[inline]
+    pub fn push(&mut self, key: &Key<N>, tid: Tid) {
+        let i = self.count();
+        debug_assert!(i < capacity::<N>());
+        self.set_entry(i, key, tid);
+        self.set_count(i + 1);
+    }
+
+    /// Keeps the entries that `keep` says yes to. Gaps are filled from the end, so that most of the
+    /// page stays as it is and the log record small.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Key<N>, Tid) -> bool) {
+        let before = self.count();
+        let (mut i, mut end) = (0, before);
+        while i < end {
+            if keep(&self.key(i), self.tid(i)) {
+                i += 1;
+                continue;
+            }
+            end -= 1;
+            let (last_key, last_tid) = (self.key(end), self.tid(end));
+            self.set_entry(i, &last_key, last_tid);
+        }
+        self.truncate(end, before);
+    }
+
+    /// Moves the entries from `separator` on to a new page, and links it in.
+    pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, separator: &EntryKey<N>) {
+        let mut right = LeafMut::format_leaf(right, separator);
+        let table = self.table();
+        self.retain(|key, tid| {
+            let stays = EntryKey::new(table, *key, tid) < *separator;
+            if !stays {
+                right.push(key, tid);
+            }
+            stays
+        });
+        right.set_right_sibling(self.right_sibling());
+        self.set_right_sibling(Some((*separator, block)));
+    }
+}
+
+/// The three places that an append changes, for a log record that holds nothing else.
+pub(crate) struct Append<const N: usize> {
+    bounds: [u8; 4],
+    key: [[u8; 8]; N],
+    tid: [u8; Tid::SIZE],
+    offsets: [usize; 2],
+}
+
+impl<const N: usize> Append<N> {
     /// The changes, in ascending order of their place.
     pub fn patches(&self) -> [Patch<'_>; 3] {
+        let patch = |offset, bytes| Patch { offset, bytes };
         [
-            Patch {
-                offset: BOUNDS,
-                bytes: &self.bounds,
-            },
-            Patch {
-                offset: self.offsets[0],
-                bytes: self.key.as_flattened(),
-            },
-            Patch {
-                offset: self.offsets[1],
-                bytes: &self.tid,
-            },
+            patch(BOUNDS, &self.bounds),
+            patch(self.offsets[0], self.key.as_flattened()),
+            patch(self.offsets[1], &self.tid),
         ]
     }
-}
-
-/// Adds an entry to a page that has room for it.
-pub fn push<const N: usize>(page: &mut Page, key: &Key<N>, tid: Tid) {
-    let i = count::<N>(page);
-    debug_assert!(i < capacity::<N>());
-    put_key(page, key_offset::<N>(i), key);
-    page::put_tid(page, tid_offset::<N>(i), tid);
-    page::put_bounds(page, key_offset::<N>(i + 1), tid_offset::<N>(i));
-}
-
-/// Keeps the entries that `keep` says yes to, and returns how many went. Gaps are filled from the
-/// end, so that most of the page stays as it is and the log record small.
-pub fn retain<const N: usize>(
-    page: &mut Page,
-    mut keep: impl FnMut(&Key<N>, Tid) -> bool,
-) -> usize {
-    let before = count::<N>(page);
-    let (mut i, mut end) = (0, before);
-    while i < end {
-        if keep(&key(page, i), tid::<N>(page, i)) {
-            i += 1;
-            continue;
-        }
-        end -= 1;
-        let (last_key, last_tid) = (key::<N>(page, end), tid::<N>(page, end));
-        put_key(page, key_offset::<N>(i), &last_key);
-        page::put_tid(page, tid_offset::<N>(i), last_tid);
-    }
-    // What the hole takes in is zeroed, as recovery does.
-    page[key_offset::<N>(end)..key_offset::<N>(before)].fill(0);
-    let special = PAGE_SIZE - special_size::<N>();
-    page[special - Tid::SIZE * before..special - Tid::SIZE * end].fill(0);
-    page::put_bounds(page, key_offset::<N>(end), special - Tid::SIZE * end);
-    before - end
 }

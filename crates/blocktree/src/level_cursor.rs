@@ -1,35 +1,17 @@
-//! Finding all rows, and going along the pages of a level.
+//! Cursors along the pages of a level, and scans of all rows.
 
 use crate::block_layout::BlockLayout;
+use crate::inner::Inner;
 use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
-use crate::page::{self, Result};
+use crate::leaf::Leaf;
+use crate::page::{Entries, PageView, Result};
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// The next page to read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NextPage<const N: usize> {
-    /// From the root, for the leaf where this entry key belongs.
-    Descend(EntryKey<N>),
-    /// In this leaf, or wherever the entry key belongs by now.
-    At(Block, EntryKey<N>),
-    /// None: all have been read.
-    Nowhere,
-}
-
-impl<const N: usize> NextPage<N> {
-    /// The entry key, and the page to try first.
-    #[inline]
-    pub(crate) fn target(self) -> Option<(EntryKey<N>, Option<Block>)> {
-        match self {
-            NextPage::Descend(entry_key) => Some((entry_key, None)),
-            NextPage::At(block, entry_key) => Some((entry_key, Some(block))),
-            NextPage::Nowhere => None,
-        }
-    }
-}
+/// The next page to read: the entry key that belongs on it, and the page to try first, without
+/// which the way is from the root. `None`: all have been read.
+pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
 /// Cursor along the pages of a level, or the leaves of one table, from left to right. Between steps
 /// it holds no page.
@@ -45,45 +27,60 @@ impl<const N: usize> LevelCursor<N> {
         Self::at(EntryKey::start_of(table))
     }
 
-    /// Along all inner pages of a level.
-    pub fn on_level(level: u16) -> Self {
-        LevelCursor {
-            level,
-            next: NextPage::Descend(EntryKey::start_of(0)),
-        }
-    }
-
     /// From the leaf where an entry key belongs to the last of its table.
     pub(crate) fn at(entry_key: EntryKey<N>) -> Self {
-        LevelCursor {
-            level: 0,
-            next: NextPage::Descend(entry_key),
-        }
+        let next = Some((entry_key, None));
+        LevelCursor { level: 0, next }
     }
 
-    /// The next page, locked in the way of `take`, and where on it the walk goes on: what lies
-    /// before that entry key, on a page that was merged into this one, has been passed. `None`
-    /// after the last.
-    pub fn step<S: PageStore, P: PageGuard>(
+    /// The next page, locked by `take`, and the entry key from which it has not been read.
+    fn advance<S: PageStore, P: PageGuard, E: Entries>(
         &mut self,
         tree: &Tree<'_, S, N>,
         take: impl Fn(Block) -> P,
-    ) -> Result<Option<(P, EntryKey<N>)>> {
-        let Some((entry_key, hint)) = self.next.target() else {
+    ) -> Result<Option<(PageView<P, N, E>, EntryKey<N>)>> {
+        let Some((entry_key, hint)) = self.next else {
             return Ok(None);
         };
         let page = tree.find(&entry_key, self.level, hint, take)?;
-        self.next = match page::high::<N>(&page).zip(page::right(&page)) {
+        self.next = match page.right_sibling() {
             Some((high, right)) if self.level > 0 || high.table == entry_key.table => {
-                NextPage::At(right, high)
+                Some((high, Some(right)))
             }
-            _ => NextPage::Nowhere,
+            _ => None,
         };
         Ok(Some((page, entry_key)))
     }
 
+    /// The next leaf, locked by `take`, and the entry key from which it has not been read: entries
+    /// before it were on a leaf that has been merged into this one since. `None` after the last.
+    pub fn step<S: PageStore, P: PageGuard>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        take: impl Fn(Block) -> P,
+    ) -> Result<Option<(Leaf<P, N>, EntryKey<N>)>> {
+        self.advance(tree, take)
+    }
+
     fn stop(&mut self) {
-        self.next = NextPage::Nowhere;
+        self.next = None;
+    }
+}
+
+impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+    /// Calls a function with each inner page of a level, locked for reading, from left to right.
+    pub(crate) fn each_inner_page(
+        &self,
+        level: u16,
+        mut each: impl FnMut(Inner<S::Read<'_>, N>) -> Result<()>,
+    ) -> Result<()> {
+        let next = Some((EntryKey::start_of(0), None));
+        let mut cursor = LevelCursor::<N> { level, next };
+        while let Some((page, _)) = cursor.advance(self, |block| self.store.read(block))? {
+            each(page)?;
+            self.store.check_interrupts();
+        }
+        Ok(())
     }
 }
 
@@ -123,9 +120,7 @@ impl<const N: usize> FullScan<N> {
     pub fn nulls(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         FullScan {
             cursor: Self::cursor(layout.null_table(), scope),
-            scope,
-            null_table: None,
-            layout,
+            ..Self::new(layout, scope).without_nulls()
         }
     }
 
@@ -154,22 +149,19 @@ impl<const N: usize> FullScan<N> {
             self.cursor = Self::cursor(table, self.scope);
             return Ok(true);
         };
-        let table = self.layout.tables().get(usize::from(page::table(&leaf)));
-        for i in 0..leaf::count::<N>(&leaf) {
-            let entry_key = leaf::entry_key::<N>(&leaf, i);
-            if entry_key >= from && self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
-                let fingerprint = table.map(|table| table.restore(&entry_key.key));
-                rows.push(Row {
-                    tid: entry_key.tid,
-                    fingerprint,
-                });
+        let table = self.layout.tables().get(usize::from(leaf.table()));
+        for entry_key in leaf.entries_from(from) {
+            if self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
+                let (tid, key) = (entry_key.tid, entry_key.key);
+                let fingerprint = table.map(|table| table.restore(&key));
+                rows.push(Row { tid, fingerprint });
             }
         }
-        let beyond = |scope: u64| page::high::<N>(&leaf).is_some_and(|high| high.key[0] > scope);
+        let beyond = |scope: u64| leaf.high_key().is_some_and(|high| high.key[0] > scope);
         if self.scope.is_some_and(beyond) {
             self.cursor.stop();
         }
-        tree.store.unlock_keep_pin(leaf);
+        tree.store.unlock_keep_pin(leaf.page);
         Ok(true)
     }
 }

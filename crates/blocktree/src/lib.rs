@@ -3,6 +3,110 @@
 //!
 //! docs/architecture.md has the way of a search and an insert through these files.
 //!
+//! # Example
+//! A store in memory, for one thread: what it calls a lock is a copy of the page.
+//!
+//! ```
+//! use neardup_blocktree::block_layout::BlockLayout;
+//! use neardup_blocktree::build::{BuildHost, Fill, build};
+//! use neardup_blocktree::key::{Block, EntryKey, Tid};
+//! use neardup_blocktree::page::{PAGE_SIZE, Page};
+//! use neardup_blocktree::plan::Plan;
+//! use neardup_blocktree::scan::Scan;
+//! use neardup_blocktree::sort::{ExternalSort, TempFiles};
+//! use neardup_blocktree::store::{PageGuard, PageStore, Patch};
+//! use neardup_blocktree::tree::Tree;
+//! use std::cell::RefCell;
+//! use std::rc::Rc;
+//!
+//! struct Memory(RefCell<Vec<Rc<Page>>>);
+//! struct Locked(Block, Rc<Page>);
+//!
+//! impl std::ops::Deref for Locked {
+//!     type Target = Page;
+//!     fn deref(&self) -> &Page { &self.1 }
+//! }
+//! impl PageGuard for Locked {
+//!     fn block(&self) -> Block { self.0 }
+//! }
+//! impl PageStore for Memory {
+//!     type Read<'a> = Locked;
+//!     type Write<'a> = Locked;
+//!     fn read(&self, block: Block) -> Locked {
+//!         Locked(block, self.0.borrow()[block as usize].clone())
+//!     }
+//!     fn write(&self, block: Block) -> Locked { self.read(block) }
+//!     fn write_new(&self, block: Block) -> Locked { self.read(block) }
+//!     fn cleanup_lock(&self, block: Block) -> Locked { self.read(block) }
+//!     fn try_cleanup_lock(&self, block: Block) -> Option<Locked> { Some(self.read(block)) }
+//!     fn allocate(&self) -> Locked {
+//!         self.0.borrow_mut().push(Rc::new([0; PAGE_SIZE]));
+//!         self.read(self.0.borrow().len() as Block - 1)
+//!     }
+//!     fn change<const P: usize>(
+//!         &self, mut pages: [&mut Locked; P], edit: impl FnOnce([&mut Page; P]),
+//!     ) {
+//!         edit(pages.each_mut().map(|page| Rc::make_mut(&mut page.1)));
+//!         for page in pages {
+//!             self.0.borrow_mut()[page.0 as usize] = page.1.clone();
+//!         }
+//!     }
+//!     fn write_logged(&self, page: &mut Locked, patches: &[Patch<'_>]) {
+//!         self.change([page], |[page]| {
+//!             for Patch { offset, bytes } in patches {
+//!                 page[*offset..][..bytes.len()].copy_from_slice(bytes);
+//!             }
+//!         });
+//!     }
+//!     fn check_interrupts(&self) {}
+//! }
+//!
+//! // A build writes pages one after the other, the first one last.
+//! impl BuildHost for Memory {
+//!     fn put(&mut self, block: Block, page: &mut Page) {
+//!         let pages = self.0.get_mut();
+//!         pages.resize(pages.len().max(block as usize + 1), Rc::new([0; PAGE_SIZE]));
+//!         pages[block as usize] = Rc::new(*page);
+//!     }
+//!     fn table_done(&mut self, _done: usize, _tables: usize) {}
+//! }
+//! // So few rows need no temporary file.
+//! impl TempFiles for Memory {
+//!     type File = ();
+//!     fn create(&mut self) { unimplemented!() }
+//!     fn write(&mut self, _: &mut (), _: &[u8]) { unimplemented!() }
+//!     fn rewind(&mut self, _: &mut ()) { unimplemented!() }
+//!     fn read(&mut self, _: &mut (), _: &mut [u8]) { unimplemented!() }
+//!     fn seek(&mut self, _: &mut (), _: u64) { unimplemented!() }
+//!     fn check_interrupts(&mut self) {}
+//! }
+//!
+//! // An index of 64-bit fingerprints that guarantees a radius of 3 bits, with two rows.
+//! let mut store = Memory(RefCell::default());
+//! let layout = Rc::new(BlockLayout::<1>::new(3, 4).unwrap());
+//! let (mut rows, mut nulls) = (ExternalSort::new(0), ExternalSort::new(0));
+//! rows.push(&mut store, [0x0123_4567_89ab_cdef], Tid::new(0, 1));
+//! rows.push(&mut store, [0xfedc_ba98_7654_3210], Tid::new(0, 2));
+//! let meta = build(&mut store, &layout, &mut rows, &mut nulls, Fill::default());
+//!
+//! // One row more: an entry in each table.
+//! let tree = Tree::new(&store, meta.root);
+//! for (number, table) in (0..).zip(layout.tables()) {
+//!     let key = table.permute(&[0x0123_4567_89ab_cdee]);
+//!     tree.insert(&EntryKey::new(number, key, Tid::new(0, 3)))?;
+//! }
+//!
+//! // The rows within 2 bits of a query.
+//! let plan = Rc::new(Plan::new(&layout, 2, 3.0));
+//! let mut scan = Scan::new(layout, plan, [0x0123_4567_89ab_cded]);
+//! let mut found = Vec::new();
+//! while scan.step(&tree, &mut found)? {}
+//! found.sort_by_key(|row| row.distance);
+//! let found: Vec<_> = found.iter().map(|row| (row.tid, row.distance)).collect();
+//! assert_eq!(found, [(Tid::new(0, 1), 1), (Tid::new(0, 3), 2)]);
+//! # Ok::<(), neardup_blocktree::page::Corruption>(())
+//! ```
+//!
 //! The modules, each built on those before it:
 //! * [`key`]: row addresses, keys, and the total order of the tree;
 //! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutation of each table;

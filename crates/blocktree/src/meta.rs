@@ -1,7 +1,8 @@
 //! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
 
 use crate::key::{BAND_KEY_WORDS, Block, EntryKey};
-use crate::page::{self, Corruption, HEADER, Kind, Page};
+use crate::page::{self, Corruption, HEADER, Kind, Page, PageMut, PageRef};
+use std::ops::{Deref, DerefMut};
 
 /// The first four bytes of the meta page's content: "ndup".
 pub const MAGIC: u32 = 0x6e64_7570;
@@ -69,7 +70,7 @@ const BLOCKS: usize = HEADER + 11;
 const TABLES: usize = HEADER + 12;
 const ROOT_LEVEL: usize = HEADER + 14;
 const ROOT: usize = HEADER + 16;
-const OVER: usize = HEADER + 20;
+const METRIC: usize = HEADER + 20;
 const FREE: usize = HEADER + 24;
 const END: usize = FREE + FREE_LISTS * FREE_LIST;
 /// Bytes of a list of free pages: the first of them, and how many there are.
@@ -89,96 +90,129 @@ pub struct FreeList {
     pub count: u32,
 }
 
-/// Writes a meta page.
-pub fn write<const N: usize>(page: &mut Page, meta: &Meta) {
-    page::format::<N>(page, Kind::Meta, 0, &EntryKey::start_of(0));
-    page::put_u32(page, HEADER, MAGIC);
-    page::put_u16(page, VERSION_AT, VERSION);
-    page::put_u16(page, BITS, meta.bits);
-    page[WORDS] = meta.words;
-    page[SCOPE_WORDS] = meta.scope_words;
-    page[OVER] = meta.metric as u8;
-    page[DISTANCE] = meta.distance;
-    page[BLOCKS] = meta.blocks;
-    page::put_u16(page, TABLES, meta.tables);
-    put_root(page, meta.root);
-    let upper = page::upper(page);
-    page::put_bounds(page, END, upper);
-}
+/// View of the meta page. `P` is as for [`page::PageView`].
+#[derive(Clone, Copy, Debug)]
+pub struct MetaView<P>(P);
 
-/// Changes the root on a meta page.
-pub fn put_root(page: &mut Page, root: Root) {
-    page::put_u16(page, ROOT_LEVEL, root.level);
-    page::put_u32(page, ROOT, root.block);
-}
+/// View of the meta page for reading.
+pub type MetaRef<'a> = MetaView<&'a Page>;
+/// View of the meta page for changing it.
+pub type MetaMut<'a> = MetaView<&'a mut Page>;
 
-/// The free pages of a level; none on a level above those that can have any.
-pub fn free_list(page: &Page, level: u16) -> FreeList {
-    if usize::from(level) >= FREE_LISTS {
-        return FreeList::default();
+impl<P: Deref<Target = Page>> MetaView<P> {
+    /// A view of block 0.
+    pub fn new(page: P) -> Self {
+        MetaView(page)
     }
-    let at = FREE + FREE_LIST * usize::from(level);
-    FreeList {
-        first: Some(page::u32_at(page, at)).filter(|&first| first != 0),
-        count: page::u32_at(page, at + 4),
-    }
-}
 
-/// Changes the list of a level, which can have one.
-pub(crate) fn put_free_list(page: &mut Page, level: u16, list: FreeList) {
-    let at = FREE + FREE_LIST * usize::from(level);
-    page::put_u32(page, at, list.first.unwrap_or(0));
-    page::put_u32(page, at + 4, list.count);
-}
+    /// Reads and checks the parameters.
+    pub fn read(&self) -> Result<Meta, MetaError> {
+        let page = &*self.0;
+        let wrong = |what| Err(MetaError::Corrupt(Corruption { block: 0, what }));
+        let kind = PageRef::<0>::new(page).kind();
+        if kind != Some(Kind::Meta) || page::u32_at(page, HEADER) != MAGIC {
+            return wrong("not the meta page of a neardup index");
+        }
+        let version = page::u16_at(page, VERSION_AT);
+        if version != VERSION {
+            return Err(MetaError::Version(version));
+        }
+        let metric = match page[METRIC] {
+            0 => Metric::Hamming,
+            1 => Metric::MinHash,
+            _ => return wrong("meta page of an index over something unknown"),
+        };
+        let meta = Meta {
+            metric,
+            bits: page::u16_at(page, BITS),
+            words: page[WORDS],
+            scope_words: page[SCOPE_WORDS],
+            distance: page[DISTANCE],
+            blocks: page[BLOCKS],
+            tables: page::u16_at(page, TABLES),
+            root: Root {
+                block: page::u32_at(page, ROOT),
+                level: page::u16_at(page, ROOT_LEVEL),
+            },
+        };
+        let own = match metric {
+            Metric::Hamming => u32::from(meta.bits).div_ceil(64),
+            Metric::MinHash => BAND_KEY_WORDS as u32,
+        };
+        let words = own + u32::from(meta.scope_words);
+        if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {
+            return wrong("meta page with impossible values");
+        }
+        Ok(meta)
+    }
 
-/// Reads a meta page.
-pub fn read(page: &Page) -> Result<Meta, MetaError> {
-    let wrong = |what| Err(MetaError::Corrupt(Corruption { block: 0, what }));
-    if page::kind(page) != Some(Kind::Meta) || page::u32_at(page, HEADER) != MAGIC {
-        return wrong("not the meta page of a neardup index");
-    }
-    let version = page::u16_at(page, VERSION_AT);
-    if version != VERSION {
-        return Err(MetaError::Version(version));
-    }
-    let metric = match page[OVER] {
-        0 => Metric::Hamming,
-        1 => Metric::MinHash,
-        _ => return wrong("meta page of an index over something unknown"),
-    };
-    let meta = Meta {
-        metric,
-        bits: page::u16_at(page, BITS),
-        words: page[WORDS],
-        scope_words: page[SCOPE_WORDS],
-        distance: page[DISTANCE],
-        blocks: page[BLOCKS],
-        tables: page::u16_at(page, TABLES),
-        root: Root {
-            block: page::u32_at(page, ROOT),
-            level: page::u16_at(page, ROOT_LEVEL),
-        },
-    };
-    let own = match metric {
-        Metric::Hamming => u32::from(meta.bits).div_ceil(64),
-        Metric::MinHash => BAND_KEY_WORDS as u32,
-    };
-    let words = own + u32::from(meta.scope_words);
-    if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {
-        return wrong("meta page with impossible values");
-    }
-    Ok(meta)
-}
-
-/// Reads where the root stands, of a meta page that has been read before.
-pub fn root(page: &Page) -> Result<Root, Corruption> {
-    read(page)
-        .map(|meta| meta.root)
-        .map_err(|error| match error {
+    /// Reads where the root stands, of a meta page that has been read before.
+    pub fn root(&self) -> Result<Root, Corruption> {
+        let meta = self.read().map_err(|error| match error {
             MetaError::Corrupt(corruption) => corruption,
             MetaError::Version(_) => Corruption {
                 block: 0,
                 what: "the layout version changed under way",
             },
-        })
+        })?;
+        Ok(meta.root)
+    }
+
+    /// The free pages of a level; none on a level above those that can have any.
+    pub fn free_list(&self, level: u16) -> FreeList {
+        if usize::from(level) >= FREE_LISTS {
+            return FreeList::default();
+        }
+        let at = FREE + FREE_LIST * usize::from(level);
+        FreeList {
+            first: Some(page::u32_at(&self.0, at)).filter(|&first| first != 0),
+            count: page::u32_at(&self.0, at + 4),
+        }
+    }
+}
+
+impl<P: DerefMut<Target = Page>> MetaView<P> {
+    /// Makes a page the meta page of an index with keys of `N` words.
+    pub fn format<const N: usize>(mut page: P, meta: &Meta) -> Self {
+        let mut view = PageMut::<N>::new(&mut page);
+        view.format(Kind::Meta, 0, &EntryKey::start_of(0));
+        let end = view.hole().end;
+        view.set_hole(END..end);
+        page::put_u32(&mut page, HEADER, MAGIC);
+        page::put_u16(&mut page, VERSION_AT, VERSION);
+        page::put_u16(&mut page, BITS, meta.bits);
+        page[WORDS] = meta.words;
+        page[SCOPE_WORDS] = meta.scope_words;
+        page[METRIC] = meta.metric as u8;
+        page[DISTANCE] = meta.distance;
+        page[BLOCKS] = meta.blocks;
+        page::put_u16(&mut page, TABLES, meta.tables);
+        let mut view = MetaView(page);
+        view.set_root(meta.root);
+        view
+    }
+
+    /// Changes the root.
+    pub(crate) fn set_root(&mut self, root: Root) {
+        page::put_u16(&mut self.0, ROOT_LEVEL, root.level);
+        page::put_u32(&mut self.0, ROOT, root.block);
+    }
+
+    /// Changes the list of a level, which can have one.
+    pub(crate) fn set_free_list(&mut self, level: u16, list: FreeList) {
+        let at = FREE + FREE_LIST * usize::from(level);
+        page::put_u32(&mut self.0, at, list.first.unwrap_or(0));
+        page::put_u32(&mut self.0, at + 4, list.count);
+    }
+
+    /// Takes a page out of use and puts it in front of the list of its level, which can have one.
+    pub(crate) fn add_free<const N: usize>(&mut self, page: &mut Page, block: Block, level: u16) {
+        let FreeList { first, count } = self.free_list(level);
+        PageMut::<N>::new(page).free(level, first);
+        let list = FreeList {
+            first: Some(block),
+            count: count + 1,
+        };
+        self.set_free_list(level, list);
+    }
 }

@@ -8,8 +8,10 @@
 //! The header's `pd_lower` and `pd_upper` bound the hole exactly: PostgreSQL leaves it out of full
 //! page images, and recovery zeroes it.
 
-use crate::key::{Block, EntryKey, Tid, key_at, put_key};
+use crate::key::{Block, EntryKey, Key, Tid, key_at, put_key};
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes of a page. PostgreSQL's default, and the only size supported.
 pub const PAGE_SIZE: usize = 8192;
@@ -27,7 +29,7 @@ const SIZE_AND_VERSION: usize = 18;
 const LAYOUT_VERSION: u16 = 4;
 
 /// Offset of the hole's bounds in the header: `pd_lower`, then `pd_upper`.
-pub const BOUNDS: usize = LOWER;
+pub(crate) const BOUNDS: usize = LOWER;
 
 /// The last two bytes of each page, which tell tools whose page it is.
 pub const PAGE_ID: u16 = 0xFFD7;
@@ -44,30 +46,14 @@ const HIGH_TABLE: usize = RIGHT + 10;
 const HIGH_TID: usize = RIGHT + 12;
 const ID: usize = PAGE_SIZE - 2;
 
-/// Bytes of a downlink on an inner page, with its separator's table and row.
-pub(crate) const LINK: usize = 4 + 2 + Tid::SIZE;
-
-/// Bytes at the end of a page for keys of `N` words.
-pub const fn special_size<const N: usize>() -> usize {
-    fields_size(N)
-}
-
-/// [`special_size`] of a number that is known only at run time.
-pub const fn fields_size(words: usize) -> usize {
+/// Bytes at the end of a page for keys of `words` words.
+const fn fields_size(words: usize) -> usize {
     2 * 8 * words + FIELDS
 }
 
-const fn low_key<const N: usize>() -> usize {
-    PAGE_SIZE - special_size::<N>()
-}
-
-const fn high_key<const N: usize>() -> usize {
-    low_key::<N>() + 8 * N
-}
-
-/// Bytes between the header and the fields at the end.
-pub const fn room<const N: usize>() -> usize {
-    PAGE_SIZE - HEADER - special_size::<N>()
+/// The most entries of a page with keys of `words` words and, for each, `size` bytes more.
+pub(crate) const fn capacity(words: usize, size: usize) -> usize {
+    (PAGE_SIZE - HEADER - fields_size(words)) / (8 * words + size)
 }
 
 /// Purpose of a page.
@@ -103,6 +89,11 @@ impl std::error::Error for Corruption {}
 /// The result of what reads pages.
 pub type Result<T> = std::result::Result<T, Corruption>;
 
+/// The error for a page with a defect.
+pub(crate) fn corrupt<T>(block: Block, what: &'static str) -> Result<T> {
+    Err(Corruption { block, what })
+}
+
 pub(crate) fn u16_at(page: &Page, offset: usize) -> u16 {
     u16::from_ne_bytes([page[offset], page[offset + 1]])
 }
@@ -131,149 +122,286 @@ pub(crate) fn put_tid(page: &mut Page, offset: usize, tid: Tid) {
     page[offset..offset + Tid::SIZE].copy_from_slice(&tid.to_bytes());
 }
 
-/// The first byte of the hole.
-#[inline]
-pub fn lower(page: &Page) -> usize {
-    usize::from(u16_at(page, LOWER))
+/// Contents of a [`PageView`]: a page that has not been checked, of any kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Unchecked;
+
+/// Contents of a [`PageView`]: two arrays, of keys and of elements with the rest of each entry.
+pub trait Entries {
+    /// Kind of such a page.
+    const KIND: Kind;
+    /// Bytes of an element of the second array.
+    const SIZE: usize;
 }
 
-/// The byte after the hole.
-#[inline]
-pub fn upper(page: &Page) -> usize {
-    usize::from(u16_at(page, UPPER))
+/// View of a page with keys of `N` words. `P` is a reference to the page, or a lock on it.
+///
+/// The fields that all pages have lie at fixed places, and can be read whatever the page holds. The
+/// methods for entries are those of [`crate::leaf::Leaf`] and [`crate::inner::Inner`]: views of
+/// pages that have been checked, so that no access to an entry is out of bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct PageView<P, const N: usize, E = Unchecked> {
+    pub(crate) page: P,
+    entries: PhantomData<E>,
 }
 
-pub(crate) fn put_bounds(page: &mut Page, lower: usize, upper: usize) {
-    put_u16(page, LOWER, lower as u16);
-    put_u16(page, UPPER, upper as u16);
-}
+/// View of a page for reading.
+pub type PageRef<'a, const N: usize> = PageView<&'a Page, N>;
+/// View of a page for changing it.
+pub type PageMut<'a, const N: usize> = PageView<&'a mut Page, N>;
 
-/// The page to the right on the same level.
-#[inline]
-pub fn right(page: &Page) -> Option<Block> {
-    // Block 0 is the meta page and to nobody's right.
-    Some(u32_at(page, RIGHT)).filter(|&right| right != 0)
-}
-
-pub(crate) fn put_right(page: &mut Page, right: Option<Block>) {
-    put_u32(page, RIGHT, right.unwrap_or(0));
-}
-
-/// The page's height above the leaves.
-#[inline]
-pub fn level(page: &Page) -> u16 {
-    u16_at(page, LEVEL)
-}
-
-/// The table of a leaf; the first table below an inner page: that of the low key.
-#[inline]
-pub fn table(page: &Page) -> u16 {
-    u16_at(page, TABLE)
-}
-
-/// The page's purpose; `None` if it is not one of this tree's pages.
-#[inline]
-pub fn kind(page: &Page) -> Option<Kind> {
-    if u16_at(page, ID) != PAGE_ID {
-        return None;
-    }
-    match u16_at(page, KIND) {
-        0 => Some(Kind::Meta),
-        1 => Some(Kind::Leaf),
-        2 => Some(Kind::Inner),
-        3 => Some(Kind::Free),
-        _ => None,
+impl<P, const N: usize> PageView<P, N> {
+    /// A view of a page, unchecked.
+    #[inline]
+    pub fn new(page: P) -> Self {
+        Self::unchecked(page)
     }
 }
 
-/// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
-#[inline]
-pub fn low<const N: usize>(page: &Page) -> EntryKey<N> {
-    EntryKey {
-        table: table(page),
-        key: key_at(page, low_key::<N>()),
-        tid: tid_at(page, LOW_TID),
+impl<P, const N: usize, E> PageView<P, N, E> {
+    const LOW_KEY: usize = PAGE_SIZE - fields_size(N);
+    const HIGH_KEY: usize = Self::LOW_KEY + 8 * N;
+    /// End of the array that grows down.
+    const END: usize = Self::LOW_KEY;
+
+    /// The view of a page that the caller has checked, or is about to.
+    #[inline]
+    pub(crate) fn unchecked(page: P) -> Self {
+        let entries = PhantomData;
+        PageView { page, entries }
     }
 }
 
-/// High key: the exclusive upper bound of the entries of the page and of those to its left; `None`
-/// on the last page of a level.
-#[inline]
-pub fn high<const N: usize>(page: &Page) -> Option<EntryKey<N>> {
-    right(page)?;
-    Some(EntryKey {
-        table: u16_at(page, HIGH_TABLE),
-        key: key_at(page, high_key::<N>()),
-        tid: tid_at(page, HIGH_TID),
-    })
-}
-
-/// Returns whether an entry key belongs to a page further right.
-#[inline]
-pub fn is_left_of<const N: usize>(page: &Page, entry_key: &EntryKey<N>) -> bool {
-    high::<N>(page).is_some_and(|high| high <= *entry_key)
-}
-
-/// Sets the high key together with the page that it leads to.
-pub(crate) fn put_high<const N: usize>(page: &mut Page, high: Option<(EntryKey<N>, Block)>) {
-    put_right(page, high.map(|(_, right)| right));
-    let entry_key = high.map_or(EntryKey::start_of(0), |(entry_key, _)| entry_key);
-    put_u16(page, HIGH_TABLE, entry_key.table);
-    put_key(page, high_key::<N>(), &entry_key.key);
-    put_tid(page, HIGH_TID, entry_key.tid);
-}
-
-/// Makes an empty page that starts at an entry key.
-pub(crate) fn format<const N: usize>(page: &mut Page, kind: Kind, level: u16, low: &EntryKey<N>) {
-    page.fill(0);
-    let special = PAGE_SIZE - special_size::<N>();
-    put_bounds(page, HEADER, special);
-    put_u16(page, SPECIAL, special as u16);
-    put_u16(page, SIZE_AND_VERSION, PAGE_SIZE as u16 | LAYOUT_VERSION);
-    put_u16(page, LEVEL, level);
-    put_u16(page, KIND, kind as u16);
-    put_u16(page, TABLE, low.table);
-    put_key(page, low_key::<N>(), &low.key);
-    put_tid(page, LOW_TID, low.tid);
-    put_u16(page, ID, PAGE_ID);
-}
-
-/// Makes a page that is in no tree, the first of a list of such that goes on at `next`.
-pub(crate) fn free<const N: usize>(page: &mut Page, level: u16, next: Option<Block>) {
-    format::<N>(page, Kind::Free, level, &EntryKey::start_of(0));
-    put_right(page, next);
-}
-
-/// Checks that a page is of the expected kind and that its arrays lie within it, so that
-/// no access to its entries is out of bounds, whatever it holds.
-#[inline]
-pub fn expect<const N: usize>(page: &Page, block: Block, expected: Kind) -> Result<()> {
-    let wrong = |what| Err(Corruption { block, what });
-    match kind(page) {
-        None => return wrong("not a page of a neardup index"),
-        Some(kind) if kind != expected => return wrong("a page of another kind than expected"),
-        Some(_) => (),
+impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
+    /// The page's purpose; `None` if it is not one of this tree's pages.
+    #[inline]
+    pub fn kind(&self) -> Option<Kind> {
+        if u16_at(&self.page, ID) != PAGE_ID {
+            return None;
+        }
+        match u16_at(&self.page, KIND) {
+            0 => Some(Kind::Meta),
+            1 => Some(Kind::Leaf),
+            2 => Some(Kind::Inner),
+            3 => Some(Kind::Free),
+            _ => None,
+        }
     }
-    let special = PAGE_SIZE - special_size::<N>();
-    let (lower, upper) = (lower(page), upper(page));
-    if usize::from(u16_at(page, SPECIAL)) != special
-        || lower < HEADER
-        || upper > special
-        || lower > upper
+
+    /// The page's height above the leaves.
+    #[inline]
+    pub fn level(&self) -> u16 {
+        u16_at(&self.page, LEVEL)
+    }
+
+    /// The table of a leaf; the first table below an inner page: that of the low key.
+    #[inline]
+    pub fn table(&self) -> u16 {
+        u16_at(&self.page, TABLE)
+    }
+
+    /// The hole between the page's two arrays.
+    #[inline]
+    pub fn hole(&self) -> Range<usize> {
+        usize::from(u16_at(&self.page, LOWER))..usize::from(u16_at(&self.page, UPPER))
+    }
+
+    /// The page to the right on the same level.
+    #[inline]
+    pub fn right_link(&self) -> Option<Block> {
+        // Block 0 is the meta page, which has no left neighbour.
+        Some(u32_at(&self.page, RIGHT)).filter(|&right| right != 0)
+    }
+
+    /// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
+    #[inline]
+    pub fn low_key(&self) -> EntryKey<N> {
+        let (key, tid) = (
+            key_at(&*self.page, Self::LOW_KEY),
+            tid_at(&self.page, LOW_TID),
+        );
+        EntryKey::new(self.table(), key, tid)
+    }
+
+    /// High key: the exclusive upper bound of the entries of the page and of those to its left;
+    /// `None` on the last page of a level.
+    #[inline]
+    pub fn high_key(&self) -> Option<EntryKey<N>> {
+        self.right_link()?;
+        let (key, tid) = (
+            key_at(&*self.page, Self::HIGH_KEY),
+            tid_at(&self.page, HIGH_TID),
+        );
+        Some(EntryKey::new(u16_at(&self.page, HIGH_TABLE), key, tid))
+    }
+
+    /// Start and block of the page to the right: high key and right link.
+    #[inline]
+    pub fn right_sibling(&self) -> Option<(EntryKey<N>, Block)> {
+        self.high_key().zip(self.right_link())
+    }
+
+    /// Returns whether an entry key belongs to a page further right.
+    #[inline]
+    pub fn is_left_of(&self, entry_key: &EntryKey<N>) -> bool {
+        self.high_key().is_some_and(|high| high <= *entry_key)
+    }
+
+    /// Checks the kind of a page and that the hole lies between header and fields.
+    #[inline]
+    pub(crate) fn check_header(&self, block: Block, expected: Kind) -> Result<()> {
+        match self.kind() {
+            None => return corrupt(block, "not a page of a neardup index"),
+            Some(kind) if kind != expected => {
+                return corrupt(block, "a page of another kind than expected");
+            }
+            Some(_) => (),
+        }
+        let hole = self.hole();
+        if usize::from(u16_at(&self.page, SPECIAL)) != Self::END
+            || hole.start < HEADER
+            || hole.end > Self::END
+            || hole.start > hole.end
+        {
+            return corrupt(block, "page header out of bounds");
+        }
+        Ok(())
+    }
+}
+
+impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
+    pub(crate) fn set_hole(&mut self, hole: Range<usize>) {
+        put_u16(&mut self.page, LOWER, hole.start as u16);
+        put_u16(&mut self.page, UPPER, hole.end as u16);
+    }
+
+    pub(crate) fn set_right_link(&mut self, right: Option<Block>) {
+        put_u32(&mut self.page, RIGHT, right.unwrap_or(0));
+    }
+
+    /// Sets the high key together with the page that it leads to.
+    pub(crate) fn set_right_sibling(&mut self, sibling: Option<(EntryKey<N>, Block)>) {
+        self.set_right_link(sibling.map(|(_, right)| right));
+        let high = sibling.map_or(EntryKey::start_of(0), |(high, _)| high);
+        put_u16(&mut self.page, HIGH_TABLE, high.table);
+        put_key(&mut *self.page, Self::HIGH_KEY, &high.key);
+        put_tid(&mut self.page, HIGH_TID, high.tid);
+    }
+
+    /// Makes an empty page that starts at an entry key.
+    pub(crate) fn format(&mut self, kind: Kind, level: u16, low: &EntryKey<N>) {
+        let page = &mut *self.page;
+        page.fill(0);
+        put_u16(page, SPECIAL, Self::END as u16);
+        put_u16(page, SIZE_AND_VERSION, PAGE_SIZE as u16 | LAYOUT_VERSION);
+        put_u16(page, LEVEL, level);
+        put_u16(page, KIND, kind as u16);
+        put_u16(page, TABLE, low.table);
+        put_key(page, Self::LOW_KEY, &low.key);
+        put_tid(page, LOW_TID, low.tid);
+        put_u16(page, ID, PAGE_ID);
+        self.set_hole(HEADER..Self::END);
+    }
+
+    /// Makes a free page, the first of a list that continues at `next`.
+    pub(crate) fn free(&mut self, level: u16, next: Option<Block>) {
+        self.format(Kind::Free, level, &EntryKey::start_of(0));
+        self.set_right_link(next);
+    }
+}
+
+impl<P, const N: usize, E: Entries> PageView<P, N, E> {
+    /// Offset of the `i`th key in the array that grows up.
+    pub(crate) const fn key_offset(i: usize) -> usize {
+        HEADER + 8 * N * i
+    }
+
+    /// Offset of the `i`th element in the array that grows down.
+    pub(crate) const fn other_offset(i: usize) -> usize {
+        Self::END - E::SIZE * (i + 1)
+    }
+
+    /// The hole of a page with `count` entries.
+    const fn hole_behind(count: usize) -> Range<usize> {
+        Self::key_offset(count)..Self::END - E::SIZE * count
+    }
+}
+
+impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
+    /// The view of a page, if it is of that kind and its arrays lie within it.
+    #[inline]
+    pub fn open(page: P, block: Block) -> Result<Self> {
+        let page = Self::unchecked(page);
+        page.check(block)?;
+        Ok(page)
+    }
+
+    /// Checks the header: as many keys as elements, and on an inner page one at least.
+    #[inline]
+    pub(crate) fn check(&self, block: Block) -> Result<()> {
+        self.check_header(block, E::KIND)?;
+        let hole = self.hole();
+        let (keys, others) = (hole.start - HEADER, Self::END - hole.end);
+        if keys % (8 * N) != 0 || keys / (8 * N) * E::SIZE != others {
+            return corrupt(block, "the two arrays differ in length");
+        }
+        if E::KIND == Kind::Inner && (keys == 0 || self.level() == 0) {
+            return corrupt(block, "inner page without an entry or without a level");
+        }
+        Ok(())
+    }
+
+    /// The number of entries.
+    #[inline]
+    pub fn count(&self) -> usize {
+        (self.hole().start - HEADER) / (8 * N)
+    }
+
+    /// The key of an entry.
+    #[inline]
+    pub fn key(&self, i: usize) -> Key<N> {
+        key_at(&*self.page, Self::key_offset(i))
+    }
+}
+
+impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
+    /// Makes a page an empty one of this kind that starts at an entry key.
+    pub(crate) fn format_at(page: P, level: u16, low: &EntryKey<N>) -> Self {
+        let mut page = Self::unchecked(page);
+        page.format(E::KIND, level, low);
+        page
+    }
+
+    #[inline]
+    pub(crate) fn set_count(&mut self, count: usize) {
+        self.set_hole(Self::hole_behind(count));
+    }
+
+    /// Drops all entries from the `kept`th on, of `count`.
+    pub(crate) fn truncate(&mut self, kept: usize, count: usize) {
+        let (old, new) = (Self::hole_behind(count), Self::hole_behind(kept));
+        // Recovery zeroes the hole, and so does this.
+        self.page[new.start..old.start].fill(0);
+        self.page[old.end..new.end].fill(0);
+        self.set_hole(new);
+    }
+
+    /// Adds the entries of a page from the `from`th on, for which there is room, behind the others,
+    /// and takes over its right sibling.
+    pub(crate) fn append_from<Q>(&mut self, other: &PageView<Q, N, E>, from: usize)
+    where
+        Q: Deref<Target = Page>,
     {
-        return wrong("page header out of bounds");
+        let (count, more) = (self.count(), other.count() - from);
+        let (keys, others) = (
+            Self::key_offset(count),
+            Self::END - E::SIZE * (count + more),
+        );
+        let (start, hole) = (Self::key_offset(from), other.hole());
+        self.page[keys..keys + hole.start - start].copy_from_slice(&other.page[start..hole.start]);
+        let moved = &other.page[hole.end..Self::END - E::SIZE * from];
+        self.page[others..others + moved.len()].copy_from_slice(moved);
+        self.set_count(count + more);
+        self.set_right_sibling(other.right_sibling());
     }
-    let (keys, others) = (lower - HEADER, special - upper);
-    let other = match expected {
-        Kind::Leaf => Tid::SIZE,
-        Kind::Inner => LINK,
-        Kind::Meta | Kind::Free => return Ok(()),
-    };
-    if keys % (8 * N) != 0 || keys / (8 * N) * other != others {
-        return wrong("the two arrays differ in length");
-    }
-    if expected == Kind::Inner && (keys == 0 || level(page) == 0) {
-        return wrong("inner page without an entry or without a level");
-    }
-    Ok(())
 }

@@ -33,7 +33,7 @@ pub struct Paged<F: TempFiles> {
     frames: Vec<Frame>,
     /// The most frames.
     most: usize,
-    /// Clock hand: the frame that is looked at next when one is needed.
+    /// Clock hand: the frame that is tried next when one is needed.
     hand: usize,
     file: Option<F::File>,
     pages_in_file: u32,

@@ -63,7 +63,30 @@ impl<const N: usize> Probe<N> {
     }
 }
 
+/// Returns whether the last of some probes, and none before it, finds a row with this difference to
+/// the query.
+#[inline]
+pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N>) -> bool {
+    probes.split_last().is_some_and(|(last, earlier)| {
+        last.finds(difference) && !earlier.iter().any(|probe| probe.finds(difference))
+    })
+}
+
 /// The probes that answer queries of one radius.
+///
+/// ```
+/// use neardup_blocktree::block_layout::BlockLayout;
+/// use neardup_blocktree::plan::Plan;
+///
+/// // Within the guaranteed radius the leading bits of each of four tables are looked up.
+/// let layout = BlockLayout::<1>::new(3, 4).unwrap();
+/// let plan = Plan::new(&layout, 3, 1e6);
+/// assert_eq!(plan.probes.len(), 4);
+/// assert!(plan.probes.iter().all(|probe| probe.bits == 16 && probe.threshold == 0));
+///
+/// // Far beyond it nothing is cheaper than to read one table whole.
+/// assert!(Plan::new(&layout, 40, 1e6).is_whole());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Plan<const N: usize> {
     /// The radius, in bits.
@@ -92,26 +115,19 @@ impl<const N: usize> Plan<N> {
             table_leaves: leaves,
         };
         let exact = exact_tables(layout, radius).map(|tables| {
-            let parts: Vec<Part> = tables
-                .into_iter()
-                .map(|table| Part {
-                    table,
-                    bits: layout.leading_bits(table),
-                    threshold: Some(0),
-                })
-                .collect();
+            let part = |table| Part::new(table, layout.leading_bits(table), Some(0));
+            let parts: Vec<Part> = tables.into_iter().map(part).collect();
             Plan::of_parts(layout, radius, leaves, &parts)
         });
-        let spread = disjoint_parts(layout)
-            .into_iter()
-            .map(|parts| Plan::of_parts(layout, radius, leaves, &spread(parts, radius, leaves)));
-        exact.into_iter().chain(spread).fold(whole, |best, plan| {
-            if plan.cost() < best.cost() {
-                plan
-            } else {
-                best
-            }
-        })
+        let spread = disjoint_parts(layout).into_iter().map(|parts| {
+            let parts = spread(parts, radius, |part| {
+                let threshold = part.threshold.map_or(0, |threshold| threshold + 1);
+                let raised = Part::new(part.table, part.bits, Some(threshold));
+                (raised, raised.cost(leaves) - part.cost(leaves))
+            });
+            Plan::of_parts(layout, radius, leaves, &parts)
+        });
+        cheapest(whole, exact.into_iter().chain(spread), Plan::cost)
     }
 
     /// Cost of the plan, in leaves read one after the other.
@@ -151,10 +167,18 @@ impl<const N: usize> Plan<N> {
 pub(crate) struct Part {
     pub table: usize,
     pub bits: u32,
-    threshold: Option<u32>,
+    pub threshold: Option<u32>,
 }
 
 impl Part {
+    pub fn new(table: usize, bits: u32, threshold: Option<u32>) -> Self {
+        Part {
+            table,
+            bits,
+            threshold,
+        }
+    }
+
     /// Runs of leaves that the probes fall on, and the leaves in them, in a table of `leaves`
     /// leaves.
     fn reads(&self, leaves: f64) -> (f64, f64) {
@@ -249,11 +273,7 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
                     if leading.iter().all(|&block| free[block]) {
                         leading.iter().for_each(|&block| free[block] = false);
                         let bits = leading.iter().map(|&block| layout.blocks()[block]).sum();
-                        parts.push(Part {
-                            table,
-                            bits,
-                            threshold: None,
-                        });
+                        parts.push(Part::new(table, bits, None));
                     }
                 }
             }
@@ -263,27 +283,43 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
 }
 
 /// Shares out `radius + 1` thresholds among parts, each where it adds the least to the cost.
-fn spread(mut parts: Vec<Part>, radius: u32, leaves: f64) -> Vec<Part> {
+/// `raise` gives a part with its next threshold, and how much that adds.
+pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P, f64)) -> Vec<P> {
     for _ in 0..=radius {
-        let raised = |part: &Part| Part {
-            threshold: Some(part.threshold.map_or(0, |threshold| threshold + 1)),
-            ..*part
-        };
-        let dearer = |part: &Part| raised(part).cost(leaves) - part.cost(leaves);
-        if let Some(cheapest) = parts
-            .iter_mut()
-            .min_by(|a, b| dearer(a).total_cmp(&dearer(b)))
-        {
-            *cheapest = raised(cheapest);
+        let raised = parts.iter().map(&raise).enumerate();
+        if let Some((i, (part, _))) = raised.min_by(|(_, a), (_, b)| a.1.total_cmp(&b.1)) {
+            parts[i] = part;
         }
     }
     parts
+}
+
+/// The first plan of least cost.
+pub(crate) fn cheapest<P>(
+    first: P,
+    others: impl Iterator<Item = P>,
+    cost: impl Fn(&P) -> f64,
+) -> P {
+    others.fold(first, |best, plan| match cost(&plan) < cost(&best) {
+        true => plan,
+        false => best,
+    })
 }
 
 /// The smallest number that is not below `from` and differs from `center` in at most `threshold`
 /// of the low `bits` bits; `None` if there is none below `2^bits`. All three are below `2^bits`.
 ///
 /// With it a probe walks its prefixes in the order of the leaves, with no list of them.
+///
+/// ```
+/// use neardup_blocktree::plan::next_within;
+///
+/// // Four bits, of which one may differ from 0101.
+/// let all = (0..16).filter_map(|from| next_within(0b0101, 4, 1, from));
+/// let mut all: Vec<u64> = all.collect();
+/// all.dedup();
+/// assert_eq!(all, [0b0001, 0b0100, 0b0101, 0b0111, 0b1101]);
+/// ```
 #[inline]
 pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<u64> {
     debug_assert!(bits <= 64);

@@ -2,15 +2,15 @@
 
 use crate::block_layout::BlockLayout;
 use crate::filter;
-use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
+use crate::key::{Block, EntryKey, Key, Tid, difference};
+use crate::leaf::Leaf;
 use crate::level_cursor::{NextPage, Row};
-use crate::page::{self, Corruption, Page, Result};
-use crate::plan::{Plan, next_within};
-use crate::store::{PageGuard, PageStore};
+use crate::page::{Page, Result};
+use crate::plan::{Plan, Probe, last_finds, next_within};
+use crate::store::PageStore;
 use crate::tree::Tree;
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::rc::Rc;
 
 /// A row within the radius.
@@ -27,14 +27,12 @@ pub struct Match<const N: usize> {
 impl<const N: usize> Match<N> {
     /// The row without its distance.
     pub fn row(&self) -> Row<N> {
-        Row {
-            tid: self.tid,
-            fingerprint: Some(self.fingerprint),
-        }
+        let (tid, fingerprint) = (self.tid, Some(self.fingerprint));
+        Row { tid, fingerprint }
     }
 }
 
-/// Probes whose leaves are looked up together, before the first is read, so that the machine
+/// Probes whose leaves are found together, before the first is read, so that the machine
 /// fetches all of them from memory at the same time. Four is what an index has by default; more
 /// would push each other out of a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
@@ -45,7 +43,7 @@ pub struct Scan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     plan: Rc<Plan<N>>,
     query: Key<N>,
-    /// Distances that are looked for: above the first, if any, and up to the second, which is the
+    /// Wanted distances: above the first, if any, and up to the second, which is the
     /// plan's radius or less.
     beyond: Option<u32>,
     radius: u32,
@@ -55,10 +53,10 @@ pub struct Scan<const N: usize> {
     probe: usize,
     permuted: Key<N>,
     next: NextPage<N>,
-    /// The probes whose first leaves have been looked up, each with that leaf and the query as its
-    /// table has it, in its place modulo their number.
+    /// The probes whose first leaves have been found ahead of their turn, each with that leaf and
+    /// its first position, at its number modulo the length.
     ahead: Range<usize>,
-    leaves_ahead: [(Block, Key<N>); PREFETCH_DEPTH],
+    leaves_ahead: [(Block, (EntryKey<N>, Key<N>)); PREFETCH_DEPTH],
     found: Vec<u16>,
 }
 
@@ -81,9 +79,9 @@ impl<const N: usize> Scan<N> {
             in_scope: true,
             probe: 0,
             permuted: query,
-            next: NextPage::Nowhere,
+            next: None,
             ahead: 0..0,
-            leaves_ahead: [(0, query); PREFETCH_DEPTH],
+            leaves_ahead: [(0, (EntryKey::start_of(0), query)); PREFETCH_DEPTH],
             found: Vec::new(),
         };
         scan.begin();
@@ -139,27 +137,26 @@ impl<const N: usize> Scan<N> {
         self.start(0);
     }
 
+    /// Turns to a probe.
     fn start(&mut self, probe: usize) {
         self.probe = probe;
-        self.next = NextPage::Nowhere;
-        let Some(table) = self.plan.probes.get(probe).map(|probe| probe.table) else {
-            return;
-        };
-        let known = self.ahead.contains(&probe);
-        let (leaf, permuted) = self.leaves_ahead[probe % PREFETCH_DEPTH];
-        self.permuted = if known {
-            permuted
-        } else {
-            self.layout.tables()[usize::from(table)].permute(&self.query)
-        };
-        if let Some(first) = self.first_key(0) {
-            let entry_key = EntryKey::before_key(table, first);
-            self.next = if known {
-                NextPage::At(leaf, entry_key)
-            } else {
-                NextPage::Descend(entry_key)
-            };
+        self.next = None;
+        if self.ahead.contains(&probe) {
+            let (leaf, (first, permuted)) = self.leaves_ahead[probe % PREFETCH_DEPTH];
+            self.permuted = permuted;
+            self.next = Some((first, Some(leaf)));
+        } else if let Some((first, permuted)) = self.first_position(probe) {
+            self.permuted = permuted;
+            self.next = Some((first, None));
         }
+    }
+
+    /// The first entry key of a probe, and the query as permuted for its table.
+    fn first_position(&self, probe: usize) -> Option<(EntryKey<N>, Key<N>)> {
+        let probe = self.plan.probes.get(probe)?;
+        let permuted = self.layout.tables()[usize::from(probe.table)].permute(&self.query);
+        let first = self.first_key(probe, &permuted, 0)?;
+        Some((EntryKey::before_key(probe.table, first), permuted))
     }
 
     /// Finds and prefetches the leaves of the current probe and of those after it, as far as each
@@ -175,15 +172,12 @@ impl<const N: usize> Scan<N> {
         }
         let mut wanted = [None; PREFETCH_DEPTH];
         for probe in probes.clone() {
-            self.start(probe);
-            if let NextPage::Descend(entry_key) = self.next {
-                wanted[probe % PREFETCH_DEPTH] = Some((entry_key, self.permuted));
-            }
+            wanted[probe % PREFETCH_DEPTH] = self.first_position(probe);
         }
         let leaves = tree.leaves_of(&wanted, |leaf| tree.store.prefetch(leaf))?;
-        for (place, (leaf, wanted)) in leaves.into_iter().zip(wanted).enumerate() {
-            if let (Some(leaf), Some((_, permuted))) = (leaf, wanted) {
-                self.leaves_ahead[place] = (leaf, permuted);
+        for (place, found) in leaves.into_iter().zip(wanted).enumerate() {
+            if let (Some(leaf), Some(first)) = found {
+                self.leaves_ahead[place] = (leaf, first);
             }
         }
         self.ahead = probes;
@@ -191,16 +185,15 @@ impl<const N: usize> Scan<N> {
         Ok(())
     }
 
-    /// The scope that is looked in; `None` if there are none, or all of them are.
+    /// The scope that is searched; `None` if there are none, or all of them are.
     fn scope(&self) -> Option<u64> {
         (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
     }
 
-    /// The lowest key whose prefix the current probe looks for, from a prefix on.
-    fn first_key(&self, from: u64) -> Option<Key<N>> {
-        let probe = &self.plan.probes[self.probe];
+    /// The lowest key whose prefix a probe searches for, from a prefix on.
+    fn first_key(&self, probe: &Probe<N>, permuted: &Key<N>, from: u64) -> Option<Key<N>> {
         let word = self.layout.scope_words();
-        let center = prefix(self.permuted[word], probe.bits);
+        let center = prefix(permuted[word], probe.bits);
         let found = next_within(center, probe.bits, probe.threshold, from)?;
         let mut key = [0; N];
         if probe.bits > 0 {
@@ -219,50 +212,53 @@ impl<const N: usize> Scan<N> {
         tree: &Tree<'_, S, N>,
         matches: &mut Vec<Match<N>>,
     ) -> Result<bool> {
-        if matches!(self.next, NextPage::Descend(_)) && !self.ahead.contains(&self.probe) {
+        if matches!(self.next, Some((_, None))) && !self.ahead.contains(&self.probe) {
             self.look_ahead(tree)?;
         }
-        let Some((entry_key, hint)) = self.next.target() else {
+        let Some((entry_key, hint)) = self.next else {
             return Ok(false);
         };
-        let leaf = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
-        let block = leaf.block();
+        let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         // A table read whole goes on to the right. Measured: a fifth to a quarter less time with
         // keys of one or two words; leaves of longer ones come no faster than they do by
         // themselves.
         if N <= 2
             && self.plan.probes[self.probe].bits == 0
-            && let Some(right) = page::right(&leaf)
+            && let Some(right) = leaf.right_link()
         {
             tree.store.prefetch(right);
         }
         self.collect(&leaf, &entry_key, matches);
         // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
-        let high = page::high::<N>(&leaf).zip(page::right(&leaf));
-        tree.store.unlock_keep_pin(leaf);
-        self.advance(&entry_key, high, block)?;
+        let high = leaf.right_sibling();
+        tree.store.unlock_keep_pin(leaf.page);
+        self.advance(entry_key.table, high);
         Ok(true)
     }
 
     /// Appends the rows found on a leaf from an entry key on. Entries before it have been read, on
     /// a leaf that has been merged into this one since. A row is returned by the first probe that
     /// finds it.
-    fn collect(&mut self, leaf: &Page, from: &EntryKey<N>, matches: &mut Vec<Match<N>>) {
-        let (earlier, rest) = self.plan.probes.split_at(self.probe);
-        let probe = &rest[0];
-        let table = &self.layout.tables()[usize::from(probe.table)];
+    fn collect(
+        &mut self,
+        leaf: &Leaf<impl Deref<Target = Page>, N>,
+        from: &EntryKey<N>,
+        matches: &mut Vec<Match<N>>,
+    ) {
+        let probes = &self.plan.probes[..=self.probe];
+        let table = &self.layout.tables()[usize::from(leaf.table())];
         let skipped = self.layout.scope_words();
         self.found.clear();
         filter::within(
-            leaf::keys::<N>(leaf),
+            leaf.keys(),
             &self.permuted,
             skipped,
             self.radius,
             &mut self.found,
         );
         for &i in &self.found {
-            let entry_key = leaf::entry_key(leaf, usize::from(i));
+            let entry_key = leaf.entry_key(usize::from(i));
             if entry_key < *from {
                 continue;
             }
@@ -270,15 +266,8 @@ impl<const N: usize> Scan<N> {
             if self.scope().is_some_and(|scope| scope != fingerprint[0]) {
                 continue;
             }
-            let mut difference = [0; N];
-            let mut distance = 0;
-            for word in skipped..N {
-                difference[word] = fingerprint[word] ^ self.query[word];
-                distance += difference[word].count_ones();
-            }
-            if self.beyond.is_none_or(|beyond| distance > beyond)
-                && probe.finds(&difference)
-                && !earlier.iter().any(|probe| probe.finds(&difference))
+            let (difference, distance) = difference(&fingerprint, &self.query, skipped);
+            if self.beyond.is_none_or(|beyond| distance > beyond) && last_finds(probes, &difference)
             {
                 matches.push(Match {
                     tid: entry_key.tid,
@@ -289,47 +278,34 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    fn advance(
-        &mut self,
-        seen: &EntryKey<N>,
-        high: Option<(EntryKey<N>, Block)>,
-        block: Block,
-    ) -> Result<()> {
-        let bits = self.plan.probes[self.probe].bits;
+    fn advance(&mut self, table: u16, sibling: Option<(EntryKey<N>, Block)>) {
+        let probe = &self.plan.probes[self.probe];
         let word = self.layout.scope_words();
-        let on = (high.filter(|(high, _)| high.table == seen.table)).and_then(|(high, right)| {
+        let on = (sibling.filter(|(high, _)| high.table == table)).and_then(|(high, right)| {
             let from = match self
                 .scope()
                 .map_or(Ordering::Equal, |scope| high.key[0].cmp(&scope))
             {
                 Ordering::Less => 0,
-                Ordering::Equal if self.in_scope => prefix(high.key[word], bits),
+                Ordering::Equal if self.in_scope => prefix(high.key[word], probe.bits),
                 Ordering::Equal => 0,
                 Ordering::Greater => return None,
             };
-            let first = EntryKey::before_key(seen.table, self.first_key(from)?);
+            let first = EntryKey::before_key(table, self.first_key(probe, &self.permuted, from)?);
             Some((high, right, first))
         });
         let Some((high, right, first)) = on else {
-            self.start(self.probe + 1);
-            return Ok(());
+            return self.start(self.probe + 1);
         };
-        if high <= *seen {
-            return Err(Corruption {
-                block,
-                what: "high key not above what led here",
-            });
-        }
         self.next = if first <= high {
-            NextPage::At(right, high)
+            Some((high, Some(right)))
         } else if (first.key[word].wrapping_sub(high.key[word]) as f64) * self.plan.table_leaves
             < 2.0 * 2f64.powi(64)
         {
             // A leaf or two on: nearer by right links than from the root.
-            NextPage::At(right, first)
+            Some((first, Some(right)))
         } else {
-            NextPage::Descend(first)
+            Some((first, None))
         };
-        Ok(())
     }
 }

@@ -9,7 +9,7 @@
 //! another holder has followed an outdated link and waits for nothing.)
 
 use crate::key::Block;
-use crate::page::Page;
+use crate::page::{Entries, Page, PageView, Result, corrupt};
 use std::ops::Deref;
 
 /// Bytes to be written at an offset of a page.
@@ -25,6 +25,33 @@ pub struct Patch<'a> {
 pub trait PageGuard: Deref<Target = Page> {
     /// The page's block number.
     fn block(&self) -> Block;
+}
+
+impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
+    /// The block number of a locked page.
+    #[inline]
+    pub fn block(&self) -> Block {
+        self.page.block()
+    }
+}
+
+impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
+    /// The view of a locked page that must be on a level.
+    pub(crate) fn open_on(page: P, level: u16) -> Result<Self> {
+        let page = Self::unchecked(page);
+        page.check_on(level)?;
+        Ok(page)
+    }
+
+    /// Checks that the page is what must be on a level.
+    #[inline]
+    pub(crate) fn check_on(&self, level: u16) -> Result<()> {
+        self.check(self.block())?;
+        match self.level() == level {
+            true => Ok(()),
+            false => corrupt(self.block(), "page on an unexpected level"),
+        }
+    }
 }
 
 /// Store of the pages. Its own failures (input and output, memory) are not returned but unwind;

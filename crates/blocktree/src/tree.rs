@@ -1,12 +1,12 @@
 //! A B-link tree (Lehman and Yao, ACM TODS 6, 1981) over a store: finding the page where a
 //! position belongs.
 
-use crate::inner;
+use crate::inner::{self, Inner};
 use crate::key::{Block, EntryKey, Key};
-use crate::leaf;
+use crate::leaf::Leaf;
 use crate::leaf_cache::LeafCache;
-use crate::meta::{self, Root};
-use crate::page::{self, Corruption, Kind, Page, Result};
+use crate::meta::{MetaView, Root};
+use crate::page::{Corruption, Entries, Kind, PageView, Result, corrupt};
 use crate::store::{PageGuard, PageStore};
 use std::cell::Cell;
 
@@ -92,17 +92,13 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
         let root = self.root.get();
         let below = {
-            let page = self.store.read_inner(root.block);
-            // What the root does not tell, the way from it will.
+            let page = Inner::unchecked(self.store.read_inner(root.block));
+            // Where the root does not cover a key, the descent finds out why.
             wanted.each_ref().map(|wanted| {
                 let (entry_key, _) = wanted.as_ref()?;
-                let place = self.check_position(entry_key, &page, root.level);
-                matches!(place, Ok(PositionCheck::Covers)).then(|| {
-                    (
-                        inner::child::<N>(&page, inner::search(&page, entry_key)),
-                        root.level - 1,
-                    )
-                })
+                let position = self.check_position(entry_key, &page, root.level);
+                matches!(position, Ok(PositionCheck::Covers))
+                    .then(|| (page.child_of(entry_key), root.level - 1))
             })
         };
         for ((leaf, wanted), below) in leaves.iter_mut().zip(wanted).zip(below) {
@@ -123,15 +119,18 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
 
     /// Reads the root's block again.
     pub(crate) fn refresh_root(&self) -> Result<Root> {
-        let root = meta::root(&self.store.read(0))?;
+        let root = MetaView::new(self.store.read(0)).root()?;
         if root.level == 0 || root.level > MAX_LEVEL {
-            return Err(Corruption {
-                block: 0,
-                what: "the root's level is impossible",
-            });
+            return corrupt(0, "the root's level is impossible");
         }
         self.root.set(root);
         Ok(root)
+    }
+
+    /// Reads the root that has replaced another one; if none has, the defect is an error.
+    fn next_root(&self, old: Root, defect: Corruption) -> Result<Root> {
+        let root = self.refresh_root()?;
+        if root == old { Err(defect) } else { Ok(root) }
     }
 
     /// The block on a level (below the root's) where an entry key was when its parent was read. It
@@ -156,27 +155,23 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             let (mut block, mut at) = start.take().unwrap_or((root.block, root.level));
             let mut move_right = MoveRight::<N>::default();
             while at > level {
-                let page = self.store.read_inner(block);
-                let place = match self.check_position(entry_key, &page, at) {
-                    // The root that was remembered has been moved to another block. What stands
-                    // here now may be a free page, which nobody holds who waits.
+                let page = Inner::unchecked(self.store.read_inner(block));
+                let position = match self.check_position(entry_key, &page, at) {
+                    // The root that was remembered has been moved to another block. A free page
+                    // may have taken its place, whose other holders wait for nothing.
                     Err(damage) if block == root.block => {
                         drop(page);
-                        let old = root;
-                        root = self.refresh_root()?;
-                        if root == old {
-                            return Err(damage);
-                        }
+                        root = self.next_root(root, damage)?;
                         continue 'from_root;
                     }
-                    Ok(PositionCheck::MoveRight) if move_right.leads_back(&page) => {
+                    Ok(PositionCheck::MoveRight) if move_right.leads_back(page.high_key()) => {
                         PositionCheck::Stale
                     }
-                    place => place?,
+                    position => position?,
                 };
-                match place {
+                match position {
                     PositionCheck::Covers => {
-                        block = inner::child::<N>(&page, inner::search(&page, entry_key));
+                        block = page.child_of(entry_key);
                         at -= 1;
                         move_right = MoveRight::default();
                         continue;
@@ -185,15 +180,13 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                     // is shorter. (A root on the newest meta page has no right link.)
                     PositionCheck::MoveRight if block == root.block => {
                         drop(page);
-                        let old = root;
-                        root = self.refresh_root()?;
-                        if root == old {
-                            let what = "the root has a right link";
-                            return Err(Corruption { block, what });
-                        }
+                        let what = "the root has a right link";
+                        root = self.next_root(root, Corruption { block, what })?;
                         continue 'from_root;
                     }
-                    PositionCheck::MoveRight => block = move_right.next(&page, block)?,
+                    PositionCheck::MoveRight => {
+                        block = move_right.next(page.right_sibling(), block)?
+                    }
                     PositionCheck::Stale => {
                         restarts.count(block)?;
                         drop(page);
@@ -215,10 +208,11 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     pub fn leaves_between(&self, from: &EntryKey<N>, to: &EntryKey<N>) -> Result<f64> {
         let mut level = 1;
         loop {
-            let page = self.find(from, level, None, |block| self.store.read_inner(block))?;
-            let first = inner::search(&page, from);
-            if !page::is_left_of(&page, to) {
-                let others = (inner::search(&page, to) - first) as f64;
+            let page: Inner<_, N> =
+                self.find(from, level, None, |block| self.store.read_inner(block))?;
+            let first = page.search(from);
+            if !page.is_left_of(to) {
+                let others = (page.search(to) - first) as f64;
                 return Ok(match level {
                     1 => others + 1.0,
                     _ => others * inner::usual_count::<N>().powi(i32::from(level) - 1),
@@ -226,7 +220,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             }
             // The next level up knows how many pages there are in between. The root has none beside
             // it, unless it has just been split.
-            let others = (inner::count::<N>(&page) - first) as f64;
+            let others = (page.count() - first) as f64;
             drop(page);
             level += 1;
             if level > self.root.get().level && self.refresh_root()?.level < level {
@@ -235,16 +229,16 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks the page on a level where an entry key belongs, in the way of `take`. It tries
-    /// first the page to which an earlier link led, if there is such a `hint`.
+    /// Locks, by `take`, the page on a level where an entry key belongs. It first tries the page to
+    /// which an earlier link led, if there is such a `hint`.
     #[inline]
-    pub(crate) fn find<P: PageGuard>(
+    pub(crate) fn find<P: PageGuard, E: Entries>(
         &self,
         entry_key: &EntryKey<N>,
         level: u16,
         hint: Option<Block>,
         take: impl Fn(Block) -> P,
-    ) -> Result<P> {
+    ) -> Result<PageView<P, N, E>> {
         let mut block = match hint {
             Some(block) => block,
             None => self.descend(entry_key, level)?,
@@ -253,12 +247,14 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let mut restarts = Restarts::default();
         let mut steps = if hint.is_some() { MOST_STEPS } else { u32::MAX };
         loop {
-            let page = take(block);
-            let place = match self.check_position(entry_key, &page, level)? {
-                PositionCheck::MoveRight if move_right.leads_back(&page) => PositionCheck::Stale,
-                place => place,
+            let page = PageView::<P, N, E>::unchecked(take(block));
+            let position = match self.check_position(entry_key, &page, level)? {
+                PositionCheck::MoveRight if move_right.leads_back(page.high_key()) => {
+                    PositionCheck::Stale
+                }
+                position => position,
             };
-            match place {
+            match position {
                 PositionCheck::Covers => return Ok(page),
                 PositionCheck::MoveRight if steps == 0 => {
                     drop(page);
@@ -267,7 +263,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                     steps = u32::MAX;
                 }
                 PositionCheck::MoveRight => {
-                    block = move_right.next(&page, block)?;
+                    block = move_right.next(page.right_sibling(), block)?;
                     drop(page);
                     steps -= 1;
                 }
@@ -282,8 +278,12 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks for changing the page on a level where an entry key belongs.
-    pub(crate) fn lock(&self, entry_key: &EntryKey<N>, level: u16) -> Result<S::Write<'s>> {
+    /// Locks the inner page on a level where an entry key belongs, for a change.
+    pub(crate) fn lock_inner(
+        &self,
+        entry_key: &EntryKey<N>,
+        level: u16,
+    ) -> Result<Inner<S::Write<'s>, N>> {
         let root = self.root.get();
         let hint = (root.level == level).then_some(root.block);
         self.find(entry_key, level, hint, |block| self.store.write(block))
@@ -291,13 +291,11 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
 
     /// Returns whether an entry exists. Its leaf is released with [`PageStore::unlock_keep_pin`].
     pub fn holds(&self, entry_key: &EntryKey<N>) -> Result<bool> {
-        let leaf = self.find(entry_key, 0, None, |block| self.store.read(block))?;
+        let leaf: Leaf<_, N> = self.find(entry_key, 0, None, |block| self.store.read(block))?;
         // Addresses differ, keys hardly ever: the first comparison tells nearly all apart.
-        let is_here =
-            |i| leaf::tid::<N>(&leaf, i) == entry_key.tid && leaf::key(&leaf, i) == entry_key.key;
-        let holds =
-            page::table(&leaf) == entry_key.table && (0..leaf::count::<N>(&leaf)).any(is_here);
-        self.store.unlock_keep_pin(leaf);
+        let is_here = |i| leaf.tid(i) == entry_key.tid && leaf.key(i) == entry_key.key;
+        let holds = (0..leaf.count()).any(is_here);
+        self.store.unlock_keep_pin(leaf.page);
         Ok(holds)
     }
 
@@ -307,42 +305,31 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// tree, and a split may have put it into another place of its level since. Pages know where
     /// they start, so that this shows, and the descent restarts from the root.
     #[inline]
-    fn check_position(
+    fn check_position<E: Entries>(
         &self,
         entry_key: &EntryKey<N>,
-        page: &impl PageGuard,
+        page: &PageView<impl PageGuard, N, E>,
         level: u16,
     ) -> Result<PositionCheck> {
-        if page::kind(page) == Some(Kind::Free) && page::level(page) == level {
+        if page.kind() == Some(Kind::Free) && page.level() == level {
             return Ok(PositionCheck::Stale);
         }
-        self.expect(page, level)?;
-        if page::low(page) > *entry_key {
+        page.check_on(level)?;
+        if page.low_key() > *entry_key {
             return Ok(PositionCheck::Stale);
         }
-        if page::is_left_of(page, entry_key) {
+        if page.is_left_of(entry_key) {
             return Ok(PositionCheck::MoveRight);
         }
-        if level == 0 && page::table(page) != entry_key.table {
-            return Err(Corruption {
-                block: page.block(),
-                what: "leaf of another table",
-            });
+        if level == 0 && page.table() != entry_key.table {
+            return corrupt(page.block(), "leaf of another table");
         }
         Ok(PositionCheck::Covers)
     }
 
-    /// Checks that a page is what stands on that level.
-    pub(crate) fn expect(&self, page: &impl PageGuard, level: u16) -> Result<()> {
-        let kind = if level == 0 { Kind::Leaf } else { Kind::Inner };
-        page::expect::<N>(page, page.block(), kind)?;
-        if page::level(page) != level {
-            return Err(Corruption {
-                block: page.block(),
-                what: "page on an unexpected level",
-            });
-        }
-        Ok(())
+    /// Reads an inner page that must be on a level.
+    pub(crate) fn read_inner(&self, block: Block, level: u16) -> Result<Inner<S::Read<'s>, N>> {
+        PageView::open_on(self.store.read(block), level)
     }
 }
 
@@ -365,10 +352,7 @@ impl Restarts {
     fn count(&mut self, block: Block) -> Result<()> {
         self.0 += 1;
         if self.0 > 1_000 {
-            return Err(Corruption {
-                block,
-                what: "not where links to it say",
-            });
+            return corrupt(block, "not where links to it say");
         }
         Ok(())
     }
@@ -387,21 +371,18 @@ impl<const N: usize> Default for MoveRight<N> {
 }
 
 impl<const N: usize> MoveRight<N> {
-    /// Returns whether a page ends no further right than the one before it on the way.
+    /// Returns whether a page with this high key ends no further right than the one before it on
+    /// the way.
     #[inline]
-    fn leads_back(&self, page: &Page) -> bool {
-        self.0
-            .is_some_and(|last| page::high::<N>(page).is_some_and(|high| high <= last))
+    fn leads_back(&self, high_key: Option<EntryKey<N>>) -> bool {
+        (self.0.zip(high_key)).is_some_and(|(last, high)| high <= last)
     }
 
-    /// The block that a page's right link names.
+    /// The block of a page's right sibling.
     #[inline]
-    fn next(&mut self, page: &Page, block: Block) -> Result<Block> {
-        let (Some(high), Some(right)) = (page::high::<N>(page), page::right(page)) else {
-            return Err(Corruption {
-                block,
-                what: "a right link is missing",
-            });
+    fn next(&mut self, sibling: Option<(EntryKey<N>, Block)>, block: Block) -> Result<Block> {
+        let Some((high, right)) = sibling else {
+            return corrupt(block, "a right link is missing");
         };
         self.0 = Some(high);
         Ok(right)

@@ -2,11 +2,11 @@
 
 use crate::build::Fill;
 use crate::key::Tid;
-use crate::leaf;
+use crate::leaf::LeafMut;
 use crate::level_cursor::LevelCursor;
 use crate::merge::MergeCandidate;
 use crate::page::Result;
-use crate::store::{PageGuard, PageStore};
+use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// Outcome of a vacuum.
@@ -50,13 +50,11 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 let Some((mut leaf, _)) = cursor.step(self, alone)? else {
                     break;
                 };
-                let count = leaf::count::<N>(&leaf);
-                let removed = (0..count)
-                    .filter(|&i| is_dead(leaf::tid::<N>(&leaf, i)))
-                    .count();
+                let count = leaf.count();
+                let removed = (0..count).filter(|&i| is_dead(leaf.tid(i))).count();
                 if removed > 0 {
-                    self.store.change([&mut leaf], |[leaf]| {
-                        leaf::retain::<N>(leaf, |_, tid| !is_dead(tid));
+                    self.store.change([&mut leaf.page], |[leaf]| {
+                        LeafMut::<N>::unchecked(leaf).retain(|_, tid| !is_dead(tid));
                     });
                 }
                 stats.removed += removed as u64;
@@ -84,13 +82,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? else {
                     break;
                 };
-                let entry_keys =
-                    (0..leaf::count::<N>(&leaf)).map(|i| leaf::entry_key::<N>(&leaf, i));
-                // What lies before has been passed, on a leaf that was merged into this one since.
-                let tids: Vec<Tid> = entry_keys
-                    .filter(|entry_key| *entry_key >= from)
-                    .map(|entry_key| entry_key.tid)
-                    .collect();
+                let tids: Vec<Tid> = leaf.entries_from(from).map(|entry| entry.tid).collect();
                 // The function may take its time, and raise an error.
                 drop(leaf);
                 tids.into_iter().for_each(&mut each);

@@ -3,17 +3,14 @@
 //! The index tells which rows may be near each other, in one pass over the table of each band; how
 //! near they are, the signatures in the table tell. Equal signatures stand next to each other in
 //! the index, and one of them is searched for all.
-mod clusters;
-mod groups;
-mod pairs;
-mod rows;
+pub mod groups;
+pub mod rows;
 
 use neardup_blocktree::bands::{BandPairs, Candidate};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::ExternalSort;
 
 use crate::am::index::Index;
-use crate::pg::errors::UserError;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
 use crate::types::signature::Bound;
@@ -23,46 +20,40 @@ use rows::{FoundRow, SignatureRows};
 /// Bits below a row's address in a word that holds a number of mismatches, too.
 const BELOW: u32 = 16;
 
-/// A distance of signatures that a caller passes, as mismatches of those in an index; an error if
-/// it is below zero.
-fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
-    if distance < 0.0 || distance.is_nan() {
-        UserError::invalid_parameter("distance must not be negative")
-            .detail(format!("It is {distance}."))
-            .raise();
-    }
+/// Returns the most mismatches of signatures in an index that are within a distance.
+pub fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
     let hashes = index.bands.as_ref().map_or(0, |bands| bands.hashes());
     usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
 }
 
 /// Two rows near each other, each of which may stand for several.
-struct Edge {
+pub struct Edge {
     /// The addresses of their entries, and those under which the snapshot sees them.
-    entries: [Tid; 2],
-    rows: [Tid; 2],
-    mismatches: u32,
+    pub entries: [Tid; 2],
+    pub rows: [Tid; 2],
+    pub mismatches: u32,
 }
 
-/// Likely pairs of a row in one band beyond which it is crowded there.
-const CROWDED: u32 = 32;
+/// Pairs of a row in one bucket beyond which it is crowded there.
+const CROWDED: u32 = 8;
 
 /// Rows of crowded buckets: any two of one bucket may be near each other.
-struct Crowd {
-    files: TempSpace,
+pub struct CrowdedRows {
+    pub files: TempSpace,
     /// The entry, then the bucket and the sketch.
-    rows: ExternalSort<TempSpace, 4>,
-    buckets: u32,
+    pub rows: ExternalSort<TempSpace, 4>,
+    pub buckets: u32,
 }
 
 /// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
 /// themselves or for others, in the order of their entries. With a crowd, two rows of it that are
 /// in one bucket need not come as a pair. Candidates go to files if they are many.
-fn edges<const N: usize>(
+pub fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,
     mismatches: usize,
     rows: &mut SignatureRows,
-    mut crowd: Option<&mut Crowd>,
+    mut crowd: Option<&mut CrowdedRows>,
     mut give: impl FnMut(Edge),
 ) {
     let Some(bands) = index.bands.clone() else {

@@ -1,15 +1,19 @@
 //! Rows with their signatures and scopes.
+use neardup_blocktree::bands::RowSource;
 use neardup_blocktree::key::Tid;
 
 use crate::am::bands::with_signature_of;
 use crate::am::index::Index;
 use crate::am::keys::{Layout, row_scope};
-use crate::dedup::scope::{ScopeColumns, ScopeNumbers};
+use crate::dedup::scope::{ScopeColumns, ScopeNumbers, Values};
 use crate::pg::index_columns::IndexColumns;
 use crate::pg::rel::Rel;
 use crate::pg::relation::LockedIndex;
 use crate::pg::value::Value;
 use crate::storage::heap_fetch::HeapFetch;
+
+/// Bytes that a scope of short values takes in memory, allocations included.
+const SCOPE_BYTES: usize = 128;
 
 /// Signature and scope of a row, by which rows are equal or near.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -71,9 +75,19 @@ impl<'a> SignatureRows<'a> {
 
     /// As [`SignatureRows::find`], of scopes with one hash only, if one is passed.
     fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow)> {
+        let (row, mut found, values) = self.read(entry, only)?;
+        if let Some((scope, values)) = self.scope.as_ref().zip(values) {
+            found.scope.1 = self.numbers.number(scope, found.scope.0, values);
+        }
+        Some((row, found))
+    }
+
+    /// The row of an entry without its scope's number, and the values of its scope.
+    fn read(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow, Option<Values>)> {
+        pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;
         let slot = self.rows.slot();
-        let mut found = self.columns.with(slot, |values| {
+        let found = self.columns.with(slot, |values| {
             let values: Vec<Value> = values.iter().copied().collect::<Option<_>>()?;
             let hash = row_scope(self.index, &self.layout, &values).unwrap_or(0);
             if only.is_some_and(|only| only != hash) {
@@ -86,11 +100,50 @@ impl<'a> SignatureRows<'a> {
                 values: signature.values.to_vec(),
             }))
         })?;
-        if let Some(scope) = &self.scope
-            && let Some(values) = scope.values(slot)
-        {
-            found.scope.1 = self.numbers.number(scope, found.scope.0, values);
+        let values = (self.scope.as_ref()).and_then(|scope| scope.values(slot));
+        Some((row, found, values))
+    }
+}
+
+/// Rows that are compared in any order, whatever their scopes.
+pub struct ComparedRows<'a> {
+    rows: SignatureRows<'a>,
+    /// Values of a signature.
+    hashes: usize,
+    /// The most mismatches of rows that are near each other.
+    mismatches: usize,
+}
+
+impl<'a> ComparedRows<'a> {
+    /// Rows with `mismatches` or fewer are near each other.
+    pub fn new(rows: SignatureRows<'a>, hashes: usize, mismatches: usize) -> Self {
+        ComparedRows {
+            rows,
+            hashes,
+            mismatches,
         }
-        Some((row, found))
+    }
+}
+
+impl RowSource for ComparedRows<'_> {
+    type Row = (FoundRow, Option<Values>);
+
+    fn row_bytes(&self) -> usize {
+        size_of::<u32>() * self.hashes + SCOPE_BYTES
+    }
+
+    fn fetch(&mut self, entry: Tid) -> Option<Self::Row> {
+        let (_, found, values) = self.rows.read(entry, None)?;
+        Some((found, values))
+    }
+
+    fn are_near(&self, (a, a_scope): &Self::Row, (b, b_scope): &Self::Row) -> bool {
+        let is_one_scope = || match (&self.rows.scope, a_scope, b_scope) {
+            (Some(scope), Some(a), Some(b)) => scope.equal(a, b),
+            _ => true,
+        };
+        a.mismatches(b)
+            .is_some_and(|differing| differing <= self.mismatches)
+            && is_one_scope()
     }
 }

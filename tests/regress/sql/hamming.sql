@@ -43,26 +43,35 @@ BEGIN
     FOREACH comparison IN ARRAY '{<,<=,=,<>,>=,>}'::text[] LOOP
         FOREACH integer_type IN ARRAY '{int2,int4,int8,hamming}'::text[] LOOP
             FOREACH n IN ARRAY '{-32768,-1,0,1,2,3,63,64,65,32767}'::int[] LOOP
-                EXECUTE format('SELECT count(*) FROM d WHERE ((fp <~> %L) %s %L::%s) <> ((fp <#> %L) %s %s)',
+                EXECUTE format('SELECT count(*) FROM d WHERE ((fp <~> %L) %s %L::%s) <> ((fp <#> '
+                    '%L) %s %s)',
                 '00000000000000a5', comparison, n, integer_type, '00000000000000a5', comparison,
                 n) INTO wrong;
                 ASSERT wrong = 0, format('fp <~> q %s %s::%s: %s wrong', comparison, n,
                 integer_type, wrong);
-                EXECUTE format('SELECT count(*) FROM d WHERE (%L::%s %s (fp <~> %L)) <> (%s %s (fp <#> %L))',
+                EXECUTE format('SELECT count(*) FROM d WHERE (%L::%s %s (fp <~> %L)) <> (%s %s '
+                    '(fp <#> %L))',
                 n, integer_type, comparison, '00000000000000a5', n, comparison,
                 '00000000000000a5') INTO wrong;
                 ASSERT wrong = 0, format('%s::%s %s fp <~> q: %s wrong', n, integer_type,
                 comparison, wrong);
                 -- and as conditions, negated, on bigint, and with a radius that is a column
-                EXECUTE format('SELECT count(*) FROM (SELECT h FROM d WHERE NOT (h <~> 165) %s %L::%s) a FULL JOIN (SELECT h FROM d WHERE NOT (h <#> 165) %s %s) b USING (h) WHERE a.h IS NULL OR b.h IS NULL',
+                EXECUTE format('SELECT count(*) FROM (SELECT h FROM d WHERE NOT (h <~> 165) %s '
+                    '%L::%s) a FULL JOIN (SELECT h FROM d WHERE NOT (h <#> 165) %s %s) b USING '
+                    '(h) WHERE a.h IS NULL OR b.h IS NULL',
                 comparison, n, integer_type, comparison, n) INTO wrong;
                 ASSERT wrong = 0, format('NOT h <~> q %s %s::%s: %s wrong', comparison, n,
                 integer_type, wrong);
-                EXECUTE format('SELECT count(*) FROM (SELECT h FROM d, (VALUES (%L::%s)) v (r) WHERE h <~> 165 %s r OFFSET 0) a FULL JOIN (SELECT h FROM d WHERE h <#> 165 %s %s) b USING (h) WHERE a.h IS NULL OR b.h IS NULL',
+                EXECUTE format('SELECT count(*) FROM (SELECT h FROM d, (VALUES (%L::%s)) v (r) '
+                    'WHERE h <~> 165 %s r OFFSET 0) a FULL JOIN (SELECT h FROM d WHERE h <#> 165 '
+                    '%s %s) b USING (h) WHERE a.h IS NULL OR b.h IS NULL',
                 n, integer_type, comparison, comparison, n) INTO wrong;
                 ASSERT wrong = 0, format('h <~> q %s r (%s::%s): %s wrong', comparison, n,
                 integer_type, wrong);
-                EXECUTE format('SELECT count(*) FROM (SELECT x.h, y.fp FROM d x, d y, (VALUES (%L::%s)) v (r) WHERE x.h < 20 AND y.h < 20 AND x.fp <~> y.fp %s r) a FULL JOIN (SELECT x.h, y.fp FROM d x, d y WHERE x.h < 20 AND y.h < 20 AND x.fp <#> y.fp %s %s) b USING (h, fp) WHERE a.h IS NULL OR b.h IS NULL',
+                EXECUTE format('SELECT count(*) FROM (SELECT x.h, y.fp FROM d x, d y, (VALUES '
+                    '(%L::%s)) v (r) WHERE x.h < 20 AND y.h < 20 AND x.fp <~> y.fp %s r) a FULL '
+                    'JOIN (SELECT x.h, y.fp FROM d x, d y WHERE x.h < 20 AND y.h < 20 AND x.fp '
+                    '<#> y.fp %s %s) b USING (h, fp) WHERE a.h IS NULL OR b.h IS NULL',
                 n, integer_type, comparison, comparison, n) INTO wrong;
                 ASSERT wrong = 0, format('a <~> b %s r (%s::%s): %s wrong', comparison, n,
                 integer_type, wrong);

@@ -88,7 +88,8 @@ CREATE INDEX ON bad USING neardup (fp);
 CREATE FUNCTION try(VARIADIC arguments text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE detail text;
 BEGIN
-    EXECUTE format('CREATE OR REPLACE TRIGGER dedup BEFORE INSERT ON bad FOR EACH ROW EXECUTE FUNCTION neardup_dedup(%s)',
+    EXECUTE format('CREATE OR REPLACE TRIGGER dedup BEFORE INSERT ON bad FOR EACH ROW EXECUTE '
+        'FUNCTION neardup_dedup(%s)',
         (SELECT string_agg(quote_literal(a), ', ') FROM unnest(arguments) AS a));
     INSERT INTO bad VALUES (1, 'text');
     RETURN NEXT 'no error';

@@ -95,7 +95,8 @@ BEGIN
             END IF;
         END LOOP;
         plans := kind || ': ' || plans;
-        EXECUTE format('SELECT count(*), sum(cardinality(got)), count(*) FILTER (WHERE got IS DISTINCT FROM "truth") FROM (%s) s',
+        EXECUTE format('SELECT count(*), sum(cardinality(got)), count(*) FILTER (WHERE got IS '
+            'DISTINCT FROM "truth") FROM (%s) s',
         query) INTO asked, hits, wrong;
         RETURN NEXT;
     END LOOP;
@@ -117,10 +118,12 @@ BEGIN
     FOR distance, blocks IN VALUES (0, 1), (1, 2), (2, 6), (3, 4), (4, 6), (6, 8), (8, 9) LOOP
         EXECUTE format('DROP INDEX IF EXISTS i%s', width);
         IF distance % 2 = 0 THEN
-            EXECUTE format('CREATE INDEX i%s ON %s USING neardup (fp) WITH (distance = %s, blocks = %s)',
+            EXECUTE format('CREATE INDEX i%s ON %s USING neardup (fp) WITH (distance = %s, '
+                'blocks = %s)',
             width, d, distance, blocks);
         ELSE
-            EXECUTE format('CREATE TABLE copy AS SELECT * FROM %1$s; TRUNCATE %1$s; CREATE INDEX i%2$s ON %1$s USING neardup (fp) WITH (distance = %3$s, blocks = %4$s)',
+            EXECUTE format('CREATE TABLE copy AS SELECT * FROM %1$s; TRUNCATE %1$s; CREATE INDEX '
+                'i%2$s ON %1$s USING neardup (fp) WITH (distance = %3$s, blocks = %4$s)',
             d, width, distance, blocks);
             EXECUTE format('INSERT INTO %1$s SELECT * FROM copy; DROP TABLE copy; ANALYZE %1$s', d);
         END IF;

@@ -1,7 +1,8 @@
 //! Representatives among signatures, listed by the buckets that they are in, within a limit of
 //! memory.
 
-use super::Sketch;
+use super::rows::RowCache;
+use super::{RowSource, Sketch};
 use crate::clusters::{Centers, split};
 use crate::key::Tid;
 use crate::paged::Paged;
@@ -13,11 +14,10 @@ const NONE: u32 = u32::MAX;
 /// the block and line of its entry.
 const LINK: u32 = 8;
 
-/// Lists of representatives, one for each crowded bucket, each from the lowest rank on. `near`
-/// tells whether two entries are near each other.
-pub struct BucketCenters<F: TempFiles, Near> {
+/// Lists of representatives, one for each crowded bucket, each from the lowest rank on.
+pub struct BucketCenters<F: TempFiles, S: RowSource> {
     mismatches: u32,
-    near: Near,
+    rows: RowCache<S>,
     /// The first and the last link of each bucket.
     ends: Paged<F>,
     links: Paged<F>,
@@ -26,14 +26,15 @@ pub struct BucketCenters<F: TempFiles, Near> {
     next: Vec<(u32, u32)>,
 }
 
-impl<F: TempFiles, Near: FnMut(Tid, Tid) -> bool> BucketCenters<F, Near> {
-    /// Empty lists of `buckets` buckets. `memory` is in bytes.
-    pub fn new(files: &mut F, buckets: u32, mismatches: usize, memory: usize, near: Near) -> Self {
+impl<F: TempFiles, S: RowSource> BucketCenters<F, S> {
+    /// Empty lists of `buckets` buckets. Signatures with more than `mismatches` different positions
+    /// are not near each other. `memory` is in bytes.
+    pub fn new(files: &mut F, buckets: u32, source: S, mismatches: usize, memory: usize) -> Self {
         BucketCenters {
             mismatches: mismatches as u32,
-            near,
-            ends: Paged::new(files, 2 * buckets as usize, memory / 2, |_| NONE),
-            links: Paged::new(files, 0, memory / 2, |_| NONE),
+            rows: RowCache::new(files, source, memory / 2),
+            ends: Paged::new(files, 2 * buckets as usize, memory / 4, |_| NONE),
+            links: Paged::new(files, 0, memory / 4, |_| NONE),
             count: 0,
             next: Vec::new(),
         }
@@ -59,7 +60,7 @@ impl<F: TempFiles, Near: FnMut(Tid, Tid) -> bool> BucketCenters<F, Near> {
     }
 }
 
-impl<F: TempFiles, Near: FnMut(Tid, Tid) -> bool> Centers<F, 4> for BucketCenters<F, Near> {
+impl<F: TempFiles, S: RowSource> Centers<F, 4> for BucketCenters<F, S> {
     fn first_near(&mut self, files: &mut F, own: &[Entry<4>], below: u32) -> Option<u32> {
         let mut next = std::mem::take(&mut self.next);
         next.clear();
@@ -77,7 +78,7 @@ impl<F: TempFiles, Near: FnMut(Tid, Tid) -> bool> Centers<F, 4> for BucketCenter
                     block: self.link(files, link, 6),
                     offset: self.link(files, link, 7) as u16,
                 };
-                if (self.near)(Tid::from_packed(own[0].tid), center) {
+                if self.rows.are_near(Tid::from_packed(own[0].tid), center) {
                     found = Some(rank);
                     break;
                 }

@@ -15,16 +15,20 @@
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
 mod centers;
+mod components;
 mod pairs;
+mod rows;
 mod scan;
 pub mod tune;
 
 pub use centers::BucketCenters;
+pub use components::connect_buckets;
 pub use pairs::{BandPairs, Candidate};
+pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};
 
 use crate::block_layout::BlockLayout;
-use crate::key::{BAND_KEY_WORDS, Key};
+use crate::key::{BAND_KEY_WORDS, Key, mix};
 
 /// The most bands: each costs its share of space and of every insert.
 pub const MAX_BANDS: usize = 256;
@@ -82,13 +86,6 @@ pub struct Bands {
     masks: Vec<Sketch>,
     /// The bit that each position of a signature turns in the sketch, as word and place.
     places: Vec<(usize, u32)>,
-}
-
-/// A function of 64 bits that looks random: the finaliser of splitmix64.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 impl Bands {
@@ -230,16 +227,8 @@ impl Bands {
         (bits, alike as u32)
     }
 
-    /// A number of mismatches that two signatures with these sketches have at least, if they were
-    /// found to agree in `agreeing` bands.
-    #[cfg(test)]
-    fn least_mismatches(&self, a: &Sketch, b: &Sketch, agreeing: u32) -> u32 {
-        let (bits, alike) = self.difference(a, b);
-        (bits + alike).saturating_sub(agreeing)
-    }
-
-    /// About the share of unrelated rows whose sketches alone do not tell that they have more than
-    /// so many mismatches: half of the bits differ, with the deviation of so many coins.
+    /// About the share of unrelated rows whose sketches do not rule out that they have `mismatches`
+    /// or fewer: each bit differs with a probability of one half.
     pub fn chance_sketch(&self, mismatches: usize) -> f64 {
         let bits: u32 = (self.masks.iter())
             .map(|m| m[0].count_ones() + m[1].count_ones())
@@ -250,7 +239,7 @@ impl Bands {
         1.0 / (1.0 + (-1.702 * z).exp())
     }
 
-    /// The design of an index with these bands.
+    /// The layout of an index with these bands.
     pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
         BlockLayout::of_bands(scope, self.count(), LOW)
     }
@@ -260,6 +249,13 @@ impl Bands {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A number of mismatches that two signatures with these sketches have at least, if they were
+    /// found to agree in `agreeing` bands.
+    fn least_mismatches(bands: &Bands, a: &Sketch, b: &Sketch, agreeing: usize) -> u32 {
+        let (bits, alike) = bands.difference(a, b);
+        (bits + alike).saturating_sub(agreeing as u32)
+    }
 
     fn pair() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, usize, usize)> {
         (16_usize..300).prop_flat_map(|hashes| {
@@ -284,7 +280,7 @@ mod tests {
             let agreeing = (0..count).filter(agrees).count();
             prop_assert!(agreeing > 0 || mismatches > bands.guaranteed());
             let (a, b) = (bands.sketch(&a), bands.sketch(&b));
-            let least = bands.least_mismatches(&a, &b, agreeing as u32);
+            let least = least_mismatches(&bands, &a, &b, agreeing);
             prop_assert!(least as usize <= mismatches, "{} of {}", least, mismatches);
         }
 
@@ -323,8 +319,7 @@ mod tests {
             let agreeing = (0..30)
                 .filter(|&i| bands.hash(i, &a, 7) == bands.hash(i, &b, 7))
                 .count();
-            let least =
-                bands.least_mismatches(&bands.sketch(&a), &bands.sketch(&b), agreeing as u32);
+            let least = least_mismatches(&bands, &bands.sketch(&a), &bands.sketch(&b), agreeing);
             rejected += usize::from(least > 25);
         }
         assert!(rejected > 900, "{rejected}");

@@ -12,7 +12,7 @@ use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::key::{Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
-use crate::page::{self, Result};
+use crate::page::Result;
 use crate::store::PageStore;
 use crate::tree::Tree;
 
@@ -72,8 +72,8 @@ impl<const N: usize> BandPairs<N> {
         }
     }
 
-    /// A search that leaves out pairs of two rows each of which is in more than `most` likely pairs
-    /// of the same band: they come as rows of a crowded bucket. So it gives a multiple of the rows,
+    /// A search that leaves out pairs of two rows each of which is in more than `most` pairs of the
+    /// same bucket: they come as rows of a crowded bucket. So it gives a multiple of the rows,
     /// however many are near each other. It leaves out none beyond what the bands guarantee.
     pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
         let search = Self::new(bands, mismatches, memory);
@@ -192,8 +192,7 @@ impl<const N: usize> BandPairs<N> {
     }
 
     /// Compares the entries of a run with each other, but for two that both are in more than `most`
-    /// pairs. Only pairs count that are likely to be near each other: of their mismatches, half are
-    /// expected to show in the sketches.
+    /// pairs.
     fn thin<S: PageStore>(
         &mut self,
         run: &[BandEntry<N>],
@@ -201,10 +200,12 @@ impl<const N: usize> BandPairs<N> {
         store: &S,
         emit: &mut impl FnMut(Candidate),
     ) {
-        let mut marks = vec![0u32; run.len()];
+        let mut marks = with_room::<u32>(store, run.len());
+        marks.resize(run.len(), 0);
         // What may still be in pairs with entries that are in enough.
-        let mut open: Vec<usize> = (0..run.len()).collect();
-        let mut others = Vec::new();
+        let mut open = with_room::<usize>(store, run.len());
+        open.extend(0..run.len());
+        let mut others = with_room::<usize>(store, run.len());
         for (i, (key, row)) in run.iter().enumerate() {
             if marks[i] > most {
                 open.retain(|&other| other > i && marks[other] <= most);
@@ -221,10 +222,8 @@ impl<const N: usize> BandPairs<N> {
                 if !is_wanted || row == other_row || marks[i] > most && marks[other] > most {
                     continue;
                 }
-                if 4 * bits <= 3 * self.mismatches {
-                    marks[i] += 1;
-                    marks[other] += 1;
-                }
+                marks[i] += 1;
+                marks[other] += 1;
                 emit(self.pair([(key, row), (other_key, other_row)], bits));
             }
         }
@@ -309,6 +308,15 @@ impl<const N: usize> BandPairs<N> {
     }
 }
 
+/// An empty vector that holds `count` values without another allocation.
+fn with_room<T>(store: &impl PageStore, count: usize) -> Vec<T> {
+    let mut values = Vec::new();
+    if values.try_reserve_exact(count).is_err() {
+        store.out_of_memory();
+    }
+    values
+}
+
 /// The sketch in a key, below its hash.
 fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
@@ -329,15 +337,8 @@ fn read_leaf<S: PageStore, const N: usize>(
     let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(false);
     };
-    // What lies before has been read, on a leaf that was merged into this one since.
-    found.extend(
-        (0..leaf::count::<N>(&leaf))
-            .map(|i| leaf::entry_key::<N>(&leaf, i))
-            .filter(|entry| *entry >= from)
-            .map(|entry| (entry.key, entry.tid.packed())),
-    );
-    let table = page::table(&leaf);
-    let more = page::high::<N>(&leaf).is_some_and(|high| high.table == table);
+    found.extend((leaf.entries_from(from)).map(|entry| (entry.key, entry.tid.packed())));
+    let more = (leaf.high_key()).is_some_and(|high| high.table == leaf.table());
     // Nothing is asked of the caller, who may read other pages, while the leaf is locked.
     drop(leaf);
     found.sort_unstable();

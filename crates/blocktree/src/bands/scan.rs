@@ -1,18 +1,19 @@
 //! Finding the rows whose signatures may be near a query's.
 //!
-//! All tables are looked into before the first row is given: in how many of them a row stands
-//! decides, with its sketch, whether it is given, and gives each row once. What has been found is
-//! kept as one number an entry. When there are more than memory allows, the rows further down the
-//! table are put off: another pass over the index finds them.
+//! All bands are searched before the first row is returned: the number of bands in which a row was
+//! found decides, with its sketch, whether it is returned. Each entry found is kept as one number.
+//! When there are more than memory allows, the rows with the higher addresses are left to another
+//! pass over the index.
 
+use std::ops::Deref;
 use std::rc::Rc;
 
 use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid};
-use crate::leaf;
-use crate::page::{self, Corruption, Page, Result};
-use crate::store::{PageGuard, PageStore};
+use crate::leaf::{self, Leaf};
+use crate::page::{Page, Result};
+use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// Bits below a row's address in a number that stands for an entry.
@@ -21,7 +22,7 @@ const BELOW: u32 = 16;
 /// The fewest entries that are kept, whatever the memory.
 const MIN_KEPT: usize = 1024;
 
-/// Bands whose leaves are looked up together, so that the machine fetches them all at once.
+/// Bands whose leaves are found together, so that the machine fetches them all at once.
 const PREFETCH_DEPTH: usize = 8;
 
 /// Query: the signature and the number of mismatches allowed.
@@ -62,22 +63,14 @@ impl<const N: usize> BandQuery<N> {
     }
 }
 
-/// The next leaf to read.
-#[derive(Clone, Copy, Debug)]
-enum NextLeaf<const N: usize> {
-    /// From the root, for the leaf where the current band's hash begins.
-    Descend,
-    /// In this leaf, or wherever the entry key belongs by now.
-    At(Block, EntryKey<N>),
-}
-
 /// Search in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
     band: usize,
-    next: NextLeaf<N>,
+    /// The next leaf and the entry key from which it has not been read; `None`: the band's first.
+    next: Option<(Block, EntryKey<N>)>,
     /// First leaves of the next bands, as they were when they were prefetched.
     ahead: [Option<Block>; PREFETCH_DEPTH],
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
@@ -99,7 +92,7 @@ impl<const N: usize> BandScan<N> {
             bands,
             query,
             band: 0,
-            next: NextLeaf::Descend,
+            next: None,
             ahead: [None; PREFETCH_DEPTH],
             found: Vec::new(),
             places: Vec::new(),
@@ -115,7 +108,7 @@ impl<const N: usize> BandScan<N> {
     pub fn restart(&mut self, query: BandQuery<N>) {
         self.query = query;
         self.found.clear();
-        (self.band, self.next) = (0, NextLeaf::Descend);
+        (self.band, self.next) = (0, None);
         (self.from, self.to, self.done) = (0, None, false);
     }
 
@@ -136,7 +129,7 @@ impl<const N: usize> BandScan<N> {
         }
         self.emit(rows);
         self.found.clear();
-        (self.band, self.next) = (0, NextLeaf::Descend);
+        (self.band, self.next) = (0, None);
         match self.to.take() {
             Some(to) => self.from = to,
             None => self.done = true,
@@ -176,7 +169,7 @@ impl<const N: usize> BandScan<N> {
     fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
         let (entry_key, hint) = match self.next {
-            NextLeaf::Descend => {
+            None => {
                 if self.band.is_multiple_of(PREFETCH_DEPTH) {
                     self.look_ahead(tree)?;
                 }
@@ -185,32 +178,27 @@ impl<const N: usize> BandScan<N> {
                     self.ahead[self.band % PREFETCH_DEPTH],
                 )
             }
-            NextLeaf::At(block, entry_key) => (entry_key, Some(block)),
+            Some((block, entry_key)) => (entry_key, Some(block)),
         };
-        let leaf = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
+        let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
         if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
             tree.store.out_of_memory();
         }
         self.collect(&leaf, &entry_key);
         // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
-        let high = page::high::<N>(&leaf).zip(page::right(&leaf));
-        let block = leaf.block();
-        tree.store.unlock_keep_pin(leaf);
+        let high = leaf.right_sibling();
+        tree.store.unlock_keep_pin(leaf.page);
         if self.found.len() > self.kept {
             self.spill();
         }
         match high {
             Some((high, right)) if high.table == table && !self.is_beyond(&high.key) => {
-                if high <= entry_key {
-                    let what = "high key not above what led here";
-                    return Err(Corruption { block, what });
-                }
-                self.next = NextLeaf::At(right, high);
+                self.next = Some((right, high));
             }
             _ => {
                 self.band += 1;
-                self.next = NextLeaf::Descend;
+                self.next = None;
             }
         }
         Ok(())
@@ -224,16 +212,16 @@ impl<const N: usize> BandScan<N> {
         *key > last
     }
 
-    /// Takes in what lies on a leaf from an entry key on. What lies before it has been seen, on a
+    /// Takes in the entries of a leaf from an entry key on. Those before it have been seen, on a
     /// leaf that has been merged into this one since.
-    fn collect(&mut self, leaf: &Page, from: &EntryKey<N>) {
+    fn collect(&mut self, leaf: &Leaf<impl Deref<Target = Page>, N>, from: &EntryKey<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;
         self.places.clear();
-        let keys = leaf::keys::<N>(leaf);
+        let keys = leaf.keys();
         filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
         for &i in &self.places {
-            let entry_key = leaf::entry_key::<N>(leaf, usize::from(i));
+            let entry_key = leaf.entry_key(usize::from(i));
             let key = entry_key.key;
             if key[..word] != wanted[..word] || entry_key < *from {
                 continue;

@@ -3,8 +3,8 @@
 use super::{Bands, MAX_BANDS};
 use crate::key::Tid;
 
-/// The similarity that unrelated documents are taken to have, for estimates of how many rows are
-/// looked at in vain: what boilerplate and frequent phrases make.
+/// The similarity that unrelated documents are taken to have, from boilerplate and frequent
+/// phrases, for estimates of how many rows are compared in vain.
 pub const BACKGROUND: f64 = 0.1;
 
 /// Fill factor of leaves after a build.
@@ -49,8 +49,8 @@ pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
 }
 
 /// The cheapest bands with which a pair of a similarity is found with a probability of at least
-/// `recall`, below 1: fewest tables to look into, and rows to look at in vain, together. `None` if
-/// there are none.
+/// `recall`, below 1: those with the fewest tables searched and rows compared in vain, together.
+/// `None` if there are none.
 pub fn approximate(similarity: f64, recall: f64, hashes: usize, rows: f64) -> Option<Choice> {
     let cost = |choice: &Choice| choice.bands as f64 + choice.candidates(rows);
     (1..=hashes.min(super::MAX_BAND_ROWS))

@@ -33,7 +33,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Keys of which the last `W` words count, `STEPS` steps to a look at the result.
+/// Keys of which the last `W` words count, `STEPS` steps to a check of the result.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     keys: &[u8],

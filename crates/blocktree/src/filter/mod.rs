@@ -14,7 +14,7 @@ use crate::key::{Key, word_at};
 
 /// Appends to `found` the places of the keys within `radius` of the query, in ascending order.
 /// `keys` holds whole keys of `N` words in the machine's byte order, of which the first `skipped`
-/// words are not looked at.
+/// words are ignored.
 #[inline]
 pub fn within<const N: usize>(
     keys: &[u8],

@@ -37,7 +37,7 @@ fn with_prefix_portable<const N: usize>(
     }
 }
 
-/// Sixteen keys of two words at a time, of which the first words are looked at.
+/// Sixteen keys of two words at a time, of which the first words are compared.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>) {

@@ -1,11 +1,11 @@
 //! A part of a table in memory: its entries in the order of their keys, cut into groups.
 
 use crate::key::{EntryKey, Key, Tid};
-use crate::leaf;
-use crate::page::{self, Page};
+use crate::leaf::{self, Leaf};
+use crate::page::Page;
 use crate::scan::prefix;
 use std::cell::Cell;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// An entry whose row has been looked up: it is replaced by what the caller sees of it.
 const RESOLVED: u64 = 1 << 63;
@@ -124,20 +124,19 @@ impl<const N: usize> SortedChunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies what a leaf holds from an entry key on, of one scope if one is given, without looking
-    /// at it: the leaf is locked. [`SortedChunk::accept`] does the rest.
-    pub fn copy(&mut self, leaf: &Page, from: &EntryKey<N>, scope: Option<u64>) {
+    /// Copies the entries of a leaf from an entry key on, of one scope if one is given. The leaf is
+    /// locked, so that [`SortedChunk::accept`] does the rest later.
+    pub fn copy<P: Deref<Target = Page>>(
+        &mut self,
+        leaf: &Leaf<P, N>,
+        from: EntryKey<N>,
+        scope: Option<u64>,
+    ) {
         debug_assert!(self.incoming.is_empty());
-        // A leaf that has been merged into this one was passed before.
-        let passed = page::low(leaf) < *from;
-        for i in 0..leaf::count::<N>(leaf) {
-            let EntryKey { key, tid, .. } = leaf::entry_key(leaf, i);
-            if scope.is_none_or(|scope| scope == key[0])
-                && !(passed && leaf::entry_key(leaf, i) < *from)
-            {
-                self.incoming.push((key, tid.packed()));
-            }
-        }
+        let wanted = (leaf.entries_from(from))
+            .filter(|entry| scope.is_none_or(|scope| scope == entry.key[0]));
+        self.incoming
+            .extend(wanted.map(|entry| (entry.key, entry.tid.packed())));
     }
 
     /// Takes in those of the copied entries that are wanted. They come from a leaf to the right of
@@ -160,14 +159,9 @@ impl<const N: usize> SortedChunk<N> {
     pub fn form_groups(&mut self, bits: u32, coarser: bool) -> bool {
         let mut start = 0;
         while start < self.keys.len() {
-            let scope = self.scope_of(start);
-            let rest = &self.keys[start..];
-            let end = start
-                + if self.scope_words == 0 {
-                    rest.len()
-                } else {
-                    rest.partition_point(|key| key[0] == scope)
-                };
+            let scope_of = |key: &Key<N>| if self.scope_words == 0 { 0 } else { key[0] };
+            let scope = scope_of(&self.keys[start]);
+            let end = start + self.keys[start..].partition_point(|key| scope_of(key) == scope);
             let bits = match coarser {
                 true => self.coarser(start..end, bits),
                 false => bits,
@@ -178,13 +172,6 @@ impl<const N: usize> SortedChunk<N> {
             start = end;
         }
         true
-    }
-
-    fn scope_of(&self, entry: usize) -> u64 {
-        match self.scope_words {
-            0 => 0,
-            _ => self.keys[entry][0],
-        }
     }
 
     /// The most bits, up to `bits`, that make groups of four entries or more, on average.

@@ -6,8 +6,8 @@ use super::plan;
 use super::thinning::{Open, Thinning};
 use crate::block_layout::BlockLayout;
 use crate::filter;
-use crate::key::Tid;
-use crate::plan::Probe;
+use crate::key::{Key, Tid, difference};
+use crate::plan::{Probe, last_finds};
 use crate::store::PageStore;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,8 +32,18 @@ pub(super) struct JoinInputs<'a, const N: usize> {
 }
 
 impl<const N: usize> JoinInputs<'_, N> {
-    pub fn probe(&self) -> &Probe<N> {
+    fn probe(&self) -> &Probe<N> {
         &self.probes[self.probes.len() - 1]
+    }
+
+    /// The fingerprints of two entries, by their positions, whose keys have this difference; `None`
+    /// if an earlier pass finds the pair, or this one does not.
+    #[inline]
+    pub fn pair(&self, entries: [usize; 2], difference: &Key<N>) -> Option<[Key<N>; 2]> {
+        let table = &self.layout.tables()[usize::from(self.probe().table)];
+        let fingerprints = [self.left.keys()[entries[0]], self.right.keys()[entries[1]]];
+        last_finds(self.probes, &table.restore(difference))
+            .then(|| fingerprints.map(|key| table.restore(&key)))
     }
 }
 
@@ -75,29 +85,30 @@ pub(super) struct GroupPair {
 /// Compares groups of entries.
 #[derive(Debug)]
 pub(super) struct Compare<const N: usize> {
-    radius: u32,
+    pub radius: u32,
     /// Words of keys that are not compared.
-    skipped: usize,
+    pub skipped: usize,
     distinct: bool,
-    thinning: Option<Thinning>,
+    pub thinning: Option<Thinning>,
     /// By the number of bits of a prefix and in how many of them others may differ, the differences
     /// to its neighbours.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
-    pub(super) found: Vec<u16>,
+    pub found: Vec<u16>,
     /// Pairs that the current step has given.
-    emitted: usize,
-    since_pause: usize,
+    pub emitted: usize,
+    /// Comparisons since the last pause.
+    pub since_pause: usize,
 }
 
 impl<const N: usize> Compare<N> {
     /// Comparisons of all but the first words of keys, for pairs within a radius. With `distinct`
     /// equal keys are no pair.
-    pub fn new(radius: u32, skipped: usize, distinct: bool, thinning: Option<Thinning>) -> Self {
+    pub fn new(radius: u32, skipped: usize, distinct: bool) -> Self {
         Compare {
             radius,
             skipped,
             distinct,
-            thinning,
+            thinning: None,
             masks: HashMap::new(),
             found: Vec::new(),
             emitted: 0,
@@ -113,33 +124,6 @@ impl<const N: usize> Compare<N> {
             Some(Thinning::Degree(_)) => chunk.mark_all(|_| 0),
             Some(Thinning::Forest) => chunk.mark_all(|entry| (first + entry) as u32),
         }
-    }
-
-    pub(super) fn is_thinned(&self) -> bool {
-        self.thinning.is_some()
-    }
-
-    pub(super) fn radius(&self) -> u32 {
-        self.radius
-    }
-
-    pub(super) fn skipped(&self) -> usize {
-        self.skipped
-    }
-
-    /// Counts a pair that is given.
-    pub(super) fn count(&mut self) {
-        self.emitted += 1;
-    }
-
-    /// Counts comparisons towards the next pause.
-    pub(super) fn work(&mut self, comparisons: usize) {
-        self.since_pause += comparisons;
-    }
-
-    /// Begins a batch.
-    pub fn begin(&mut self) {
-        self.emitted = 0;
     }
 
     /// Goes on until a batch is full (false) or everything is compared.
@@ -282,24 +266,16 @@ impl<const N: usize> Compare<N> {
                 self.radius,
                 &mut self.found,
             );
-            let (probe, earlier) = (sides.probe(), &sides.probes[..sides.probes.len() - 1]);
-            let table = &sides.layout.tables()[usize::from(probe.table)];
             for &i in &self.found {
                 let other = from + usize::from(i);
-                let other_key = &sides.right.keys()[other];
-                let mut difference = [0; N];
-                let mut distance = 0;
-                for word in self.skipped..N {
-                    difference[word] = key[word] ^ other_key[word];
-                    distance += difference[word].count_ones();
-                }
+                let (difference, distance) =
+                    difference(key, &sides.right.keys()[other], self.skipped);
                 if self.distinct && distance == 0 {
                     continue;
                 }
-                let difference = table.restore(&difference);
-                if !probe.finds(&difference) || earlier.iter().any(|p| p.finds(&difference)) {
+                let Some(fingerprints) = sides.pair([entry, other], &difference) else {
                     continue;
-                }
+                };
                 let Some(row) = sides.left.row(entry, resolve) else {
                     wanted = false;
                     break;
@@ -308,7 +284,7 @@ impl<const N: usize> Compare<N> {
                     self.emitted += 1;
                     emit(Pair {
                         rows: [row, other_row],
-                        fingerprints: [table.restore(key), table.restore(other_key)],
+                        fingerprints,
                         distance,
                     });
                 }

@@ -24,7 +24,7 @@ use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
-use crate::page::{self, Result};
+use crate::page::Result;
 use crate::plan::next_within;
 use crate::scan::prefix;
 use crate::store::PageStore;
@@ -51,12 +51,10 @@ pub struct Pair<const N: usize> {
 enum Phase {
     /// Read the next chunk.
     Read,
-    /// Compare its entries with each other.
-    Within(JoinCursor),
     /// Read more leaves to the right of it.
     ReadOn,
-    /// Compare it with them.
-    Across(JoinCursor),
+    /// Compare the chunk with itself (true) or with those leaves.
+    Compare(JoinCursor, bool),
     /// Nothing: all pairs are given.
     Done,
 }
@@ -95,27 +93,6 @@ impl<const N: usize> Pairs<N> {
         memory: usize,
         distinct: bool,
     ) -> Self {
-        Self::with(layout, plan, memory, distinct, None)
-    }
-
-    /// A search for pairs of fingerprints that need not be all: for each, [`Thinning`] says which.
-    /// A pair may come twice, and names no rows. What equals another fingerprint is in no pair.
-    pub fn thinned(
-        layout: Rc<BlockLayout<N>>,
-        plan: PairPlan<N>,
-        memory: usize,
-        thinning: Thinning,
-    ) -> Self {
-        Self::with(layout, plan, memory, true, Some(thinning))
-    }
-
-    fn with(
-        layout: Rc<BlockLayout<N>>,
-        plan: PairPlan<N>,
-        memory: usize,
-        distinct: bool,
-        thinning: Option<Thinning>,
-    ) -> Self {
         let scope_words = layout.scope_words();
         let leaves = 2 * leaf::capacity::<N>();
         Pairs {
@@ -129,10 +106,23 @@ impl<const N: usize> Pairs<N> {
             other: SortedChunk::new(scope_words, distinct),
             cover: Vec::new(),
             capacity: (memory / 2 / chunk::entry_size::<N>()).clamp(leaves, 1 << 31),
-            compare: Compare::new(plan.radius, scope_words, distinct, thinning),
+            compare: Compare::new(plan.radius, scope_words, distinct),
             layout,
             plan,
         }
+    }
+
+    /// A search for pairs of fingerprints that need not be all: for each, [`Thinning`] says which.
+    /// A pair may come twice, and names no rows. What equals another fingerprint is in no pair.
+    pub fn thinned(
+        layout: Rc<BlockLayout<N>>,
+        plan: PairPlan<N>,
+        memory: usize,
+        thinning: Thinning,
+    ) -> Self {
+        let mut search = Self::new(layout, plan, memory, true);
+        search.compare.thinning = Some(thinning);
+        search
     }
 
     /// Searches on until it has given some pairs. False: these were the last, if there were any.
@@ -146,7 +136,7 @@ impl<const N: usize> Pairs<N> {
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
         emit: &mut impl FnMut(Pair<N>),
     ) -> Result<bool> {
-        self.compare.begin();
+        self.compare.emitted = 0;
         loop {
             match &mut self.phase {
                 Phase::Done => return Ok(false),
@@ -154,21 +144,23 @@ impl<const N: usize> Pairs<N> {
                     self.read(tree, resolve)?;
                     self.phase = match self.chunk.len() {
                         0 => self.next_pass(),
-                        _ => Phase::Within(JoinCursor::of(0)),
+                        _ => Phase::Compare(JoinCursor::of(0), true),
                     };
                 }
-                Phase::Within(join) => {
+                Phase::Compare(join, within) => {
+                    let within = *within;
                     let sides = JoinInputs {
                         probes: &self.plan.probes[..=self.probe],
                         layout: &self.layout,
                         left: &self.chunk,
-                        right: &self.chunk,
-                        within: true,
+                        right: if within { &self.chunk } else { &self.other },
+                        within,
                     };
                     if !self.compare.resume(join, &sides, tree.store, resolve, emit) {
                         return Ok(true);
                     }
                     self.phase = match self.end {
+                        _ if !within => Phase::ReadOn,
                         Some(end) => {
                             (self.beyond, self.beyond_end) = (self.cursor, Some(end));
                             self.cover();
@@ -181,21 +173,8 @@ impl<const N: usize> Pairs<N> {
                     self.read_on(tree, resolve)?;
                     self.phase = match self.other.len() {
                         0 => Phase::Read,
-                        _ => Phase::Across(JoinCursor::of(self.chunk.runs().len() - 1)),
+                        _ => Phase::Compare(JoinCursor::of(self.chunk.runs().len() - 1), false),
                     };
-                }
-                Phase::Across(join) => {
-                    let sides = JoinInputs {
-                        probes: &self.plan.probes[..=self.probe],
-                        layout: &self.layout,
-                        left: &self.chunk,
-                        right: &self.other,
-                        within: false,
-                    };
-                    if !self.compare.resume(join, &sides, tree.store, resolve, emit) {
-                        return Ok(true);
-                    }
-                    self.phase = Phase::ReadOn;
                 }
             }
         }
@@ -218,7 +197,7 @@ impl<const N: usize> Pairs<N> {
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
     ) -> Result<()> {
         self.chunk.clear();
-        let is_thinned = self.compare.is_thinned();
+        let is_thinned = self.compare.thinning.is_some();
         let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         while self.end.is_some() && self.chunk.len() + leaf::capacity::<N>() <= self.capacity {
             self.end = read_leaf(tree, &mut self.cursor, &mut self.chunk, None, wanted)?;
@@ -239,7 +218,7 @@ impl<const N: usize> Pairs<N> {
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
     ) -> Result<()> {
         self.other.clear();
-        let is_thinned = self.compare.is_thinned();
+        let is_thinned = self.compare.thinning.is_some();
         let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         let Some(run) = self.chunk.runs().last().cloned() else {
             return Ok(());
@@ -334,9 +313,8 @@ fn read_leaf<S: PageStore, const N: usize>(
     let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(None);
     };
-    chunk.copy(&leaf, &from, scope);
-    let table = page::table(&leaf);
-    let end = page::high::<N>(&leaf).filter(|high| high.table == table);
+    chunk.copy(&leaf, from, scope);
+    let end = (leaf.high_key()).filter(|high| high.table == leaf.table());
     // The caller, who may read other pages, is asked when the leaf is no longer locked.
     drop(leaf);
     chunk.accept(wanted);

@@ -8,7 +8,7 @@
 //! the root, so that what counts is how many keys are compared.
 
 use crate::block_layout::BlockLayout;
-use crate::plan::{Part, Probe, ball, disjoint_parts, exact_tables};
+use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_tables, spread};
 
 /// Nanoseconds to read an entry into memory and to sort it.
 const READ: f64 = 40.0;
@@ -36,99 +36,72 @@ impl<const N: usize> PairPlan<N> {
     pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
         let radius = radius.min(layout.bits());
         let exact = exact_tables(layout, radius).map(|tables| {
-            let pass = |table| Pass {
-                table,
-                bits: layout.leading_bits(table).min(64),
-                threshold: 0,
-            };
-            Self::of(layout, radius, rows, tables.into_iter().map(pass).collect())
+            let part = |table| Part::new(table, layout.leading_bits(table).min(64), Some(0));
+            Self::of(layout, radius, rows, tables.into_iter().map(part))
         });
-        let spread = disjoint_parts(layout)
-            .into_iter()
-            .map(|parts| Self::of(layout, radius, rows, spread(&parts, radius, rows, N)));
-        let whole = Pass {
-            table: 0,
-            bits: 0,
-            threshold: 0,
-        };
-        let whole = Self::of(layout, radius, rows, vec![whole]);
-        exact.into_iter().chain(spread).fold(
-            whole,
-            |best, plan| {
-                if plan.cost < best.cost { plan } else { best }
-            },
-        )
+        let spread = disjoint_parts(layout).into_iter().map(|parts| {
+            // A pass compares all leading bits of its part, or fewer of them.
+            let passes = parts.into_iter().map(|part| (part, part)).collect();
+            let passes = spread(passes, radius, |&(part, pass)| {
+                let threshold = pass.threshold.map_or(0, |threshold| threshold + 1);
+                let raised = best(&part, threshold, rows, N);
+                let added = cost(&raised, rows, N) - cost(&pass, rows, N);
+                ((part, raised), added)
+            });
+            Self::of(
+                layout,
+                radius,
+                rows,
+                passes.into_iter().map(|(_, pass)| pass),
+            )
+        });
+        let whole = Self::of(layout, radius, rows, [Part::new(0, 0, Some(0))]);
+        cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
-    fn of(layout: &BlockLayout<N>, radius: u32, rows: f64, passes: Vec<Pass>) -> Self {
+    fn of(
+        layout: &BlockLayout<N>,
+        radius: u32,
+        rows: f64,
+        passes: impl IntoIterator<Item = Part>,
+    ) -> Self {
+        let (mut probes, mut sum) = (Vec::new(), 0.0);
+        for pass in passes {
+            sum += cost(&pass, rows, N);
+            let probe = |threshold| Probe::new(layout, pass.table, pass.bits, threshold);
+            probes.extend(pass.threshold.map(probe));
+        }
         PairPlan {
             radius,
-            cost: passes.iter().map(|pass| pass.cost(rows, N)).sum(),
-            probes: (passes.iter())
-                .map(|pass| Probe::new(layout, pass.table, pass.bits, pass.threshold))
-                .collect(),
+            probes,
+            cost: sum,
         }
     }
 }
 
-/// One pass over a table.
-#[derive(Clone, Copy, Debug)]
-struct Pass {
-    table: usize,
-    bits: u32,
-    threshold: u32,
+/// Cost of a pass over the leading bits of a part; 0 if it is not made.
+fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
+    let Some(threshold) = pass.threshold else {
+        return 0.0;
+    };
+    let all = f64::from(pass.bits).exp2();
+    // Each two groups meet once.
+    let neighbours = (1.0 + ball(f64::from(pass.bits), threshold)) / 2.0;
+    let groups = rows.min(all);
+    let met = (groups / all).max(1.0 / neighbours).min(1.0);
+    READ * rows
+        + LOOK_UP * groups * neighbours.min(groups)
+        + VISIT * rows * neighbours.min(groups) * met
+        + COMPARE * words as f64 * rows * (rows / all) * neighbours
 }
 
-impl Pass {
-    fn cost(&self, rows: f64, words: usize) -> f64 {
-        let all = f64::from(self.bits).exp2();
-        // Each two groups meet once.
-        let neighbours = (1.0 + ball(f64::from(self.bits), self.threshold)) / 2.0;
-        let groups = rows.min(all);
-        let met = (groups / all).max(1.0 / neighbours).min(1.0);
-        READ * rows
-            + LOOK_UP * groups * neighbours.min(groups)
-            + VISIT * rows * neighbours.min(groups) * met
-            + COMPARE * words as f64 * rows * (rows / all) * neighbours
-    }
-
-    /// The pass over the leading bits of a part, or fewer of them, that costs least.
-    fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Self {
-        let pass = |bits| Pass {
-            table: part.table,
-            bits,
-            threshold,
-        };
-        (0..=part.bits.min(64))
-            .rev()
-            .map(pass)
-            .fold(pass(part.bits.min(64)), |best, pass| {
-                match pass.cost(rows, words) < best.cost(rows, words) {
-                    true => pass,
-                    false => best,
-                }
-            })
-    }
-}
-
-/// Shares out `radius + 1` thresholds among parts, each where it adds the least to the cost.
-fn spread(parts: &[Part], radius: u32, rows: f64, words: usize) -> Vec<Pass> {
-    let mut passes: Vec<Option<Pass>> = vec![None; parts.len()];
-    for _ in 0..=radius {
-        let raised = |i: usize| {
-            let threshold = passes[i].map_or(0, |pass| pass.threshold + 1);
-            let pass = Pass::best(&parts[i], threshold, rows, words);
-            let before = passes[i].map_or(0.0, |pass| pass.cost(rows, words));
-            (i, pass, pass.cost(rows, words) - before)
-        };
-        let cheapest = (0..parts.len())
-            .map(raised)
-            .min_by(|(_, _, a), (_, _, b)| a.total_cmp(b));
-        if let Some((i, pass, _)) = cheapest {
-            passes[i] = Some(pass);
-        }
-    }
-    passes.into_iter().flatten().collect()
+/// The pass over the leading bits of a part, or fewer of them, that costs least.
+fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Part {
+    let pass = |bits| Part::new(part.table, bits, Some(threshold));
+    let most = part.bits.min(64);
+    cheapest(pass(most), (0..most).rev().map(pass), |pass| {
+        cost(pass, rows, words)
+    })
 }
 
 /// All words of `bits` bits with at most `threshold` ones, 0 first; `None` if there are more than

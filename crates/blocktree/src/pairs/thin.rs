@@ -5,7 +5,7 @@ use super::compare::{Compare, GroupPair, JoinInputs};
 use super::thinning::{Marks, Thinning};
 use super::{Pair, Tid};
 use crate::filter;
-use crate::key::Key;
+use crate::key::difference;
 use crate::store::PageStore;
 
 /// Keys that are compared at once.
@@ -51,10 +51,10 @@ impl<const N: usize> Compare<N> {
             task.open.wait -= 1;
         } else if has_enough {
             let mut open = (task.open.entries.take()).unwrap_or_else(|| {
-                self.work(task.right.len());
+                self.since_pause += task.right.len();
                 task.right.clone().map(|other| other as u32).collect()
             });
-            self.work(open.len());
+            self.since_pause += open.len();
             open.retain(|&other| is_left(other as usize, entry));
             if open.len() <= task.right.len() / 8 {
                 for &other in &open {
@@ -74,10 +74,10 @@ impl<const N: usize> Compare<N> {
         let mut start = from;
         while start < task.right.end {
             let end = task.right.end.min(start + PIECE);
-            self.work(end - start);
+            self.since_pause += end - start;
             found.clear();
             let keys = &sides.right.keys()[start..end];
-            filter::within_keys(keys, key, self.skipped(), self.radius(), &mut found);
+            filter::within_keys(keys, key, self.skipped, self.radius, &mut found);
             brought += found.len();
             for &i in &found {
                 self.meet(thinning, entry, start + usize::from(i), sides, &marks, emit);
@@ -122,22 +122,14 @@ impl<const N: usize> Compare<N> {
                 Some(roots)
             }
         };
-        let (key, other_key) = (&sides.left.keys()[entry], &sides.right.keys()[other]);
-        let mut difference: Key<N> = [0; N];
-        let mut distance = 0;
-        for word in self.skipped()..N {
-            difference[word] = key[word] ^ other_key[word];
-            distance += difference[word].count_ones();
-        }
-        if distance == 0 || distance > self.radius() {
+        let keys = (&sides.left.keys()[entry], &sides.right.keys()[other]);
+        let (difference, distance) = difference(keys.0, keys.1, self.skipped);
+        if distance == 0 || distance > self.radius {
             return;
         }
-        let (probe, earlier) = (sides.probe(), &sides.probes[..sides.probes.len() - 1]);
-        let table = &sides.layout.tables()[usize::from(probe.table)];
-        let difference = table.restore(&difference);
-        if !probe.finds(&difference) || earlier.iter().any(|p| p.finds(&difference)) {
+        let Some(fingerprints) = sides.pair([entry, other], &difference) else {
             return;
-        }
+        };
         match roots {
             None => {
                 marks.set(a, marks.get(a).saturating_add(1));
@@ -147,10 +139,10 @@ impl<const N: usize> Compare<N> {
             // it.
             Some((a, b)) => marks.set(a.max(b), a.min(b) as u32),
         }
-        self.count();
+        self.emitted += 1;
         emit(Pair {
             rows: [Tid::MIN; 2],
-            fingerprints: [table.restore(key), table.restore(other_key)],
+            fingerprints,
             distance,
         });
     }

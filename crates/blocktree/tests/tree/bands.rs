@@ -1,9 +1,11 @@
 //! Bands over the store in memory: all rows near a query are found, each once, after builds,
 //! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
-use neardup_blocktree::bands::{BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate};
+use neardup_blocktree::bands::{
+    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, RowSource, connect_buckets,
+};
 use neardup_blocktree::build::{Fill, build_bands};
-use neardup_blocktree::clusters::{Star, UNRANKED};
+use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::meta::Meta;
 use neardup_blocktree::paged::Paged;
@@ -12,6 +14,7 @@ use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -269,14 +272,74 @@ fn expected_stars(signatures: &[Vec<u32>], mismatches: usize) -> Vec<u32> {
     of
 }
 
-/// Representatives by a thinned search, the pairs that it gives, and the comparisons with
-/// representatives beside these. Signatures are in the order of their ranks; their rows are not.
-fn stars(
+/// The lowest rank that a chain of neighbours connects with each. Signatures are in the order of
+/// their ranks.
+fn expected_components(signatures: &[Vec<u32>], mismatches: usize) -> Vec<u32> {
+    let mut of = vec![UNRANKED; signatures.len()];
+    for i in 0..of.len() {
+        let mut open = if of[i] == UNRANKED { vec![i] } else { vec![] };
+        while let Some(member) = open.pop() {
+            of[member] = i as u32;
+            let is_next = |j: &usize| {
+                of[*j] == UNRANKED && differing(&signatures[member], &signatures[*j]) <= mismatches
+            };
+            let next: Vec<usize> = (0..of.len()).filter(is_next).collect();
+            next.iter().for_each(|&j| of[j] = i as u32);
+            open.extend(next);
+        }
+    }
+    of
+}
+
+/// Signatures by the ranks of their rows. Counts how many are fetched.
+struct Fetched<'a> {
+    signatures: &'a [Vec<u32>],
+    ranks: &'a BTreeMap<Tid, u32>,
+    mismatches: usize,
+    count: &'a Cell<usize>,
+}
+
+impl<'a> RowSource for Fetched<'a> {
+    type Row = &'a [u32];
+
+    fn row_bytes(&self) -> usize {
+        256
+    }
+
+    fn fetch(&mut self, entry: Tid) -> Option<&'a [u32]> {
+        self.count.set(self.count.get() + 1);
+        Some(&self.signatures[self.ranks[&entry] as usize])
+    }
+
+    fn are_near(&self, a: &&[u32], b: &&[u32]) -> bool {
+        differing(a, b) <= self.mismatches
+    }
+}
+
+/// Method of making clusters.
+#[derive(Clone, Copy, Debug)]
+enum Method {
+    Star,
+    Connected,
+}
+
+/// Representatives of all signatures.
+struct Clusters {
+    of: Vec<u32>,
+    /// Number of pairs that the thinned search gave.
+    pairs: usize,
+    /// Number of crowded rows that were fetched for comparisons beside these.
+    fetched: usize,
+}
+
+/// Clusters by a thinned search. Signatures are in the order of their ranks; their rows are not.
+fn clusters(
+    method: Method,
     signatures: &[Vec<u32>],
     mismatches: usize,
     most: u32,
     [search_memory, memory]: [usize; 2],
-) -> (Vec<u32>, usize, usize) {
+) -> Clusters {
     let count = signatures.len() as u32;
     // 7,919 is a prime, and there are fewer rows.
     let row_of = |rank: u32| tid((rank + 7) * 4_999 % 7_919);
@@ -290,49 +353,79 @@ fn stars(
     let bands = Bands::new(hashes, mismatches + 3, 0).unwrap();
     let index = BandIndex::build(bands, &model, 1 << 22);
     let mut search = BandPairs::thinned(index.bands.clone(), mismatches, search_memory, most);
-    let (mut pairs, mut crowd, mut emitted) = (BTreeMap::new(), Vec::new(), 0);
+    let (mut shared, mut crowd, mut pairs) = (BTreeMap::new(), Vec::new(), 0);
     let tree = index.tree();
     let mut emit = |candidate| match candidate {
         Candidate::Pair(rows, least) => {
-            emitted += 1;
-            pairs.entry(rows).or_insert((least, 0)).1 += 1;
+            pairs += 1;
+            shared.entry(rows).or_insert((least, 0)).1 += 1;
         }
         Candidate::Crowded(bucket, row, sketch) => crowd.push((bucket, row, sketch)),
     };
     while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
 
+    let near: Vec<[u32; 2]> = (shared.into_iter())
+        .map(|(pair, (least, shared))| (pair.map(|row| ranks[&row]), least, shared))
+        .filter(|([a, b], least, shared)| {
+            let differing = differing(&signatures[*a as usize], &signatures[*b as usize]);
+            *least as usize <= mismatches + shared && differing <= mismatches
+        })
+        .map(|(pair, ..)| pair)
+        .collect();
+    let crowd = crowd.into_iter().map(|(bucket, row, [high, low])| Entry {
+        key: [u64::from(ranks[&row]), u64::from(bucket), high, low],
+        tid: row.packed(),
+    });
+    let fetched = Cell::new(0);
+    let mut source = Fetched {
+        signatures,
+        ranks: &ranks,
+        mismatches,
+        count: &fetched,
+    };
     let store = MemStore::new();
     let mut files = &store;
     let mut of = Paged::new(&mut files, count as usize, memory, |rank| rank);
-    let mut star = Star::<&MemStore, 4>::new(memory);
-    for (pair, (least, shared)) in pairs {
-        let [a, b] = pair.map(|row| ranks[&row]);
-        let differing = differing(&signatures[a as usize], &signatures[b as usize]);
-        if least as usize <= mismatches + shared && differing <= mismatches {
-            star.near(&mut files, (a, a), (b, b));
+    let buckets = search.buckets();
+    match method {
+        Method::Star => {
+            let mut star = Star::<&MemStore, 4>::new(memory);
+            for [a, b] in near {
+                star.near(&mut files, (a, a), (b, b));
+            }
+            for entry in crowd {
+                star.dense(&mut files, entry.key[0] as u32, entry);
+            }
+            let mut centers = BucketCenters::new(&mut files, buckets, source, mismatches, memory);
+            star.finish(&mut files, &mut of, &mut centers);
+        }
+        Method::Connected => {
+            let mut connected = Connected::new(&mut files, count, memory);
+            for [a, b] in near {
+                connected.near(&mut files, a, b);
+            }
+            let mut dense = ExternalSort::<&MemStore, 4>::new(memory);
+            for entry in crowd {
+                dense.push(&mut files, entry.key, Tid::from_packed(entry.tid));
+            }
+            let source = &mut source;
+            connect_buckets(
+                &mut files,
+                dense,
+                &mut connected,
+                source,
+                mismatches,
+                memory,
+            );
+            connected.finish(&mut files, &mut of);
         }
     }
-    for (bucket, row, [high, low]) in crowd {
-        let rank = ranks[&row];
-        let key = [u64::from(rank), u64::from(bucket), high, low];
-        let entry = Entry {
-            key,
-            tid: row.packed(),
-        };
-        star.dense(&mut files, rank, entry);
+    let of = (0..count).map(|rank| of.get(&mut files, rank)).collect();
+    Clusters {
+        of,
+        pairs,
+        fetched: fetched.get(),
     }
-    let mut compared = 0;
-    let near = |a, b| {
-        compared += 1;
-        let [a, b] = [a, b].map(|row| &signatures[ranks[&row] as usize]);
-        differing(a, b) <= mismatches
-    };
-    let buckets = search.buckets();
-    let mut centers = BucketCenters::new(&mut files, buckets, mismatches, memory, near);
-    star.finish(&mut files, &mut of, &mut centers);
-    drop(centers);
-    let found = (0..count).map(|rank| of.get(&mut files, rank)).collect();
-    (found, emitted, compared)
 }
 
 /// Signatures of 64 values around a few, each with some positions of its own.
@@ -356,29 +449,44 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn stars_are_as_by_definition(
+    fn clusters_of_crowded_signatures_are_as_by_definition(
         seed: u64, count in 1..900_usize, centers in 1..4_usize, changes in 0..20_usize,
         mismatches in 0..13_usize, most in 0..40_u32,
         memory in prop::sample::select(vec![[0, 0], [1 << 22, 0], [0, 1 << 22], [1 << 22; 2]]),
     ) {
         let mut rng = StdRng::seed_from_u64(seed);
         let signatures = signatures(&mut rng, count, centers, changes);
-        let (found, _, _) = stars(&signatures, mismatches, most, memory);
-        prop_assert_eq!(found, expected_stars(&signatures, mismatches));
+        let stars = clusters(Method::Star, &signatures, mismatches, most, memory);
+        prop_assert_eq!(stars.of, expected_stars(&signatures, mismatches));
+        let components = clusters(Method::Connected, &signatures, mismatches, most, memory);
+        prop_assert_eq!(components.of, expected_components(&signatures, mismatches));
     }
 }
 
 /// However many signatures are near each other, the pairs of a thinned search are a multiple of
-/// them, and each is compared with representatives only.
+/// them; each is compared with representatives only, or with one of its component.
 #[test]
 fn a_crowd_brings_no_quadratic_comparisons() {
     let mut rng = StdRng::seed_from_u64(3);
     let signatures = signatures(&mut rng, 3_000, 1, 6);
-    let (found, pairs, compared) = stars(&signatures, 12, 8, [1 << 22; 2]);
-    assert_eq!(found, expected_stars(&signatures, 12));
     let count = signatures.len();
     let bands = 15;
-    // A pair that is no likely one does not count towards those that make a row crowded.
-    assert!(pairs < 2 * 9 * bands * count, "{pairs} pairs");
-    assert!(compared <= 2 * count, "{compared} comparisons");
+    for (method, expected) in [
+        (Method::Star, expected_stars(&signatures, 12)),
+        (Method::Connected, expected_components(&signatures, 12)),
+    ] {
+        let found = clusters(method, &signatures, 12, 8, [1 << 22; 2]);
+        assert_eq!(found.of, expected, "{method:?}");
+        assert!(
+            found.pairs <= 9 * bands * count,
+            "{method:?}: {} pairs",
+            found.pairs
+        );
+        let most = match method {
+            Method::Star => 2 * count,
+            // One for each bucket.
+            Method::Connected => bands * count,
+        };
+        assert!(found.fetched <= most, "{method:?}: {} rows", found.fetched);
+    }
 }

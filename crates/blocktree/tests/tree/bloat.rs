@@ -4,7 +4,7 @@ use crate::model::{Index, Model, random_rows};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::level_cursor::FullScan;
-use neardup_blocktree::meta;
+use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::PageStore;
@@ -255,7 +255,7 @@ fn a_root_that_has_been_moved_is_found_again() {
     index.vacuum(|tid| tid.block > 2);
     index.compact(u32::MAX);
     assert!(index.store.blocks() <= old.block);
-    let new = meta::root(&index.store.read(0)).unwrap();
+    let new = MetaRef::new(&index.store.read(0)).root().unwrap();
     assert_ne!(new.block, old.block);
     // The end grows again over the place where the root was.
     let mut rows: Vec<Tid> = (model.into_keys()).filter(|tid| tid.block <= 2).collect();

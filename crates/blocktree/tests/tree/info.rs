@@ -4,8 +4,8 @@ use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::leaf;
-use neardup_blocktree::page::{self, Kind};
+use neardup_blocktree::leaf::{self, LeafRef};
+use neardup_blocktree::page::{Kind, PageRef};
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
 use rand::rngs::StdRng;
@@ -94,9 +94,11 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
     let (mut inner, mut leaves, mut empty) = (0, 0, 0);
     for block in 1..index.store.blocks() {
         let page = index.store.read(block);
-        match page::kind(&page) {
+        match PageRef::<N>::new(&page).kind() {
             Some(Kind::Inner) => inner += 1,
-            Some(Kind::Leaf) if leaf::count::<N>(&page) == 0 => empty += 1,
+            Some(Kind::Leaf) if LeafRef::<N>::open(&page, block).unwrap().count() == 0 => {
+                empty += 1
+            }
             Some(Kind::Leaf) => leaves += 1,
             Some(Kind::Free) => (),
             other => panic!("block {block}: {other:?}"),
@@ -118,7 +120,7 @@ impl<const N: usize> Index<N> {
     /// The level of the page that has no other on its level and is no leaf.
     fn check_height(&self) -> u16 {
         let levels: Vec<u16> = (1..self.store.blocks())
-            .map(|block| page::level(&self.store.read(block)))
+            .map(|block| PageRef::<N>::new(&self.store.read(block)).level())
             .collect();
         levels.into_iter().max().unwrap_or(0)
     }

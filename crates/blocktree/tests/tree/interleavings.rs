@@ -3,8 +3,8 @@ use crate::mem_store::{Crash, MemStore, Read, Write};
 use crate::model::{Index, Model};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Block, EntryKey, Tid};
-use neardup_blocktree::meta;
-use neardup_blocktree::page::{self, Kind, Page};
+use neardup_blocktree::meta::MetaRef;
+use neardup_blocktree::page::{Kind, Page, PageRef};
 use neardup_blocktree::store::{PageStore, Patch};
 use neardup_blocktree::tree::Tree;
 use std::cell::RefCell;
@@ -88,7 +88,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
         between: RefCell::new(None),
     };
     met.between.replace(Some(Box::new(|block| {
-        if page::kind(&index.store.read(block)) != Some(Kind::Leaf) {
+        if PageRef::<1>::new(&index.store.read(block)).kind() != Some(Kind::Leaf) {
             return;
         }
         step += 1;
@@ -96,14 +96,14 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
         match step {
             // The parent has been read. The leaf is split before it is.
             1 => {
-                let before = page::right(&index.store.read(block));
+                let before = PageRef::<1>::new(&index.store.read(block)).right_link();
                 for i in 0.. {
                     index.insert(
                         &tree,
                         tid(5_000_000 + i),
                         Some([at(1_999_990) + u64::from(i)]),
                     );
-                    if page::right(&index.store.read(block)) != before {
+                    if PageRef::<1>::new(&index.store.read(block)).right_link() != before {
                         break;
                     }
                 }
@@ -117,11 +117,14 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
                         tid(6_000_000 + i),
                         Some([at(100_000) + u64::from(i)]),
                     );
-                    if page::kind(&index.store.read(block)) == Some(Kind::Leaf) {
+                    if PageRef::<1>::new(&index.store.read(block)).kind() == Some(Kind::Leaf) {
                         break;
                     }
                 }
-                assert_eq!(page::kind(&index.store.read(block)), Some(Kind::Leaf));
+                assert_eq!(
+                    PageRef::<1>::new(&index.store.read(block)).kind(),
+                    Some(Kind::Leaf)
+                );
             }
             _ => (),
         }
@@ -145,7 +148,7 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     index.vacuum(|tid| tid.block > 10);
     index.compact(u32::MAX);
     assert!(index.store.blocks() <= old.block);
-    let new = meta::root(&index.store.read(0)).unwrap();
+    let new = MetaRef::new(&index.store.read(0)).root().unwrap();
     let mut i = 0;
     while index.store.blocks() <= old.block + 1 {
         let key = [0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i)];
@@ -162,9 +165,9 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
         tid.block > 10
     })
     .unwrap();
-    let kind = page::kind(&index.store.read(old.block));
+    let kind = PageRef::<1>::new(&index.store.read(old.block)).kind();
     assert_eq!(kind, Some(Kind::Free), "the old root's place is free");
-    assert_eq!(page::level(&index.store.read(old.block)), 0);
+    assert_eq!(PageRef::<1>::new(&index.store.read(old.block)).level(), 0);
 
     let met = Met {
         store: &index.store,
@@ -211,7 +214,7 @@ fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
             })
         }));
         assert!(cancelled.is_err());
-        let new = meta::root(&index.store.read(0)).unwrap();
+        let new = MetaRef::new(&index.store.read(0)).root().unwrap();
         assert_ne!(new, old, "the root has been moved");
         // Nobody cut anything off: the backend's check of the file's length says nothing.
         assert!(old.block < index.store.blocks());

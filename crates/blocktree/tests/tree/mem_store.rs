@@ -3,7 +3,7 @@
 
 use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
-use neardup_blocktree::page::{self, Kind, PAGE_SIZE, Page};
+use neardup_blocktree::page::{Kind, PAGE_SIZE, Page, PageRef};
 use neardup_blocktree::sort::TempFiles;
 use neardup_blocktree::store::{PageGuard, PageStore, Patch};
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
@@ -75,18 +75,23 @@ impl MemStore {
     }
 }
 
+/// Fields that do not depend on the number of words in a key.
+fn view(page: &Page) -> PageRef<'_, 0> {
+    PageRef::new(page)
+}
+
 /// Level of a page in the order of locking: the meta page is above all.
 fn height(page: &Page) -> u16 {
-    if page::kind(page) == Some(Kind::Meta) {
+    if view(page).kind() == Some(Kind::Meta) {
         u16::MAX
     } else {
-        page::level(page)
+        view(page).level()
     }
 }
 
 fn hold(block: Block, page: &Page) {
     HELD.with_borrow_mut(|held| {
-        if page::kind(page) == Some(Kind::Free) {
+        if view(page).kind() == Some(Kind::Free) {
             return held.push((block, None));
         }
         let highest = held.iter().filter_map(|(_, level)| *level).max();
@@ -168,7 +173,7 @@ impl PageStore for MemStore {
     fn try_cleanup_lock(&self, block: Block) -> Option<Write> {
         let guard = self.page(block).try_write_arc()?;
         // Whoever does not wait may take pages in any order.
-        HELD.with_borrow_mut(|held| held.push((block, Some(page::level(&guard)))));
+        HELD.with_borrow_mut(|held| held.push((block, Some(view(&guard).level()))));
         Some(Write(guard, block))
     }
 
@@ -211,11 +216,7 @@ impl PageStore for MemStore {
 
 /// Recovery zeroes the hole, so nothing may live there.
 fn assert_hole_is_zero(page: &Page) {
-    assert!(
-        page[page::lower(page)..page::upper(page)]
-            .iter()
-            .all(|&byte| byte == 0)
-    );
+    assert!(page[view(page).hole()].iter().all(|&byte| byte == 0));
 }
 
 /// A temporary file in memory.

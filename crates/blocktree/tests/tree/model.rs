@@ -7,7 +7,7 @@ use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf_cache::LeafCache;
 use neardup_blocktree::level_cursor::FullScan;
-use neardup_blocktree::meta::{self, Meta};
+use neardup_blocktree::meta::{Meta, MetaRef};
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
@@ -55,7 +55,7 @@ impl<const N: usize> Index<N> {
     pub fn tree(&self) -> Tree<'_, MemStore, N> {
         let mut root = self.meta.root;
         if root.block >= self.store.blocks() {
-            root = meta::root(&self.store.read(0)).unwrap();
+            root = MetaRef::new(&self.store.read(0)).root().unwrap();
         }
         Tree::new(&self.store, root).with_leaf_cache(&self.leaves)
     }

@@ -1,104 +1,81 @@
-//! The fingerprints and rows of a table that have near-duplicates, numbered.
+//! Clusters of fingerprints.
 //!
-//! No list here is kept in memory beyond its share: they are sorted, in temporary files if they are
-//! long, and merged with a walk through the index in the order of its first table.
-use neardup_blocktree::clusters::join;
-use neardup_blocktree::key::{Key, Tid};
+//! The ends of pairs are merged with a walk through the index in the order of its first table.
+use neardup_blocktree::centers::DenseCenters;
+use neardup_blocktree::clusters::{Nearness, join};
+use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::pairs::{KeyOrderScan, PairPlan, Pairs, Thinning};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
-use super::limits::{share, too_many};
-use super::scope::{ScopeColumns, ScopeNumbers};
-use super::tid_set::UnseenEntries;
-use crate::am::index::Index;
+use super::graph::{Gap, Graph, in_front, number};
+use super::methods::{Links, Method};
+use super::{ClusterArguments, Give, cluster};
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::limits::share;
+use crate::dedup::scope::{ScopeColumns, ScopeNumbers};
+use crate::dedup::tid_set::UnseenEntries;
 use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
-/// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
-/// rows with equal signatures. `M` is one more than the words of what is known of a row, `D` than
-/// those of what is known of a dense node.
-pub struct Graph<const M: usize, const D: usize> {
-    /// Number of nodes.
-    pub nodes: u32,
-    /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
-    /// the node.
-    pub members: ExternalSort<TempSpace, M>,
-    /// Pairs, two entries each: the pair's number, then the scope's number and the node. Of a pair
-    /// that is in several scopes the two of each scope follow each other.
-    pub ends: ExternalSort<TempSpace, 2>,
-    /// Nodes near so many others that not all of those pairs are known. Of fingerprints: the node,
-    /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
-    /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
-    pub dense: ExternalSort<TempSpace, D>,
-    /// True if pairs may have been left out that no others connect.
-    pub gap: Gap,
+/// Pairs of a fingerprint beyond which not all of them are written down: those of two such
+/// fingerprints are found by comparing them when it matters.
+const DENSE: u32 = 32;
+/// Searches for a forest before all pairs are written down instead.
+const MOST_FORESTS: usize = 3;
+
+/// Gives all clusters of fingerprints, of two rows or more.
+pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
+    let radius = arguments.distance.bits();
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        let scope_words = index.layout.scope_words();
+        let mut files = TempSpace;
+        let graph = graph::<N, { N + 1 }>(&index, relations, radius, arguments.method, &mut files);
+        let nearness = Nearness { radius, scope_words };
+        let shown = |a: &Key<N>, b: &Key<N>| f64::from(distance(a, b, scope_words));
+        let group = |files: &mut TempSpace, links: Links<_>, ranks: &mut _| match arguments.method {
+            Method::Star => links.star(files, ranks, &mut DenseCenters::new(share(), nearness)),
+            // Pairs of dense nodes are among those of the forest.
+            Method::Connected => links.connected(files, ranks, |_, _, _| ()),
+        };
+        cluster(graph, relations, arguments, files, group, shown, give);
+    })
 }
 
-/// Why the pairs that [`Thinning::Forest`] leaves do not connect all that is connected.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Gap {
-    /// They do.
-    None,
-    /// A fingerprint in a pair has no row that the snapshot sees, and is no node.
-    Unseen,
-    /// A fingerprint in a pair is of one of several scopes with the same hash.
-    Scopes,
-}
-
-impl<const M: usize, const D: usize> Graph<M, D> {
-    /// Nothing, with so many bytes for each list.
-    pub fn new(memory: usize) -> Self {
-        Graph {
-            nodes: 0,
-            members: ExternalSort::new(memory),
-            ends: ExternalSort::new(memory),
-            dense: ExternalSort::new(memory),
-            gap: Gap::None,
+/// Finds as many pairs of fingerprints as a method needs.
+fn graph<const N: usize, const M: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    radius: u32,
+    method: Method,
+    files: &mut TempSpace,
+) -> Graph<M, M> {
+    let mut unseen = UnseenEntries::new();
+    let mut find =
+        |thinning| find_nodes::<N, M>(index, relations, radius, thinning, &mut unseen, files);
+    if method == Method::Star {
+        return find(Thinning::Degree(DENSE));
+    }
+    // Each search leaves out the entries that those before have found to be unseen: a fingerprint
+    // of such entries alone connects nothing. More may be inserted while a search goes on.
+    for _ in 0..MOST_FORESTS {
+        let graph = find(Thinning::Forest);
+        match graph.gap {
+            Gap::None => return graph,
+            Gap::Unseen => (),
+            // Any of the scopes may lack what connects two fingerprints of it.
+            Gap::Scopes => break,
         }
     }
-
-    /// A new node.
-    pub fn node(&mut self) -> u32 {
-        // The last number stands for none.
-        if self.nodes == u32::MAX - 1 {
-            too_many();
-        }
-        self.nodes += 1;
-        self.nodes - 1
-    }
-
-    /// Adds a row of a node.
-    pub fn member<const N: usize>(
-        &mut self,
-        files: &mut TempSpace,
-        row: Tid,
-        known: &Key<N>,
-        node: u32,
-    ) {
-        self.members
-            .push(files, in_front(row.packed(), known), number(node));
-    }
-}
-
-/// A key with a word in front.
-pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<M> {
-    const { assert!(M == N + 1) };
-    let mut joined = [0; M];
-    joined[0] = word;
-    joined[1..].copy_from_slice(key);
-    joined
-}
-
-/// A number where a list has a row.
-pub fn number(number: u32) -> Tid {
-    Tid::from_packed(u64::from(number))
+    find(Thinning::Degree(u32::MAX))
 }
 
 /// Finds all nodes of an index, within a radius. Entries known to be unseen take no part, and those
 /// that are found among the rows of nodes are added to them.
-pub fn find<const N: usize, const M: usize>(
+fn find_nodes<const N: usize, const M: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     radius: u32,

@@ -1,7 +1,7 @@
 -- minhash64, minhash128: fingerprints whose distance tells the Jaccard similarity. The values are
 -- frozen by the golden vectors of the text crate.
-CREATE SCHEMA onebit_test;
-SET search_path = onebit_test, public;
+CREATE SCHEMA b_bit_minhash_test;
+SET search_path = b_bit_minhash_test, public;
 
 SELECT pg_typeof(minhash64('abc')), pg_typeof(minhash128('abc')),
     minhash64('abc') = minhash64(body => 'abc') AS named,
@@ -64,4 +64,4 @@ RESET statement_timeout;
 \set VERBOSITY default
 
 SET client_min_messages = warning;
-DROP SCHEMA onebit_test CASCADE;
+DROP SCHEMA b_bit_minhash_test CASCADE;

@@ -1,76 +1,18 @@
-//! `neardup_pairs` with a distance that is no integer: that of signatures.
+//! Pairs of signatures.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 use pgrx::pg_sys;
 
-use super::groups::{Groups, InEntryOrder, Side};
-use super::rows::SignatureRows;
-use super::{edges, mismatches};
-use crate::am::bands;
+use super::{PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::distance::whole_distance;
-use crate::dedup::pairs::{NoPairs, PairSet, check_file};
-use crate::dedup::source::{Distances, find_index};
-use crate::pg::fmgr::{Call, export};
+use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
+use crate::dedup::signatures::rows::SignatureRows;
+use crate::dedup::signatures::{edges, mismatches};
 use crate::pg::memory::work_mem;
 use crate::pg::relation::LockedIndex;
-use crate::pg::srf::SetReturning;
-use crate::pg::tid::item_pointer;
-use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
-
-export! {
-    guarded "neardup_signature_pairs" => pairs;
-}
-
-/// `neardup_pairs(relation, distance, column_name)`.
-fn pairs(call: &mut Call) -> pg_sys::Datum {
-    if call.is_null(0) || call.is_null(1) {
-        return call.return_set(|_| NoPairs);
-    }
-    call.return_set(|call| {
-        let relation = call.oid(0);
-        let column = call.name(2);
-        let oid = find_index(
-            call.function_oid(),
-            relation,
-            column.as_deref(),
-            Distances::Any,
-        );
-        let distance = call.float8(1);
-        let relations = LockedIndex::open_for_reading(oid);
-        if !bands::is_on_signatures(relations.index()) {
-            let radius = whole_distance(distance);
-            drop(relations);
-            return AnyPairs::Fingerprints(PairSet::new(oid, radius));
-        }
-        AnyPairs::Signatures(Box::new(SignaturePairs::new(&relations, distance)))
-    })
-}
-
-/// Pairs on their way to the server, with distances that are no integers.
-enum AnyPairs {
-    Fingerprints(PairSet),
-    Signatures(Box<SignaturePairs>),
-}
-
-impl SetReturning for AnyPairs {
-    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
-        match self {
-            AnyPairs::Signatures(pairs) => pairs.next(columns),
-            AnyPairs::Fingerprints(pairs) => {
-                let found = pairs.next(columns);
-                if let Some(Some(distance)) = columns.last_mut() {
-                    let bits = f64::from(distance.value() as i32).to_bits();
-                    *distance = pg_sys::Datum::from(bits);
-                }
-                found
-            }
-        }
-    }
-}
 
 /// Two lists of rows, each of one with each of the other, or all pairs of one list.
 struct Product {
@@ -82,7 +24,7 @@ struct Product {
 
 /// Pairs of rows with signatures near each other: first those with equal ones, group by group, then
 /// those of two groups.
-struct SignaturePairs {
+pub struct SignaturePairs {
     index: pg_sys::Oid,
     /// The index's file when the search began.
     file: u32,
@@ -97,18 +39,13 @@ struct SignaturePairs {
     hashes: usize,
     /// The product whose pairs are being returned.
     product: Option<Product>,
-    /// Addresses in the row that was returned last.
-    pointers: [pg_sys::ItemPointerData; 2],
 }
 
 impl SignaturePairs {
-    fn new(relations: &LockedIndex, distance: f64) -> Self {
-        note_read(relations.index());
+    pub fn new(relations: &LockedIndex, distance: f64) -> Self {
         let files = TempSpace;
         let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            // Refuses what is no distance.
-            mismatches(&index, distance);
             let mut rows = SignatureRows::new(relations, &index);
             let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
             (Groups::find(&index, &mut rows, files), hashes)
@@ -123,7 +60,6 @@ impl SignaturePairs {
             edges: None,
             hashes,
             product: None,
-            pointers: Default::default(),
         }
     }
 
@@ -181,8 +117,9 @@ impl SignaturePairs {
             distance: signature::distance(edge.tid as usize, self.hashes),
         })
     }
+}
 
-    /// The next pair.
+impl PairSearch for SignaturePairs {
     fn next_pair(&mut self) -> Option<([Tid; 2], f64)> {
         loop {
             let Some(product) = &mut self.product else {
@@ -203,19 +140,5 @@ impl SignaturePairs {
                 _ => self.product = None,
             }
         }
-    }
-}
-
-impl SetReturning for SignaturePairs {
-    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
-        let Some((rows, distance)) = self.next_pair() else {
-            return false;
-        };
-        for (pointer, tid) in self.pointers.iter_mut().zip(rows) {
-            *pointer = item_pointer(tid);
-            columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
-        }
-        columns.push(Some(pg_sys::Datum::from(distance.to_bits())));
-        true
     }
 }

@@ -1,50 +1,21 @@
-//! `neardup_clusters` with a distance that is no integer: that of signatures.
-use neardup_blocktree::bands::BucketCenters;
+//! Clusters of signatures.
+use neardup_blocktree::bands::{BucketCenters, connect_buckets};
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
-use pgrx::pg_sys;
 
-use super::groups::Groups;
-use super::rows::{FoundRow, SignatureRows};
-use super::{Crowd, edges, mismatches};
-use crate::am::bands;
+use super::graph::Graph;
+use super::methods::{Links, Method};
+use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::clusters::{Give, Method, Wanted, cluster, of_fingerprints};
-use crate::dedup::distance::whole_distance;
 use crate::dedup::limits::share;
-use crate::dedup::nodes::Graph;
-use crate::dedup::source::Distances;
-use crate::pg::fmgr::{Call, export};
+use crate::dedup::signatures::groups::Groups;
+use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
+use crate::dedup::signatures::{CrowdedRows, edges, mismatches};
 use crate::pg::relation::LockedIndex;
-use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
-
-export! {
-    guarded "neardup_signature_clusters" => clusters;
-}
-
-/// `neardup_clusters(relation, distance, method, keep, column_name)`.
-fn clusters(call: &mut Call) -> pg_sys::Datum {
-    call.return_collected(|call, give| {
-        let wanted = Wanted::of(call, Distances::Any);
-        let distance = call.float8(1);
-        let relations = LockedIndex::open_for_reading(wanted.index);
-        note_read(relations.index());
-        if bands::is_on_signatures(relations.index()) {
-            with_words!(words_of(relations.index()), N => {
-                let index = Index::<N>::open(relations.index());
-                find::<N>(&index, &relations, distance, &wanted, give);
-            });
-        } else {
-            let radius = whole_distance(distance);
-            let shown = |distance| pg_sys::Datum::from(f64::from(distance).to_bits());
-            of_fingerprints(&relations, radius, &wanted, shown, give);
-        }
-    })
-}
 
 /// Pairs by the entries of their rows: the entry and the pair's number, and behind them the row.
 type Ends = ExternalSort<TempSpace, 2>;
@@ -53,7 +24,12 @@ type Ends = ExternalSort<TempSpace, 2>;
 const IN_CROWD: u64 = u64::MAX;
 
 /// Adds an end for each row of a crowd that the snapshot sees.
-fn crowd_ends(crowd: &mut Crowd, rows: &mut SignatureRows, ends: &mut Ends, files: &mut TempSpace) {
+fn crowd_ends(
+    crowd: &mut CrowdedRows,
+    rows: &mut SignatureRows,
+    ends: &mut Ends,
+    files: &mut TempSpace,
+) {
     let mut last = None;
     crowd.rows.in_order(&mut crowd.files, None, |_, member| {
         let entry = member.key[0];
@@ -72,7 +48,7 @@ fn crowd_ends(crowd: &mut Crowd, rows: &mut SignatureRows, ends: &mut Ends, file
 fn graph(
     mut groups: Groups,
     mut ends: Ends,
-    crowd: &mut Crowd,
+    crowd: &mut CrowdedRows,
     files: &mut TempSpace,
 ) -> Graph<2, 4> {
     let mut graph = Graph::new(share());
@@ -122,14 +98,21 @@ fn graph(
     }
 }
 
-/// Gives all clusters of two rows or more.
-fn find<const N: usize>(
+/// Gives all clusters of signatures, of two rows or more.
+pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        find_in(&index, relations, arguments, give);
+    })
+}
+
+fn find_in<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
-    distance: f64,
-    wanted: &Wanted,
+    arguments: &ClusterArguments,
     give: Give,
 ) {
+    let distance = arguments.distance.fraction(relations.index());
     let mismatches = mismatches(index, distance);
     let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
     let mut rows = SignatureRows::new(relations, index);
@@ -137,14 +120,13 @@ fn find<const N: usize>(
     let mut groups = Groups::find(index, &mut rows, files);
     let mut ends = Ends::new(share());
     let mut pair = 0;
-    let mut crowd = Crowd {
+    let mut crowd = CrowdedRows {
         files,
         rows: ExternalSort::new(share()),
         buckets: 0,
     };
-    // Of those that chains connect all pairs are needed.
-    let thinned = (wanted.method == Method::Star).then_some(&mut crowd);
-    edges(index, &mut groups, mismatches, &mut rows, thinned, |edge| {
+    let crowded = Some(&mut crowd);
+    edges(index, &mut groups, mismatches, &mut rows, crowded, |edge| {
         for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
             ends.push(&mut files, [entry.packed(), pair], row);
         }
@@ -154,19 +136,16 @@ fn find<const N: usize>(
     let graph = graph(groups, ends, &mut crowd, &mut files);
     let buckets = crowd.buckets;
     drop(crowd);
-    let mut compared = SignatureRows::new(relations, index);
-    let mut own: Option<(Tid, Option<FoundRow>)> = None;
-    let near = |entry: Tid, center: Tid| {
-        pgrx::check_for_interrupts!();
-        if own.as_ref().is_none_or(|(known, _)| *known != entry) {
-            own = Some((entry, compared.find(entry).map(|(_, row)| row)));
+    let mut compared = ComparedRows::new(SignatureRows::new(relations, index), hashes, mismatches);
+    let group = |files: &mut TempSpace, links: Links<4>, ranks: &mut _| match arguments.method {
+        Method::Star => {
+            let mut centers = BucketCenters::new(files, buckets, compared, mismatches, share());
+            links.star(files, ranks, &mut centers);
         }
-        let Some((_, Some(row))) = &own else {
-            return false;
-        };
-        (compared.compare(center, row)).is_some_and(|(_, differing)| differing <= mismatches)
+        Method::Connected => links.connected(files, ranks, |files, dense, connected| {
+            connect_buckets(files, dense, connected, &mut compared, mismatches, share());
+        }),
     };
-    let mut centers = BucketCenters::new(&mut files, buckets, mismatches, share(), near);
     let mut known: Option<(u64, Option<FoundRow>)> = None;
     let mut last = ([0; 2], 0.0);
     let shown = |entry: &Key<1>, of: &Key<1>| {
@@ -185,7 +164,7 @@ fn find<const N: usize>(
             };
             last = ([entry[0], of[0]], signature::distance(differing, hashes));
         }
-        pg_sys::Datum::from(last.1.to_bits())
+        last.1
     };
-    cluster(graph, relations, wanted, &mut centers, files, shown, give);
+    cluster(graph, relations, arguments, files, group, shown, give);
 }

@@ -1,0 +1,232 @@
+//! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
+mod fingerprints;
+mod graph;
+mod methods;
+mod signatures;
+
+use neardup_blocktree::clusters::{UNRANKED, join, split};
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::ExternalSort;
+use pgrx::pg_sys;
+
+use super::distance::DistanceArgument;
+use super::limits::{share, too_many};
+use super::source::{Distances, find_index};
+use crate::am::bands;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::order_by::OrderBy;
+use crate::pg::relation::LockedIndex;
+use crate::pg::tid::item_pointer;
+use crate::storage::heap_fetch::note_read;
+use crate::storage::temp::TempSpace;
+use graph::{Graph, number};
+use methods::{Links, Method};
+
+export! {
+    guarded "neardup_clusters" => |call| clusters(call, Distances::Bits);
+    guarded "neardup_signature_clusters" => |call| clusters(call, Distances::Any);
+}
+
+/// `neardup_clusters(relation, distance, method, keep, column_name)`.
+fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
+    call.return_collected(|call, give| {
+        for (n, name) in ["relation", "distance", "method"].iter().enumerate() {
+            if call.is_null(n) {
+                UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+            }
+        }
+        let method = Method::parse(&call.text(2).unwrap_or_default());
+        let keep = call.text(3).map(|list| OrderBy::parse("keep", &list));
+        let column = call.name(4);
+        let function = call.function_oid();
+        let arguments = ClusterArguments {
+            method,
+            keep,
+            distance: DistanceArgument::of(call, distances),
+        };
+        let index = find_index(function, call.oid(0), column.as_deref(), distances);
+        let relations = LockedIndex::open_for_reading(index);
+        let find = match bands::is_on_signatures(relations.index()) {
+            true => signatures::find,
+            false => fingerprints::find,
+        };
+        note_read(relations.index());
+        find(&relations, &arguments, give);
+    })
+}
+
+/// Arguments of a caller but for the index.
+struct ClusterArguments {
+    distance: DistanceArgument,
+    method: Method,
+    keep: Option<OrderBy>,
+}
+
+/// Callback that adds a row to the result.
+type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
+
+/// Makes clusters of a graph and gives those of two rows or more: in the order of their
+/// representatives, and in each the rows in their order. `group` replaces the rank of each node by
+/// that of its representative.
+fn cluster<const N: usize, const M: usize, const D: usize>(
+    graph: Graph<M, D>,
+    relations: &LockedIndex,
+    arguments: &ClusterArguments,
+    mut files: TempSpace,
+    group: impl FnOnce(&mut TempSpace, Links<D>, &mut Paged<TempSpace>),
+    mut distance: impl FnMut(&Key<N>, &Key<N>) -> f64,
+    give: Give,
+) {
+    let files = &mut files;
+    let Graph {
+        nodes,
+        mut members,
+        ends,
+        dense,
+        gap: _,
+    } = graph;
+    let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
+    drop(members);
+    // The rank of a node is that of its best row.
+    let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
+    ranked.as_added(files, |files, member| {
+        let (node, rank) = split(member.key[0]);
+        if rank < ranks.get(files, node) {
+            ranks.set(files, node, rank);
+        }
+    });
+
+    let links = Links { nodes, ends, dense };
+    group(files, links, &mut ranks);
+
+    // By cluster, and in it by rank.
+    let mut listed = ExternalSort::<TempSpace, M>::new(share());
+    ranked.as_added(files, |files, member| {
+        let (node, rank) = split(member.key[0]);
+        let mut key = member.key;
+        key[0] = join(ranks.get(files, node), rank);
+        listed.push(files, key, Tid::from_packed(member.tid));
+    });
+    drop((ranked, ranks));
+    let shown = |a: &_, b: &_| arguments.distance.datum(distance(a, b));
+    list(&mut listed, files, shown, give);
+}
+
+/// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of
+/// the row, and its address.
+fn rank<const M: usize>(
+    members: &mut ExternalSort<TempSpace, M>,
+    relations: &LockedIndex,
+    keep: Option<&OrderBy>,
+    files: &mut TempSpace,
+) -> ExternalSort<TempSpace, M> {
+    if members.len() >= u64::from(UNRANKED) {
+        too_many();
+    }
+    let mut ranked = ExternalSort::new(share());
+    let mut push = |files: &mut TempSpace, member: Key<M>, node: u64, rank: u32| {
+        let mut key = member;
+        key[0] = join(node as u32, rank);
+        ranked.push(files, key, Tid::from_packed(member[0]));
+    };
+    let Some(keep) = keep else {
+        let mut next = 0;
+        members.in_order(files, None, |files, member| {
+            push(files, member.key, member.tid, next);
+            next += 1;
+        });
+        return ranked;
+    };
+    let (mut order, mut next) = (ExternalSort::<TempSpace, 1>::new(share()), 0);
+    let mut rows = members.sorted(files, None);
+    let mut temp = TempSpace;
+    let mut give = || {
+        rows.next(files)
+            .map(|member| Tid::from_packed(member.key[0]))
+    };
+    keep.rows(relations.table(), members.len(), &mut give, |row| {
+        order.push(&mut temp, [row.packed()], number(next));
+        next += 1;
+    });
+    let (mut order, mut rows) = (order.sorted(files, None), members.sorted(files, None));
+    while let Some(member) = rows.next(files) {
+        match order.next(files) {
+            Some(place) if place.key[0] == member.key[0] => {
+                push(files, member.key, member.tid, place.tid as u32);
+            }
+            _ => not_one_for_each(),
+        }
+    }
+    if order.next(files).is_some() {
+        not_one_for_each();
+    }
+    ranked
+}
+
+fn not_one_for_each() -> ! {
+    UserError::invalid_parameter("keep gives more or fewer rows than there are")
+        .detail("Its expressions must have one value for each row.")
+        .raise()
+}
+
+/// Gives the rows of clusters with more than one.
+fn list<const N: usize, const M: usize>(
+    listed: &mut ExternalSort<TempSpace, M>,
+    files: &mut TempSpace,
+    mut shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
+    give: Give,
+) {
+    // How many rows there are in each cluster, in their order.
+    let mut sizes = ExternalSort::<TempSpace, 1>::new(share());
+    let mut last: Option<(u32, u64)> = None;
+    let mut end = |files: &mut TempSpace, last: Option<(u32, u64)>| {
+        if let Some((cluster, size)) = last
+            && size > 1
+        {
+            sizes.push(files, [u64::from(cluster)], Tid::from_packed(size));
+        }
+    };
+    listed.in_order(files, None, |files, row| {
+        let (cluster, _) = split(row.key[0]);
+        last = match last {
+            Some((known, size)) if known == cluster => Some((known, size + 1)),
+            _ => {
+                end(files, last);
+                Some((cluster, 1))
+            }
+        };
+    });
+    end(files, last);
+
+    let mut sizes = sizes.sorted(files, None);
+    let mut size = sizes.next(files);
+    // The representative's address and key; it comes first.
+    let mut representative: Option<(u32, Tid, Key<N>)> = None;
+    let mut rows = listed.sorted(files, None);
+    while let Some(row) = rows.next(files) {
+        pgrx::check_for_interrupts!();
+        let (cluster, _) = split(row.key[0]);
+        while size.is_some_and(|size| size.key[0] < u64::from(cluster)) {
+            size = sizes.next(files);
+        }
+        let Some(size) = size.filter(|size| size.key[0] == u64::from(cluster)) else {
+            continue;
+        };
+        let mut key = [0; N];
+        key.copy_from_slice(&row.key[1..]);
+        let row = Tid::from_packed(row.tid);
+        let (_, kept, its_key) = match &representative {
+            Some(known) if known.0 == cluster => known,
+            _ => representative.insert((cluster, row, key)),
+        };
+        let pointers = [row, *kept].map(item_pointer);
+        give(&[
+            Some(pg_sys::Datum::from(&raw const pointers[0])),
+            Some(pg_sys::Datum::from(&raw const pointers[1])),
+            Some(pg_sys::Datum::from(size.tid as i64)),
+            Some(shown(&key, its_key)),
+        ]);
+    }
+}
