@@ -252,7 +252,7 @@ fn a_cancelled_vacuum_can_be_repeated() -> Outcome {
     let running = "SELECT count(*) > 0 FROM pg_stat_progress_vacuum \
                    WHERE datname = current_database() AND phase = 'vacuuming indexes'";
     let vacuum = "VACUUM (INDEX_CLEANUP ON) docs";
-    // Rows to delete anew, should the vacuum be over.
+    // Rows to delete again, should the vacuum be over.
     let undo = format!("INSERT INTO docs SELECT * FROM docs; {delete}");
     let result = cancel_when(&database, &mut client, running, vacuum, &undo)?;
     assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");

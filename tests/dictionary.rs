@@ -283,7 +283,7 @@ fn other_words_than_those_of_the_database_are_noticed() -> Outcome {
         "{warned}"
     );
     assert_eq!(said(&[others])?, "");
-    // Until the database is said to have been made anew, or not to care.
+    // Until the database is said to have been made again, or not to care.
     let set = format!("SET neardup.jieba_words_hash = '{second}'");
     assert_eq!(said(&[&set, words])?, "");
     assert_eq!(said(&["SET neardup.jieba_words_hash = ''", words])?, "");

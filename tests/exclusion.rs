@@ -1,4 +1,4 @@
-//! EXCLUDE USING neardup (fp WITH ~=): no near-duplicate gets in, whoever inserts it when.
+//! EXCLUDE USING neardup (fp WITH ~=): no near-duplicate gets in, by any user at any time.
 use crate::support::Outcome;
 use crate::support::data::Random;
 use crate::support::oracle::Way;

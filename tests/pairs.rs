@@ -121,7 +121,7 @@ fn a_snapshot_sees_its_pairs_whatever_happens() -> Result<()> {
         .start()?;
     let before = expected(&mut transaction, 8)?;
     ensure!(before.len() > 50);
-    // Under way while leaves split, rows go, and VACUUM comes by.
+    // Under way while leaves split, rows go, and VACUUM runs.
     transaction.batch_execute(
         "DECLARE found NO SCROLL CURSOR FOR SELECT (p).a, (p).b, (p).distance \
          FROM (SELECT neardup_pairs('docs_fp', 8) AS p) AS pairs",

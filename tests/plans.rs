@@ -326,7 +326,7 @@ fn a_search_that_is_cancelled_in_its_midst_leaves_nothing_behind() -> Outcome {
         let result = cancel_when(&database, &mut client, midst, &query, restart)?;
         assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");
         client.batch_execute(restart)?;
-        // It waits for whoever stays on a page.
+        // It waits for a scan that stays on a page.
         client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
         table.holds(&mut client, 8)?;
     }

@@ -18,7 +18,7 @@ type Query = (&'static str, &'static [Way], &'static str);
 
 const QUERIES: &[Query] = &[
     (
-        "a nested loop that scans anew for each outer row",
+        "a nested loop that scans again for each outer row",
         ALL,
         "SELECT p.id * 1000000 + d.id AS n FROM asked p JOIN docs d ON d.fp <@ ball(p.fp, \
             p.radius)",
@@ -41,7 +41,7 @@ const QUERIES: &[Query] = &[
          WHERE NOT EXISTS (SELECT FROM docs d WHERE d.fp <@ ball(p.fp, 5) AND d.id <> p.id)",
     ),
     (
-        "a scan that is left after the first row and begun anew",
+        "a scan that is left after the first row and begun again",
         ALL,
         "SELECT p.id AS n FROM asked p WHERE (SELECT true FROM docs d \
          WHERE d.fp <@ ball(p.fp, 9) LIMIT 1)",

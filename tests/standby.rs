@@ -114,7 +114,7 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
 
 /// A search that replay may cancel all the same, if each waits for what the other has locked.
 fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) -> Outcome {
-    // Of this table alone the index is built anew, so that snapshots may be too old for it.
+    // Of this table alone the index is rebuilt, so that snapshots may be too old for it.
     let strict = place.table != DOCS.table;
     let Err(error) = fixtures::search(reader, place, seed, strict) else {
         return Ok(());

@@ -110,7 +110,7 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
             .batch_execute("DROP EXTENSION neardup")?;
     }
     let role = Role::create(&database)?;
-    // Whoever owns nothing may not create it.
+    // A user who owns nothing may not create it.
     admin.batch_execute("GRANT CREATE ON SCHEMA public TO PUBLIC")?;
     let refused = role.connect()?.batch_execute("CREATE EXTENSION neardup");
     assert_eq!(code(&refused), Some(SqlState::INSUFFICIENT_PRIVILEGE));

@@ -167,7 +167,7 @@ impl<const N: usize> IndexSearch<'_, N> {
         more
     }
 
-    /// Begins anew with these conditions, in the order of the distance to the first of some keys,
+    /// Begins again with these conditions, in the order of the distance to the first of some keys,
     /// then to the next.
     fn begin(&mut self, mut near: Vec<BallQual<N>>, order: &[Key<N>]) {
         let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
@@ -268,7 +268,7 @@ impl<const N: usize> IndexSearch<'_, N> {
         if let Source::Near(scan) = &mut self.source
             && !(all || scan.is_in_all_scopes())
         {
-            // The usual case of a nested loop, which begins anew for each outer row.
+            // The usual case of a nested loop, which begins again for each outer row.
             let plan = if scan.plan().radius == near.radius && self.scope.is_none() {
                 scan.plan().clone()
             } else {

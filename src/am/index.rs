@@ -214,7 +214,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     )
     .detail(format!("In {corruption}."))
     .hint(format!(
-        "REINDEX INDEX {name} makes it anew from the table. Look for failing disks or memory."
+        "REINDEX INDEX {name} rebuilds it from the table. Look for failing disks or memory."
     ))
     .raise()
 }

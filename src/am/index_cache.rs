@@ -53,7 +53,7 @@ thread_local! {
 }
 
 /// A number for what has just been put into the relation cache. The server drops that whenever the
-/// index may have been built anew.
+/// index may have been rebuilt.
 pub fn next_serial() -> u64 {
     SERIAL.with(|serial| {
         serial.set(serial.get() + 1);

@@ -43,7 +43,7 @@ pub unsafe fn insert(
     false
 }
 
-/// Withdraws a row from those in flight: whoever looks for near-duplicates finds it in the index
+/// Withdraws a row from those in flight: a search for near-duplicates finds it in the index
 /// now.
 ///
 /// # Safety

@@ -8,7 +8,7 @@ use crate::storage::pages::IndexPages;
 /// it may return from being replaced by others that its snapshot could see; so it holds no pin
 /// either, unless the rows themselves will not be looked at ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
-    /// Begins anew and says whether rows are to be rechecked. With `index_only` each step must
+    /// Begins again and says whether rows are to be rechecked. With `index_only` each step must
     /// keep the pin of the leaf of the rows that it gives last ([`PageStore::unlock_keep_pin`]),
     /// after it has found them there.
     ///

@@ -100,8 +100,8 @@ pub unsafe fn cleanup(
 const PAGES_PER_CHECK: usize = 32;
 
 /// Moves pages into unused ones and cuts off the end of the index, as vacuum does with tables: if
-/// that pays, and if nobody else uses the index or begins to wait for it. It gives way to whoever
-/// waits, and tries again.
+/// that pays, and if nobody else uses the index or begins to wait for it. It gives way to sessions
+/// that wait, and tries again.
 unsafe fn truncate<const N: usize>(index: &mut Index<N>) {
     let relation = index.relation().raw();
     // SAFETY: the relation is open and its table locked by the vacuum.

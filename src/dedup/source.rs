@@ -35,7 +35,7 @@ pub fn find_index(
     match relation_kind(relation) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => (),
         pg_sys::RELKIND_PARTITIONED_TABLE => refuse_partitioned(relation),
-        // What is no neardup index is refused by whoever opens it.
+        // What is no neardup index is refused when it is opened.
         _ if column.is_none() => return relation,
         _ => UserError::invalid_parameter("column_name goes with a table, not with an index")
             .detail(format!("\"{}\" is not a table.", relation_name(relation)))
@@ -119,7 +119,7 @@ fn choose(
     let mut fitting: Vec<&Candidate> = (all.iter())
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
-    // Where signatures are all there is, whoever opens the index says how to write a distance.
+    // Where signatures are all there is, opening the index says how to write a distance.
     let wanted = match distances {
         Distances::Bits => fitting.iter().all(|one| one.signatures),
         Distances::Any => fitting.iter().any(|one| one.signatures),

@@ -132,8 +132,6 @@ fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
         format!("index {name} does not agree with its table"),
     )
     .detail(format!("The row ({block},{offset}) {error}."))
-    .hint(format!(
-        "REINDEX INDEX {name} makes it anew from the table."
-    ))
+    .hint(format!("REINDEX INDEX {name} rebuilds it from the table."))
     .raise()
 }

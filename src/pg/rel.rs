@@ -401,7 +401,7 @@ impl OpenRelation {
     /// The relation.
     pub fn rel(&self) -> Rel<'_> {
         assert!(self.is_open(), "a relation of an earlier transaction");
-        // SAFETY: opened by us, in this transaction; whoever rolls a part of it back unwinds what
+        // SAFETY: opened by us, in this transaction; rolling a part of it back unwinds what
         // was opened in it.
         unsafe { Rel::new(self.raw) }
     }

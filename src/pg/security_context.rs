@@ -1,13 +1,13 @@
 //! Running what a table's owner has written: the functions of an index's expressions and predicate,
-//! and statements that keep a table consistent whoever writes to it.
+//! and statements that keep a table consistent as any user writes to it.
 use pgrx::pg_sys;
 
 use super::compat;
 use super::rel::Rel;
 
 /// The rights of a table's owner instead of the caller's, until dropped, and no way to change what
-/// outlives that: else whoever may make an index could have a superuser run functions. It is what
-/// the server's own commands do that read a table for an index.
+/// outlives that: else a user who may make an index could have a superuser run functions. The
+/// server's own commands that read a table for an index do the same.
 pub struct AsOwner {
     user: pg_sys::Oid,
     context: core::ffi::c_int,

@@ -4,7 +4,7 @@
 //! - **the volume of the ball**, the share of all bit patterns that it holds. For unrelated
 //!   64-bit fingerprints and small radii that is next to nothing (2.4e-15 at radius 3), but
 //!   it grows fast, to 3 % at radius 24; of signatures it is nothing;
-//! - **the value's own kin**: whoever asks for near-duplicates mostly asks about something
+//! - **the value's own kin**: a search for near-duplicates mostly asks about something
 //!   that is in the table, so about one distinct value, with all rows that share it, is expected;
 //! - **the statistics' sample**, which shows how dense the data at hand really is: documents of
 //!   one language or site lie closer to each other than random bits.

@@ -7,7 +7,7 @@ use crate::support::table::value;
 use anyhow::anyhow;
 use neardup_tests::Database;
 
-/// A unique key whose expression waits each time that it is evaluated, until whoever holds the
+/// A unique key whose expression waits each time that it is evaluated, until the holder of the
 /// locks from 101 on lets go of the next one.
 const STEP_BY_STEP: &str = "CREATE SEQUENCE IF NOT EXISTS steps; \
     CREATE OR REPLACE FUNCTION step(site bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ \

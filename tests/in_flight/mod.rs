@@ -19,8 +19,8 @@ use postgres::error::SqlState;
 const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
 
-/// An ordinary trigger: whoever has inserted a row waits for all others that have, until these
-/// commit.
+/// An ordinary trigger: a session that has inserted a row waits for all others that have, until
+/// these commit.
 const COUNTER: &str = "DROP TABLE IF EXISTS counter; \
     CREATE TABLE counter (rows bigint); INSERT INTO counter VALUES (0); \
     CREATE OR REPLACE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS \

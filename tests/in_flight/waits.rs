@@ -137,7 +137,7 @@ fn triggers_with_different_scopes_see_each_others_rows() -> Outcome {
     nothing_in_flight(&mut watcher)
 }
 
-/// An index whose expression waits for whoever holds 42, for rows of site 2.
+/// An index whose expression waits for the holder of 42, for rows of site 2.
 const HALFWAY: &str = "CREATE OR REPLACE FUNCTION halfway(site bigint) RETURNS bigint \
         LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN \
             IF site = 2 THEN \

@@ -21,7 +21,7 @@ pub fn code<T>(result: &Result<T, Error>) -> Option<SqlState> {
 /// Returns what came of the statement.
 ///
 /// On a fast machine, or one that stalls, the statement may be over before: then `undo` is run, and
-/// all begins anew.
+/// all begins again.
 ///
 /// # Errors
 /// When no attempt met the condition: the statement then proved nothing.

@@ -265,7 +265,7 @@ fn share(radius: i32) -> f64 {
 }
 
 /// A few probes of a place in one snapshot, by any of its indexes. Unless `strict`, there may be
-/// none: an index that was built anew may be too young for the snapshot.
+/// none: an index that was rebuilt may be too young for the snapshot.
 pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> Result<()> {
     let mut transaction = client
         .build_transaction()

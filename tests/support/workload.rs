@@ -26,7 +26,7 @@ pub enum Work {
     Vacuum,
     /// Builds a second index and drops it.
     Build,
-    /// The same, also concurrently; and builds the indexes anew.
+    /// The same, also concurrently; and rebuilds the indexes.
     Rebuild,
     /// Asserts that the index answers as the sequential scan does, in one snapshot.
     Search,

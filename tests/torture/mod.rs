@@ -162,7 +162,7 @@ fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome
     death::no_alarm(server)
 }
 
-/// Uses a table that has a half-built index, and then drops the index or makes it anew.
+/// Uses a table that has a half-built index, and then drops the index or makes it again.
 fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) -> Outcome {
     let place: &Fixture = FIXTURES
         .into_iter()

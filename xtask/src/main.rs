@@ -38,13 +38,13 @@ enum Command {
         filters: Vec<String>,
     },
     /// Check the rules that no compiler knows: imports, wide lines, the SQL script, ...
-    Check(check::Options),
+    Check,
     /// Put the extension's SQL script together from the files in sql/sections
     Sql,
     /// Kill a server in the midst of its work, let it recover and check it, again and again
     ///
     /// Of a round that fails the server's data is kept, in a folder that is named in the end. The
-    /// next run with the same seed makes it anew.
+    /// next run with the same seed makes it again.
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
             Command::Setup => setup::command(pg_config),
             Command::Demo { path } => demo::command(pg_config, path.as_deref()),
             Command::Test { filters } => test::command(pg_config, &filters),
-            Command::Check(options) => check::command(&options),
+            Command::Check => check::command(),
             Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(pg_config, &options),
             Command::Install => install::command(pg_config),

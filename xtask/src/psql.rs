@@ -58,7 +58,7 @@ pub fn start(private: &Private, fresh: bool) -> Result<Server> {
     })
 }
 
-/// Makes the database anew, with the extension in it.
+/// Makes the database again, with the extension in it.
 pub fn create_database(server: &Server) -> Result<()> {
     sql(
         server,

@@ -58,15 +58,15 @@ pub struct LargestBucket<const N: usize> {
 #[derive(Default)]
 struct BucketCounter {
     /// The current bucket.
-    current: Bucket,
-    largest: Bucket,
+    current: PrefixBucket,
+    largest: PrefixBucket,
     /// The sum of the squares of the sizes of all ended buckets.
     squares: f64,
     entries: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Bucket {
+struct PrefixBucket {
     /// The scope, or 0, and the leading bits.
     prefix: (u64, u64),
     entries: u64,
@@ -80,7 +80,7 @@ impl BucketCounter {
             self.current.tid = self.current.tid.min(tid);
         } else {
             self.end_bucket();
-            self.current = Bucket {
+            self.current = PrefixBucket {
                 prefix,
                 entries: 1,
                 tid,
@@ -158,7 +158,7 @@ impl<const N: usize> Info<N> {
             return;
         }
         self.candidates += buckets.squares / buckets.entries as f64;
-        let Bucket {
+        let PrefixBucket {
             prefix,
             entries,
             tid,

@@ -91,7 +91,7 @@ impl Process {
     /// Immediate shutdown.
     pub(crate) fn stop_immediately(&self) -> Result<()> {
         self.signal(Signal::QUIT)?;
-        // Whoever asks for this wants no stronger signal.
+        // A caller that asks for this wants no stronger signal.
         match self.wait(6 * PATIENCE)? {
             Some(_) => Ok(()),
             None => bail!("the server does not stop immediately"),

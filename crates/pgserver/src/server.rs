@@ -308,7 +308,7 @@ impl Server {
     }
 
     /// kill -9 of one of the server's processes, after which the server ends all others and
-    /// recovers by itself. Returns when the server has noticed: whoever connects from then on has
+    /// recovers by itself. Returns when the server has noticed: connections from then on have
     /// to wait for the recovery. False: the server has no such process (any more).
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// The user that servers run under: PostgreSQL refuses to run as root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsUser {
-    /// `None`: whoever runs this program.
+    /// `None`: the user who runs this program.
     other: Option<Account>,
 }
 
@@ -41,7 +41,7 @@ impl OsUser {
         )
     }
 
-    /// The account called `name`, or whoever runs this program when `name` is empty.
+    /// The account called `name`, or the user who runs this program when `name` is empty.
     ///
     /// # Errors
     /// When there is no such account.
@@ -55,7 +55,7 @@ impl OsUser {
         })
     }
 
-    /// The account's name; empty for whoever runs this program.
+    /// The account's name; empty for the user who runs this program.
     pub fn name(&self) -> &str {
         self.other.as_ref().map_or("", |account| &account.name)
     }

@@ -48,7 +48,7 @@ pub fn is_on_signatures(index: Rel) -> bool {
 }
 
 /// Calls a function with a signature. What it takes to read it from TOAST is given back afterwards:
-/// whoever calls may do so for millions of rows before the server frees anything.
+/// a caller may do so for millions of rows before the server frees anything.
 ///
 /// # Safety
 /// The datum is a signature.

@@ -148,7 +148,7 @@ impl<const N: usize> BandSearch<'_, N> {
             let only_signatures = all().without_nulls();
             self.source = Source::All(only_signatures, Some(query));
         } else if let Source::Bands(scan) = &mut self.source {
-            // The usual case of a nested loop, which begins anew for each outer row.
+            // The usual case of a nested loop, which begins again for each outer row.
             scan.restart(query);
         } else {
             self.source = Source::Bands(BandScan::new(bands.clone(), query, work_mem()));

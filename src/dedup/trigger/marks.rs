@@ -1,8 +1,8 @@
 //! The life of marks, for `action=mark`. A mark names a row that exists and is an original, its own
 //! mark being NULL; there are no chains of marks.
 //!
-//! - The BEFORE trigger locks the original FOR SHARE before it marks a row with its key. Whoever
-//!   changes or deletes the original waits for that transaction.
+//! - The BEFORE trigger locks the original FOR SHARE before it marks a row with its key. A
+//!   session that changes or deletes the original waits for that transaction.
 //! - The AFTER trigger sees an original go, change, or become marked itself. It sets the marks
 //!   that name it to NULL, one by one in the order of keys, and the BEFORE trigger compares each of
 //!   these rows again: the first becomes an original or joins another, and the next ones find it.

@@ -6,7 +6,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 /// lives, and lives as long as the server. Raises an error if there is no memory for it.
 ///
 /// Before version 17 the server has no such names. There a handle of the segment lies in the main
-/// shared memory, of which the server keeps a little for whoever comes after its start, as
+/// shared memory, of which the server keeps a little for libraries that come after its start, as
 /// `contrib/pg_prewarm` uses it.
 ///
 /// # Safety

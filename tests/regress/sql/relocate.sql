@@ -1,5 +1,5 @@
 -- The extension works in any schema, with any search_path, after it has been moved, and after it
--- has been dropped and created anew, within one session that keeps OIDs in its caches.
+-- has been dropped and created again, within one session that keeps OIDs in its caches.
 CREATE SCHEMA relocate_test;
 CREATE SCHEMA "Odd Schema";
 CREATE TABLE relocate_test.d AS SELECT i AS id, i::bigint::public.fingerprint AS fp

@@ -50,7 +50,7 @@ SELECT neardup_index_check('d_fp_idx');
 \echo :SQLSTATE
 SELECT rows FROM neardup_index_info('d_fp_idx');
 \echo :SQLSTATE
--- What an index's expression runs, it runs as the owner, whoever checks the index.
+-- What an index's expression runs, it runs as the owner, as any user checks the index.
 CREATE FUNCTION who(fp fingerprint) RETURNS fingerprint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     RAISE WARNING 'run by %', current_user;
     RETURN fp;
@@ -59,7 +59,7 @@ CREATE INDEX own_who ON own USING neardup (who(fp));
 RESET ROLE;
 SELECT rows FROM neardup_index_check('own_who', heap => true);
 SELECT current_user = session_user AS myself_again;
--- So does whoever looks for all pairs, where rows are looked at again.
+-- So does a search for all pairs, where rows are looked at again.
 SET ROLE neardup_user;
 CREATE FUNCTION who(site int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     RAISE WARNING 'run by %', current_user;

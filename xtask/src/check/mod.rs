@@ -1,13 +1,11 @@
 //! `cargo xtask check`: the rules that neither the compiler nor clippy know. Pure Rust, no server,
 //! a second at most.
 //!
-//! Each check returns the places that break its rule. Old violations are counted in a file
-//! ([`known::FILE`]); the counts can only fall.
+//! Each check returns the places that break its rule.
 mod columns;
 mod directions;
 mod examples;
 mod imports;
-mod known;
 mod masked;
 mod modules;
 mod openers;
@@ -19,17 +17,8 @@ mod unsafe_code;
 use crate::cargo::workspace;
 use crate::ui;
 use anyhow::Result;
-use known::Known;
 use sources::Source;
 use std::process::ExitCode;
-
-/// Command line of the checks.
-#[derive(clap::Args)]
-pub struct Options {
-    /// Lower the counts of known violations to those that are left
-    #[arg(long)]
-    lower: bool,
-}
 
 /// A place that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,30 +32,35 @@ struct Violation {
     message: String,
 }
 
-/// Runs every check, prints the violations and returns whether there are none beyond the known.
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            rule,
+            path,
+            line,
+            message,
+        } = self;
+        match line {
+            0 => write!(f, "{path}: {rule}: {message}"),
+            _ => write!(f, "{path}:{line}: {rule}: {message}"),
+        }
+    }
+}
+
+/// Runs every check, prints the violations and returns whether there are none.
 ///
 /// # Errors
 /// If a source cannot be read.
-pub fn command(options: &Options) -> Result<ExitCode> {
+pub fn command() -> Result<ExitCode> {
     let sources = sources::read(workspace())?;
     let violations = violations(&sources);
-    let mut known = Known::read(workspace())?;
-    if options.lower {
-        known.lower(&violations);
-        known.write(workspace())?;
+    for violation in &violations {
+        println!("{violation}");
     }
-    let complaints = known.complaints(&violations);
-    for complaint in &complaints {
-        println!("{complaint}");
+    if violations.is_empty() {
+        ui::note(format!("{} files keep the rules", sources.len()));
     }
-    if complaints.is_empty() {
-        ui::note(format!(
-            "{} files keep the rules; {} known violations are left",
-            sources.len(),
-            known.total()
-        ));
-    }
-    Ok(ExitCode::from(u8::from(!complaints.is_empty())))
+    Ok(ExitCode::from(u8::from(!violations.is_empty())))
 }
 
 fn violations(sources: &[Source]) -> Vec<Violation> {

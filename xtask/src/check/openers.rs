@@ -1,4 +1,4 @@
-//! A doc comment begins with its subject.
+//! A doc comment begins with its subject, and comments use ordinary words.
 use super::Violation;
 use super::sources::Source;
 
@@ -6,7 +6,11 @@ const RULE: &str = "openers";
 /// First words of riddles.
 const RIDDLES: [&str; 4] = ["What", "Whoever", "Whether", "How"];
 
-/// Doc comments, of items and of modules, whose first word asks instead of telling.
+/// Words that no comment needs.
+const ODD: [&str; 2] = ["anew", "whoever"];
+
+/// Comments with words that ordinary English does without, and doc comments, of items and of
+/// modules, whose first word asks instead of telling.
 pub fn check(source: &Source) -> Vec<Violation> {
     if !source.is_rust() {
         return Vec::new();
@@ -15,6 +19,16 @@ pub fn check(source: &Source) -> Vec<Violation> {
     let mut previous = None;
     for (number, line) in (1..).zip(source.text.lines()) {
         let line = line.trim_start();
+        if line.starts_with("//")
+            && let Some(word) = odd_word(line)
+        {
+            violations.push(Violation {
+                rule: RULE,
+                path: source.path.clone(),
+                line: number,
+                message: format!("\"{word}\": use an ordinary word"),
+            });
+        }
         let mark = ["///", "//!"].into_iter().find(|m| line.starts_with(m));
         let first = mark.filter(|_| mark != previous).and_then(|mark| {
             line[mark.len()..]
@@ -37,6 +51,11 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
+fn odd_word(line: &str) -> Option<&'static str> {
+    let mut words = line.split(|c: char| !c.is_alphanumeric());
+    words.find_map(|word| ODD.into_iter().find(|odd| word.eq_ignore_ascii_case(odd)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +69,11 @@ mod tests {
         let lines: Vec<usize> = found.iter().map(|found| found.line).collect();
         assert_eq!(lines, [1, 6, 10]);
         assert!(check(&Source::new("a.md", text)).is_empty());
+        let text = "// Reads it anew.\nlet anew = 1;\n/// Rows of\n/// whoever asks.\n";
+        let found = check(&Source::new("a.rs", text));
+        assert_eq!(
+            found.iter().map(|found| found.line).collect::<Vec<_>>(),
+            [1, 4]
+        );
     }
 }

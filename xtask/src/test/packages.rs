@@ -33,7 +33,7 @@ pub fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Cou
         .iter()
         .partition(|name| is_selected(name, &filters));
     let mut counts = Counts::default();
-    // Together, as packages that are built apart have dependencies with other features, built anew.
+    // Together, as packages that are built apart have dependencies with other features, rebuilt.
     if !whole.is_empty() {
         counts += cargo_test(private, server, &whole, &[])?;
     }

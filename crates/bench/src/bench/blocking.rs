@@ -152,7 +152,7 @@ fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usiz
         let held = scope.spawn(move || first.batch_execute(&held));
         while session.value(&format!("SELECT pg_blocking_pids({backend}) = '{{}}'"))? {}
         let mut other = Client::connect(conninfo, NoTls)?;
-        // Whoever waits at all waits until the other one is let go.
+        // A client that waits at all waits until the other one is let go.
         other.batch_execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '10s'")?;
         let mut held_up = 0;
         for (row, &value) in values[1..].iter().enumerate() {

@@ -18,7 +18,7 @@ fn tid(block: u32) -> Tid {
     Tid { block, offset: 1 }
 }
 
-/// Pages of the index if it were built anew.
+/// Pages of the index if it were rebuilt.
 fn fresh_pages<const N: usize>(index: &Index<N>, rows: &Model<N>) -> u32 {
     let layout = BlockLayout::new(index.layout.distance(), index.layout.blocks().len() as u32);
     Index::build(layout.unwrap(), rows, 1 << 24).store.blocks()

@@ -80,7 +80,7 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
         largest_bucket
     );
     if let Some(largest_bucket) = info.largest_bucket {
-        // Whoever looks for the rows by mask and bits finds as many.
+        // A search for the rows by mask and bits finds as many.
         let scoped = index.layout.scope_words();
         let alike = rows.values().flatten().filter(|key| {
             (0..N).all(|word| match word < scoped {
@@ -200,7 +200,7 @@ fn rows_are_counted_once_while_leaves_split() {
     std::thread::scope(|scope| {
         let measurer = scope.spawn(|| {
             let tree = Tree::<_, 16>::new(store, root);
-            // Whoever of the two is faster: rows come in while others are counted.
+            // Whichever of the two is faster: rows come in while others are counted.
             while measured.fetch_add(1, Ordering::SeqCst) < 30
                 || inserted.load(Ordering::SeqCst) < 500
             {

@@ -207,7 +207,7 @@ fn threads_insert_search_and_vacuum_together() {
     let model = random_rows::<16>(&mut rng, 2_000);
     let index = Index::build(layout, &model, 1 << 20);
     let (store, meta, null_table) = (&index.store, index.meta, index.layout.null_table());
-    // These rows stay: whoever searches must find each of them, once, at any time.
+    // These rows stay: a search must find each of them, once, at any time.
     let fixed: Vec<(Tid, Key<16>)> = model
         .iter()
         .filter_map(|(tid, key)| Some((*tid, (*key)?)))

@@ -172,7 +172,7 @@ impl PageStore for MemStore {
 
     fn try_cleanup_lock(&self, block: Block) -> Option<Write> {
         let guard = self.page(block).try_write_arc()?;
-        // Whoever does not wait may take pages in any order.
+        // An operation that does not wait may take pages in any order.
         HELD.with_borrow_mut(|held| held.push((block, Some(view(&guard).level()))));
         Some(Write(guard, block))
     }
