@@ -298,47 +298,42 @@ fn estimators_survive_operators_on_other_types() -> Outcome {
     let columns = [
         "i", "b", "t", "f", "fp", "wide", "wider", "sig", "ball", "sig_ball", "a",
     ];
-    for (restrict, join) in [
-        ("_neardup_sel", "_neardup_joinsel"),
-        ("_neardup_jaccard_sel", "_neardup_jaccard_joinsel"),
-    ] {
-        for left in columns {
-            for right in columns {
-                let types = format!(
-                    "SELECT format('%s, %s', format_type(l.atttypid, NULL), \
-                         format_type(r.atttypid, NULL)) FROM pg_attribute l, pg_attribute r \
-                     WHERE l.attrelid = 'docs'::regclass AND l.attname = '{left}' \
-                     AND r.attrelid = 'docs'::regclass AND r.attname = '{right}'"
-                );
-                let types: String = value(&mut client, &types)?;
-                let (left_type, right_type) = types.split_once(", ").unwrap_or_default();
-                client.batch_execute(&format!(
-                    "BEGIN; CREATE FUNCTION own.f({types}) RETURNS boolean LANGUAGE plpgsql \
-                         IMMUTABLE AS $$ BEGIN RETURN true; END $$; \
-                     CREATE OPERATOR own.### (LEFTARG = {left_type}, RIGHTARG = {right_type}, \
-                         FUNCTION = own.f, RESTRICT = {restrict}, JOIN = {join})"
-                ))?;
-                let constant = format!("(SELECT {right} FROM docs LIMIT 1)");
-                let literal: String = value(
-                    &mut client,
-                    &format!("SELECT quote_literal({constant}::text)"),
-                )?;
-                for condition in [
-                    format!("SELECT FROM docs WHERE {left} ### {literal}::{right_type}"),
-                    format!("SELECT FROM docs WHERE {left} ### {constant}"),
-                    format!("SELECT FROM docs WHERE {left} ### NULL::{right_type}"),
-                    format!("SELECT FROM docs x JOIN docs y ON x.{left} ### y.{right}"),
-                    format!(
-                        "SELECT FROM docs x WHERE EXISTS \
-                         (SELECT FROM docs y WHERE x.{left} ### y.{right})"
-                    ),
-                ] {
-                    client
-                        .batch_execute(&format!("EXPLAIN {condition}"))
-                        .map_err(|error| anyhow::anyhow!("{restrict}, {condition}: {error:?}"))?;
-                }
-                client.batch_execute("ROLLBACK")?;
+    for left in columns {
+        for right in columns {
+            let types = format!(
+                "SELECT format('%s, %s', format_type(l.atttypid, NULL), \
+                     format_type(r.atttypid, NULL)) FROM pg_attribute l, pg_attribute r \
+                 WHERE l.attrelid = 'docs'::regclass AND l.attname = '{left}' \
+                 AND r.attrelid = 'docs'::regclass AND r.attname = '{right}'"
+            );
+            let types: String = value(&mut client, &types)?;
+            let (left_type, right_type) = types.split_once(", ").unwrap_or_default();
+            client.batch_execute(&format!(
+                "BEGIN; CREATE FUNCTION own.f({types}) RETURNS boolean LANGUAGE plpgsql \
+                     IMMUTABLE AS $$ BEGIN RETURN true; END $$; \
+                 CREATE OPERATOR own.### (LEFTARG = {left_type}, RIGHTARG = {right_type}, \
+                     FUNCTION = own.f, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel)"
+            ))?;
+            let constant = format!("(SELECT {right} FROM docs LIMIT 1)");
+            let literal: String = value(
+                &mut client,
+                &format!("SELECT quote_literal({constant}::text)"),
+            )?;
+            for condition in [
+                format!("SELECT FROM docs WHERE {left} ### {literal}::{right_type}"),
+                format!("SELECT FROM docs WHERE {left} ### {constant}"),
+                format!("SELECT FROM docs WHERE {left} ### NULL::{right_type}"),
+                format!("SELECT FROM docs x JOIN docs y ON x.{left} ### y.{right}"),
+                format!(
+                    "SELECT FROM docs x WHERE EXISTS \
+                     (SELECT FROM docs y WHERE x.{left} ### y.{right})"
+                ),
+            ] {
+                client
+                    .batch_execute(&format!("EXPLAIN {condition}"))
+                    .map_err(|error| anyhow::anyhow!("{condition}: {error:?}"))?;
             }
+            client.batch_execute("ROLLBACK")?;
         }
     }
     Ok(())

@@ -144,12 +144,6 @@ COMMENT ON DOMAIN jaccard IS
     'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
 CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
     AS 'MODULE_PATHNAME', '_neardup_estimate_support';
-CREATE FUNCTION _neardup_jaccard_within_support(internal)
-    RETURNS internal LANGUAGE C STRICT AS 'MODULE_PATHNAME', '_neardup_jaccard_within_support';
-CREATE FUNCTION _neardup_jaccard_sel(internal, oid, internal, integer) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_jaccard_sel';
-CREATE FUNCTION _neardup_jaccard_joinsel(internal, oid, internal, smallint, internal) RETURNS float8
-    LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_jaccard_joinsel';
 
 CREATE FUNCTION _neardup_distance(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -161,7 +155,7 @@ CREATE FUNCTION _neardup_similar(minhash_signature, minhash_signature) RETURNS b
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_similar';
 CREATE FUNCTION _neardup_within(minhash_signature, minhash_signature, bound float8, kind integer)
     RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    SUPPORT _neardup_jaccard_within_support AS 'MODULE_PATHNAME', 'minhash_within';
+    SUPPORT _neardup_within_support AS 'MODULE_PATHNAME', 'minhash_within';
 COMMENT ON FUNCTION _neardup_distance(minhash_signature, minhash_signature) IS
     'implementation of <%> operator';
 COMMENT ON FUNCTION minhash_similarity(minhash_signature, minhash_signature) IS
@@ -177,7 +171,7 @@ CREATE OPERATOR <%> (
 );
 CREATE OPERATOR ~= (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = _neardup_similar,
-    COMMUTATOR = ~=, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
+    COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <%> (minhash_signature, minhash_signature) IS
     'estimated Jaccard distance: the share of differing values';
@@ -233,11 +227,11 @@ COMMENT ON FUNCTION _neardup_contains(minhash_ball, minhash_signature) IS
     'implementation of @> operator';
 CREATE OPERATOR <@ (
     LEFTARG = minhash_signature, RIGHTARG = minhash_ball, FUNCTION = _neardup_contained,
-    COMMUTATOR = @>, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
+    COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
     LEFTARG = minhash_ball, RIGHTARG = minhash_signature, FUNCTION = _neardup_contains,
-    COMMUTATOR = <@, RESTRICT = _neardup_jaccard_sel, JOIN = _neardup_jaccard_joinsel
+    COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
 COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';

@@ -5,7 +5,6 @@ use neardup_blocktree::leaf;
 use neardup_blocktree::level_cursor::Row;
 use neardup_blocktree::scan::{Match, Scan};
 use neardup_blocktree::tree::Tree;
-use pgrx::pg_sys;
 
 use super::index::{Index, plan_of};
 use super::keys::Layout;
@@ -37,11 +36,9 @@ impl<const N: usize> BallQual<N> {
         };
         let mut center = layout.key_in_scope(None);
         let value = key.value();
-        // Shorter integers that a bigint is to be equal to.
-        match value.type_oid() {
-            pg_sys::INT2OID | pg_sys::INT4OID => {
-                center[layout.scope_words()] = value.as_integer() as u64;
-            }
+        match value.length() {
+            // Shorter integers that a bigint is to be equal to.
+            2 | 4 => center[layout.scope_words()] = value.integer()? as u64,
             _ => layout.put_fingerprint(&mut center, value),
         }
         Some(BallQual { center, radius })

@@ -97,12 +97,14 @@ impl GroupWords {
 
 /// The memory of the group. Error 0A000 if it is not an aggregate that calls.
 fn context(call: &Call) -> pg_sys::MemoryContext {
-    call.aggregate_context().unwrap_or_else(|| {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "a part of an aggregate was called by itself",
-        )
-        .hint("Call the aggregate.")
-        .raise()
-    })
+    call.aggregate()
+        .map(|(context, _)| context)
+        .unwrap_or_else(|| {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                "a part of an aggregate was called by itself",
+            )
+            .hint("Call the aggregate.")
+            .raise()
+        })
 }

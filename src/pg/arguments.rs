@@ -5,6 +5,7 @@
 //! another type than the declared one is a bug, as a wrong declaration of a C function would be.
 //!
 //! None of the readers takes a NULL; functions that are not strict ask [`Call::is_null`] first.
+use core::ffi::CStr;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
@@ -57,6 +58,38 @@ impl Call {
     pub fn utf8(&self, n: usize) -> Cow<'_, str> {
         // SAFETY: declared to take text, which lives as long as the call.
         unsafe { text::utf8(self.arg(n)) }
+    }
+
+    /// The bytes of a `cstring`, as input functions take it.
+    pub fn cstring(&self, n: usize) -> &[u8] {
+        // SAFETY: declared to take a cstring, which lives as long as the call.
+        unsafe { CStr::from_ptr(self.arg(n).cast_mut_ptr()) }.to_bytes()
+    }
+
+    /// The next bytes of the binary message that a receive function takes first. The server raises
+    /// 08P01 if there are fewer.
+    pub fn message(&self, length: usize) -> &[u8] {
+        // SAFETY: declared to take an internal StringInfo, in which the bytes lie.
+        unsafe {
+            let message: pg_sys::StringInfo = self.arg(0).cast_mut_ptr();
+            let bytes = pg_sys::pq_getmsgbytes(message, length as core::ffi::c_int);
+            core::slice::from_raw_parts(bytes.cast::<u8>(), length)
+        }
+    }
+
+    /// The text form of a `numeric`.
+    pub fn numeric(&self, n: usize) -> &str {
+        let output = pg_sys::Oid::from_u32(pg_sys::F_NUMERIC_OUT);
+        // SAFETY: declared to take numeric; its output function returns a C string in memory that
+        // lives as long as the call.
+        let text = unsafe { CStr::from_ptr(pg_sys::OidOutputFunctionCall(output, self.arg(n))) };
+        text.to_str().expect("digits")
+    }
+
+    /// The place that a sort support function fills in.
+    pub fn sort_support(&mut self) -> &mut pg_sys::SortSupportData {
+        // SAFETY: declared to take an internal SortSupport, which lives as long as the call.
+        unsafe { &mut *self.arg(0).cast_mut_ptr() }
     }
 
     /// A `tsvector`.

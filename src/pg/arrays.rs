@@ -14,6 +14,18 @@ pub struct ElementType {
     alignment: u8,
 }
 
+impl ElementType {
+    /// A type whose values have this length, and are datums themselves unless it is below zero.
+    pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
+        ElementType {
+            oid,
+            length,
+            by_value: length > 0,
+            alignment,
+        }
+    }
+}
+
 /// A Rust type for the elements of an array.
 pub trait ArrayElement<'a> {
     /// The SQL type.
@@ -27,12 +39,7 @@ pub trait ArrayElement<'a> {
 }
 
 impl<'a> ArrayElement<'a> for Cow<'a, str> {
-    const TYPE: ElementType = ElementType {
-        oid: pg_sys::TEXTOID,
-        length: -1,
-        by_value: false,
-        alignment: b'i',
-    };
+    const TYPE: ElementType = ElementType::new(pg_sys::TEXTOID, -1, b'i');
 
     unsafe fn read(datum: Datum) -> Self {
         // SAFETY: as the caller promises.
@@ -41,12 +48,7 @@ impl<'a> ArrayElement<'a> for Cow<'a, str> {
 }
 
 impl ArrayElement<'_> for f64 {
-    const TYPE: ElementType = ElementType {
-        oid: pg_sys::FLOAT8OID,
-        length: 8,
-        by_value: true,
-        alignment: b'd',
-    };
+    const TYPE: ElementType = ElementType::new(pg_sys::FLOAT8OID, 8, b'd');
 
     unsafe fn read(datum: Datum) -> Self {
         f64::from_bits(datum.value() as u64)
@@ -54,12 +56,7 @@ impl ArrayElement<'_> for f64 {
 }
 
 impl ArrayElement<'_> for i64 {
-    const TYPE: ElementType = ElementType {
-        oid: pg_sys::INT8OID,
-        length: 8,
-        by_value: true,
-        alignment: b'd',
-    };
+    const TYPE: ElementType = ElementType::new(pg_sys::INT8OID, 8, b'd');
 
     unsafe fn read(datum: Datum) -> Self {
         datum.value() as i64
@@ -74,29 +71,8 @@ const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
 /// `array` is an array of `element`; the result lives as long as it and as the current memory
 /// context.
 pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &'a [Datum] {
-    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
-    // SAFETY: as the caller promises; the server fills in two arrays of `count` elements.
-    let (values, nulls): (&[Datum], &[bool]) = unsafe {
-        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast();
-        let alignment = element.alignment as core::ffi::c_char;
-        pg_sys::deconstruct_array(
-            array,
-            element.oid,
-            element.length,
-            element.by_value,
-            alignment,
-            &mut values,
-            &mut nulls,
-            &mut count,
-        );
-        if count == 0 {
-            return &[];
-        }
-        (
-            core::slice::from_raw_parts(values, count as usize),
-            core::slice::from_raw_parts(nulls, count as usize),
-        )
-    };
+    // SAFETY: the caller's promise.
+    let (values, nulls) = unsafe { deconstruct(array, element) };
     if let Some(position) = nulls.iter().position(|null| *null) {
         UserError::null_not_allowed(format!("{name} must not contain NULL"))
             .detail(format!("Element {} is NULL.", position + 1))
@@ -104,6 +80,45 @@ pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &
             .raise();
     }
     values
+}
+
+/// All elements of an array, of any number of dimensions; `None` is NULL.
+///
+/// # Safety
+/// As for [`elements`].
+pub unsafe fn nullable_elements(array: Datum, element: &ElementType) -> Vec<Option<Datum>> {
+    // SAFETY: the caller's promise.
+    let (values, nulls) = unsafe { deconstruct(array, element) };
+    let elements = values.iter().zip(nulls);
+    elements
+        .map(|(value, null)| (!null).then_some(*value))
+        .collect()
+}
+
+/// # Safety
+/// As for [`elements`].
+unsafe fn deconstruct<'a>(array: Datum, element: &ElementType) -> (&'a [Datum], &'a [bool]) {
+    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
+    // SAFETY: the caller's promise; the server fills in two arrays of `count` elements.
+    unsafe {
+        pg_sys::deconstruct_array(
+            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
+            element.oid,
+            element.length,
+            element.by_value,
+            element.alignment as core::ffi::c_char,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        if count == 0 {
+            return (&[], &[]);
+        }
+        (
+            core::slice::from_raw_parts(values, count as usize),
+            core::slice::from_raw_parts(nulls, count as usize),
+        )
+    }
 }
 
 /// Makes a `bigint[]` in the current memory context.

@@ -111,6 +111,12 @@ pub fn base_type(oid: Oid) -> Oid {
     unsafe { pg_sys::getBaseType(oid) }
 }
 
+/// The type of the elements of an array type; InvalidOid if it is none.
+pub fn array_element(oid: Oid) -> Oid {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_element_type(oid) }
+}
+
 /// Returns whether values of a type can be taken as `text` as they are.
 pub fn is_text(oid: Oid) -> bool {
     // SAFETY: a catalogue look-up.
@@ -173,9 +179,14 @@ pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
     (form.typnamespace == schema).then(|| name_of(&form.typname))
 }
 
+/// The catalogue's row of an operator; `None` if there is no such operator.
+pub fn operator(oid: Oid) -> Option<pg_sys::FormData_pg_operator> {
+    row(oid)
+}
+
 /// An operator with its schema, as `OPERATOR(schema.name)`; `None` if there is no such operator.
 pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
-    let form = row::<pg_sys::FormData_pg_operator>(oid)?;
+    let form = operator(oid)?;
     let schema = quoted(&schema_name(form.oprnamespace));
     let name = name_of(&form.oprname);
     Some([b"OPERATOR(", schema.as_slice(), b".", name.to_bytes(), b")"].concat())
@@ -185,6 +196,74 @@ pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
 pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
     row(class)
         .unwrap_or_else(|| panic!("cache lookup failed for operator class {}", class.to_u32()))
+}
+
+/// The default operator family of a type for btree; InvalidOid if it has none.
+pub fn btree_family(oid: Oid) -> Oid {
+    // SAFETY: entries of the type cache stay for the backend's life.
+    unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
+}
+
+/// The strategy of an operator in a family; 0 if it is none of them.
+pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_op_opfamily_strategy(operator, family) }
+}
+
+/// The operator of a family with this strategy number and these types.
+pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: u32) -> Option<Oid> {
+    // SAFETY: a catalogue look-up.
+    let oid = unsafe { pg_sys::get_opfamily_member(family, left, right, strategy as i16) };
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// The types of the arguments and of the result of a plain function. Raises an internal error for
+/// aggregates, window functions and procedures, and if there is no such function.
+pub fn function_signature(function: Oid) -> (Vec<Oid>, Oid) {
+    let (mut types, mut count) = (core::ptr::null_mut(), 0);
+    // SAFETY: the server fills in an array of `count` types.
+    unsafe {
+        let result = pg_sys::get_func_signature(function, &mut types, &mut count);
+        assert_eq!(
+            pg_sys::get_func_prokind(function) as u8,
+            pg_sys::PROKIND_FUNCTION
+        );
+        let types = (0..count as usize).map(|n| *types.add(n)).collect();
+        (types, result)
+    }
+}
+
+/// Kind of an object that has a name in a schema.
+#[derive(Clone, Copy)]
+pub enum Named<'a> {
+    Type,
+    /// An operator on these two types.
+    Operator(Oid, Oid),
+    /// A function of these types.
+    Function(&'a [Oid]),
+}
+
+/// Looks an object up by its name in a schema.
+pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
+    use pg_sys::SysCacheIdentifier::{OPERNAMENSP, PROCNAMEARGSNSP, TYPENAMENSP};
+    let (schema, none) = (Datum::from(schema), Datum::null());
+    // SAFETY: the keys have the number and types that the caches are keyed by.
+    let oid = unsafe {
+        let (cache, column, [a, b, c]) = match kind {
+            Named::Type => (TYPENAMENSP, pg_sys::Anum_pg_type_oid, [schema, none, none]),
+            Named::Operator(left, right) => {
+                let keys = [left.into(), right.into(), schema];
+                (OPERNAMENSP, pg_sys::Anum_pg_operator_oid, keys)
+            }
+            Named::Function(types) => {
+                let types = pg_sys::buildoidvector(types.as_ptr(), types.len() as i32);
+                let keys = [Datum::from(types), schema, none];
+                (PROCNAMEARGSNSP, pg_sys::Anum_pg_proc_oid, keys)
+            }
+        };
+        pg_sys::GetSysCacheOid(cache as i32, column as i16, name.as_ptr().into(), a, b, c)
+    };
+    (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
 /// The default operators `=` and `<` of a type, as far as it has them.
@@ -219,12 +298,6 @@ pub fn family_operators(family: Oid) -> Vec<pg_sys::FormData_pg_amop> {
         pg_sys::ReleaseCatCacheList(list);
         forms
     }
-}
-
-/// The strategy of an operator in a family; 0 if it is none of them.
-pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_op_opfamily_strategy(operator, family) }
 }
 
 /// The type of an operator's result.

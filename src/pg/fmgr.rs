@@ -134,15 +134,6 @@ impl Call {
         unsafe { (*self.0).flinfo }
     }
 
-    /// The memory that lives as long as the group which an aggregate is at; `None` if it is not an
-    /// aggregate that calls.
-    pub fn aggregate_context(&self) -> Option<pg_sys::MemoryContext> {
-        let mut context = core::ptr::null_mut();
-        // SAFETY: `new` was promised a live call record; the server fills in the context.
-        let kind = unsafe { pg_sys::AggCheckCallContext(self.0, &raw mut context) };
-        (kind != 0).then_some(context)
-    }
-
     /// The node that the caller passed along, such as a place to keep a soft error.
     pub fn context(&self) -> *mut pg_sys::Node {
         // SAFETY: `new` was promised a live call record.

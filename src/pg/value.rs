@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
+use super::arrays::{self, ElementType};
 use super::catalog;
 
 unsafe extern "C-unwind" {
@@ -41,11 +42,6 @@ impl ValueType {
         }
     }
 
-    /// Length of the values in bytes; below zero if it varies.
-    pub fn length(self) -> i16 {
-        self.length
-    }
-
     /// The type of a column.
     pub fn of_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
         ValueType {
@@ -53,6 +49,30 @@ impl ValueType {
             length: attribute.attlen,
             by_value: attribute.attbyval,
         }
+    }
+
+    /// The type of a constant in an expression.
+    pub fn of_const(constant: &pg_sys::Const) -> Self {
+        ValueType {
+            oid: constant.consttype,
+            length: constant.constlen as i16,
+            by_value: constant.constbyval,
+        }
+    }
+
+    /// The type's OID.
+    pub fn oid(self) -> Oid {
+        self.oid
+    }
+
+    /// Length of the values in bytes; below zero if it varies.
+    pub fn length(self) -> i16 {
+        self.length
+    }
+
+    /// Returns whether the datum is the value itself.
+    pub fn by_value(self) -> bool {
+        self.by_value
     }
 }
 
@@ -131,6 +151,11 @@ impl<'a> Value<'a> {
         self.datum
     }
 
+    /// Its type, and how values of it are passed.
+    pub fn value_type(self) -> ValueType {
+        self.of
+    }
+
     /// Its type.
     pub fn type_oid(self) -> Oid {
         self.of.oid
@@ -167,6 +192,44 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The number, if it is an `int2`, `int4`, `int8` or of a domain over one of them.
+    pub fn integer(self) -> Option<i64> {
+        let bits = self.datum.value();
+        match catalog::base_type(self.of.oid) {
+            pg_sys::INT2OID => Some((bits as i16).into()),
+            pg_sys::INT4OID => Some((bits as i32).into()),
+            pg_sys::INT8OID => Some(bits as i64),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is a `float4`, `float8` or of a domain over one of them.
+    pub fn float(self) -> Option<f64> {
+        let bits = self.datum.value();
+        match catalog::base_type(self.of.oid) {
+            pg_sys::FLOAT4OID => Some(f32::from_bits(bits as u32).into()),
+            pg_sys::FLOAT8OID => Some(f64::from_bits(bits as u64)),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is an array of one of those integers; `None` if NULL is among them.
+    pub fn integers(self) -> Option<Vec<i64>> {
+        let element = catalog::array_element(catalog::base_type(self.of.oid));
+        let (length, alignment) = match element {
+            pg_sys::INT2OID => (2, b's'),
+            pg_sys::INT4OID => (4, b'i'),
+            pg_sys::INT8OID => (8, b'd'),
+            _ => return None,
+        };
+        let of = ElementType::new(element, length.into(), alignment);
+        // SAFETY: an array of this type.
+        let elements = unsafe { arrays::nullable_elements(self.datum, &of) }.into_iter();
+        elements
+            .map(|datum| Value::small(datum?, element, length).integer())
+            .collect()
+    }
+
     /// A `bool`; raises an internal error for any other type.
     pub fn as_bool(self) -> bool {
         assert_eq!(self.of.oid, pg_sys::BOOLOID);
@@ -177,16 +240,6 @@ impl<'a> Value<'a> {
     pub fn as_oid(self) -> Oid {
         assert_eq!(self.of.oid, pg_sys::OIDOID);
         Oid::from(self.datum.value() as u32)
-    }
-
-    /// An `int2`, `int4` or `int8`; raises an internal error for any other type.
-    pub fn as_integer(self) -> i64 {
-        match self.of.oid {
-            pg_sys::INT2OID => i64::from(self.datum.value() as i16),
-            pg_sys::INT4OID => i64::from(self.datum.value() as i32),
-            pg_sys::INT8OID => self.datum.value() as i64,
-            oid => panic!("type {} is no integer", oid.to_u32()),
-        }
     }
 
     /// A value of a type that is stored as `text` is, as one; a `char(n)` stays what it is. Raises

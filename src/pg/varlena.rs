@@ -1,4 +1,4 @@
-//! Values of variable length (text, bytea, bit) as byte slices, and back.
+//! Values of variable length (text, bytea, bit) as byte slices, and back; new values.
 use pgrx::pg_sys;
 
 /// The bytes of a text or bytea, uncompressed and read back from TOAST where need be.
@@ -56,5 +56,27 @@ pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
             at = at.add(part.len());
         }
         pg_sys::Datum::from(varlena)
+    }
+}
+
+/// A new value of a type of fixed length, passed by reference, in the current memory context.
+pub fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
+    const { assert!(align_of::<T>() <= 8) };
+    // SAFETY: as many bytes are allocated as are written, aligned to eight bytes.
+    unsafe {
+        let place = pg_sys::palloc(size_of::<T>()).cast::<T>();
+        place.write(value);
+        pg_sys::Datum::from(place)
+    }
+}
+
+/// A text as the C string that an output function returns, in the current memory context.
+pub fn cstring(text: &str) -> pg_sys::Datum {
+    // SAFETY: one byte more than the text is allocated, for the terminator.
+    unsafe {
+        let cstring = pg_sys::palloc(text.len() + 1).cast::<u8>();
+        core::ptr::copy_nonoverlapping(text.as_ptr(), cstring, text.len());
+        *cstring.add(text.len()) = 0;
+        pg_sys::Datum::from(cstring)
     }
 }

@@ -4,13 +4,14 @@
 //! server has just called. The result is kept for the backend and dropped whenever a function or
 //! an operator changes in the catalogue.
 use core::cell::{Cell, RefCell};
-use core::ffi::{CStr, c_int};
+use core::ffi::CStr;
 use std::rc::Rc;
 
 use pgrx::pg_sys::{self, Datum, Oid, SysCacheIdentifier};
 
+use crate::pg::catalog::{Named, find, schema_of_function};
 use crate::types::distance::Threshold;
-use crate::types::{Ball, Bigint, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
+use crate::types::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 
 /// The objects of the extension that the planner support builds expressions from.
 pub struct Catalog {
@@ -20,12 +21,8 @@ pub struct Catalog {
     pub radius: Oid,
     /// `_neardup_radius_below(bigint)`.
     pub radius_below: Oid,
-    /// `_neardup_floor_radius(float8)`.
-    pub floor_radius: Oid,
-    /// `_neardup_floor_radius_below(float8)`.
-    pub floor_radius_below: Oid,
-    /// `_neardup_whole_radius(float8)`.
-    pub whole_radius: Oid,
+    /// `_neardup_floor_radius(float8)`, `_neardup_floor_radius_below` and `_neardup_whole_radius`.
+    pub float_radii: [Oid; 3],
     /// The same three of numeric.
     pub numeric_radii: [Oid; 3],
     /// One for each type that is searched by distance, as far as the SQL script has them.
@@ -62,7 +59,7 @@ pub enum Space {
 pub struct Hamming {
     /// `_neardup_at_distance(fingerprint, fingerprint, int4)`.
     pub at_distance_function: Oid,
-    /// Width and values of the type.
+    /// Width of the type.
     pub traits: &'static Traits,
 }
 
@@ -76,7 +73,7 @@ pub struct MinHash {
     pub approximate_function: Oid,
 }
 
-/// Width and values of a fingerprint type.
+/// Width of a fingerprint type.
 pub struct Traits {
     /// The name of the type; `None` for bigint, which is the server's.
     name: Option<&'static CStr>,
@@ -85,14 +82,6 @@ pub struct Traits {
     pub bits: u32,
     /// The greatest distance for which `~=` holds.
     pub near_duplicate: u32,
-    /// The distance of two values.
-    ///
-    /// Both datums must be values of the type.
-    pub distance: unsafe fn(Datum, Datum) -> u32,
-    /// Centre and radius of a ball.
-    ///
-    /// The datum must be a value of the ball type.
-    pub ball_parts: unsafe fn(Datum) -> (Datum, i32),
 }
 
 impl Traits {
@@ -102,25 +91,8 @@ impl Traits {
             ball_name,
             bits: T::BITS,
             near_duplicate: T::NEAR_DUPLICATE,
-            distance: distance::<T>,
-            ball_parts: ball_parts::<T>,
         }
     }
-}
-
-/// # Safety
-/// Both datums are values of the type `T`.
-unsafe fn distance<T: Fingerprint>(a: Datum, b: Datum) -> u32 {
-    // SAFETY: as the caller promises.
-    unsafe { T::from_datum(a).distance(T::from_datum(b)) }
-}
-
-/// # Safety
-/// The datum is a value of the ball type of `T`.
-unsafe fn ball_parts<T: Fingerprint>(ball: Datum) -> (Datum, i32) {
-    // SAFETY: as the caller promises.
-    let ball = unsafe { Ball::<T>::from_datum(ball) };
-    (ball.center.into_datum(), ball.radius)
 }
 
 static TRAITS: [Traits; 4] = [
@@ -140,8 +112,7 @@ thread_local! {
 /// missing, as in the middle of the extension's own script: then nothing is to be rewritten.
 pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
     watch();
-    // SAFETY: a lookup in the catalogue; InvalidOid comes back if there is no such function.
-    of_schema(unsafe { pg_sys::get_func_namespace(function) })
+    of_schema(schema_of_function(function))
 }
 
 /// The objects that this backend asked for last, as the catalogue has them now. `None` if it has
@@ -187,20 +158,20 @@ impl Catalog {
     }
 
     fn find(schema: Oid) -> Option<Self> {
-        let (int8, float8) = (pg_sys::INT8OID, pg_sys::FLOAT8OID);
-        let numeric = [pg_sys::NUMERICOID];
+        let function = |name, argument| find(schema, name, Named::Function(&[argument]));
+        let radii = |number| {
+            Some([
+                function(c"_neardup_floor_radius", number)?,
+                function(c"_neardup_floor_radius_below", number)?,
+                function(c"_neardup_whole_radius", number)?,
+            ])
+        };
         Some(Catalog {
-            hamming: find_type(schema, c"hamming")?,
-            radius: find_function(schema, c"_neardup_radius", &[int8])?,
-            radius_below: find_function(schema, c"_neardup_radius_below", &[int8])?,
-            floor_radius: find_function(schema, c"_neardup_floor_radius", &[float8])?,
-            floor_radius_below: find_function(schema, c"_neardup_floor_radius_below", &[float8])?,
-            whole_radius: find_function(schema, c"_neardup_whole_radius", &[float8])?,
-            numeric_radii: [
-                find_function(schema, c"_neardup_floor_radius", &numeric)?,
-                find_function(schema, c"_neardup_floor_radius_below", &numeric)?,
-                find_function(schema, c"_neardup_whole_radius", &numeric)?,
-            ],
+            hamming: find(schema, c"hamming", Named::Type)?,
+            radius: function(c"_neardup_radius", pg_sys::INT8OID)?,
+            radius_below: function(c"_neardup_radius_below", pg_sys::INT8OID)?,
+            float_radii: radii(pg_sys::FLOAT8OID)?,
+            numeric_radii: radii(pg_sys::NUMERICOID)?,
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
             metrics: (TRAITS.iter())
@@ -231,25 +202,24 @@ impl Metric {
 
     fn of_fingerprints(schema: Oid, traits: &'static Traits) -> Option<Self> {
         let value = match traits.name {
-            Some(name) => find_type(schema, name)?,
+            Some(name) => find(schema, name, Named::Type)?,
             None => pg_sys::INT8OID,
         };
-        let ball = find_type(schema, traits.ball_name)?;
+        let ball = find(schema, traits.ball_name, Named::Type)?;
         let bound = [pg_sys::INT4OID];
         let pair = [value, value, pg_sys::INT4OID];
-        let at_distance_function = find_function(schema, c"_neardup_at_distance", &pair)?;
         let space = Space::Hamming(Hamming {
-            at_distance_function,
+            at_distance_function: find(schema, c"_neardup_at_distance", Named::Function(&pair))?,
             traits,
         });
         Self::find(schema, c"<#>", value, ball, &bound, space)
     }
 
     fn of_signatures(schema: Oid) -> Option<Self> {
-        let value = find_type(schema, c"minhash_signature")?;
-        let ball = find_type(schema, c"minhash_ball")?;
+        let value = find(schema, c"minhash_signature", Named::Type)?;
+        let ball = find(schema, c"minhash_ball", Named::Type)?;
         let bound = [pg_sys::FLOAT8OID, pg_sys::INT4OID];
-        let function = |name, arguments: &[Oid]| find_function(schema, name, arguments);
+        let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
         let space = Space::MinHash(MinHash {
             similarity_function: function(c"minhash_similarity", &[value, value])?,
             bound_function: function(c"_neardup_ball", &[value, bound[0], bound[1]])?,
@@ -272,63 +242,13 @@ impl Metric {
         Some(Metric {
             value,
             ball,
-            distance_operator: find_operator(schema, distance, value, value)?,
-            contained_operator: find_operator(schema, c"<@", value, ball)?,
-            ball_function: find_function(schema, c"ball", &[value, bound[0]])?,
-            within_function: find_function(schema, c"_neardup_within", &within)?,
+            distance_operator: find(schema, distance, Named::Operator(value, value))?,
+            contained_operator: find(schema, c"<@", Named::Operator(value, ball))?,
+            ball_function: find(schema, c"ball", Named::Function(&[value, bound[0]]))?,
+            within_function: find(schema, c"_neardup_within", Named::Function(&within))?,
             space,
         })
     }
-}
-
-fn find_type(schema: Oid, name: &CStr) -> Option<Oid> {
-    let keys = [
-        Datum::from(name.as_ptr()),
-        schema.into(),
-        Datum::null(),
-        Datum::null(),
-    ];
-    find(
-        SysCacheIdentifier::TYPENAMENSP as c_int,
-        pg_sys::Anum_pg_type_oid,
-        keys,
-    )
-}
-
-fn find_operator(schema: Oid, name: &CStr, left: Oid, right: Oid) -> Option<Oid> {
-    let keys = [
-        Datum::from(name.as_ptr()),
-        left.into(),
-        right.into(),
-        schema.into(),
-    ];
-    find(
-        SysCacheIdentifier::OPERNAMENSP as c_int,
-        pg_sys::Anum_pg_operator_oid,
-        keys,
-    )
-}
-
-fn find_function(schema: Oid, name: &CStr, arguments: &[Oid]) -> Option<Oid> {
-    // SAFETY: the pointer and the length are those of one slice.
-    let arguments = unsafe { pg_sys::buildoidvector(arguments.as_ptr(), arguments.len() as c_int) };
-    let keys = [
-        Datum::from(name.as_ptr()),
-        Datum::from(arguments),
-        schema.into(),
-        Datum::null(),
-    ];
-    find(
-        SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
-        pg_sys::Anum_pg_proc_oid,
-        keys,
-    )
-}
-
-fn find(cache: c_int, column: u32, [a, b, c, d]: [Datum; 4]) -> Option<Oid> {
-    // SAFETY: the keys have the number and types that the callers' caches are keyed by.
-    let oid = unsafe { pg_sys::GetSysCacheOid(cache, column as pg_sys::AttrNumber, a, b, c, d) };
-    (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
 /// Asks the server, once for each backend, to be told of changes.
@@ -337,13 +257,13 @@ fn watch() {
         for cache in [SysCacheIdentifier::PROCOID, SysCacheIdentifier::OPEROID] {
             // SAFETY: the callback stays valid: libraries are never unloaded.
             unsafe {
-                pg_sys::CacheRegisterSyscacheCallback(cache as c_int, Some(forget), Datum::null())
+                pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(forget), Datum::null())
             };
         }
     }
 }
 
 /// Called by the server when a function or an operator has changed. It must not fail.
-unsafe extern "C-unwind" fn forget(_argument: Datum, _cache: c_int, _hash: u32) {
+unsafe extern "C-unwind" fn forget(_argument: Datum, _cache: i32, _hash: u32) {
     STALE.set(true);
 }

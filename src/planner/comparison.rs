@@ -1,7 +1,7 @@
 //! Comparisons of distances with numbers.
-use core::ffi::c_int;
-
 use pgrx::pg_sys::{self, Oid};
+
+use crate::pg::catalog;
 
 /// A comparison of a distance with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,27 +40,18 @@ impl Comparison {
 }
 
 /// The comparison that an operator makes of numbers, if it is one of those of a type's family.
-///
-/// # Safety
-/// Runs in the planner.
-pub unsafe fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
-    // SAFETY: look-ups in the catalogue.
-    unsafe {
-        let flags = pg_sys::TYPECACHE_BTREE_OPFAMILY as c_int;
-        let family = (*pg_sys::lookup_type_cache(number, flags)).btree_opf;
-        let strategy = |operator| pg_sys::get_op_opfamily_strategy(operator, family) as u32;
-        match strategy(operator) {
-            pg_sys::BTLessStrategyNumber => Some(Comparison::Less),
-            pg_sys::BTLessEqualStrategyNumber => Some(Comparison::LessOrEqual),
-            pg_sys::BTEqualStrategyNumber => Some(Comparison::Equal),
-            pg_sys::BTGreaterEqualStrategyNumber => Some(Comparison::GreaterOrEqual),
-            pg_sys::BTGreaterStrategyNumber => Some(Comparison::Greater),
-            _ => {
-                let negator = pg_sys::get_negator(operator);
-                (negator != pg_sys::InvalidOid
-                    && strategy(negator) == pg_sys::BTEqualStrategyNumber)
-                    .then_some(Comparison::NotEqual)
-            }
+pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
+    let family = catalog::btree_family(number);
+    let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;
+    match strategy(operator) {
+        pg_sys::BTLessStrategyNumber => Some(Comparison::Less),
+        pg_sys::BTLessEqualStrategyNumber => Some(Comparison::LessOrEqual),
+        pg_sys::BTEqualStrategyNumber => Some(Comparison::Equal),
+        pg_sys::BTGreaterEqualStrategyNumber => Some(Comparison::GreaterOrEqual),
+        pg_sys::BTGreaterStrategyNumber => Some(Comparison::Greater),
+        _ => {
+            let negator = catalog::operator(operator)?.oprnegate;
+            (strategy(negator) == pg_sys::BTEqualStrategyNumber).then_some(Comparison::NotEqual)
         }
     }
 }

@@ -10,9 +10,8 @@
 //!   one language or site lie closer to each other than random bits.
 //!
 //! To these come the most common values, whose shares are known exactly.
-use pgrx::pg_sys::Datum;
-
 use super::catalog::{Metric, Space};
+use super::point::Point;
 use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
@@ -105,24 +104,6 @@ impl Metric {
         10 * self.sample()
     }
 
-    /// The distance of two values; that of signatures that were made differently is infinite.
-    fn distance(&self, a: Datum, b: Datum) -> f64 {
-        // SAFETY: both are values from the statistics of columns of this type, or constants of it.
-        unsafe {
-            match &self.space {
-                Space::Hamming(hamming) => (hamming.traits.distance)(a, b).into(),
-                Space::MinHash(_) => {
-                    let (a, b) = (Signature::from_datum(a), Signature::from_datum(b));
-                    share_of_mismatches(&a, &b).unwrap_or(f64::INFINITY)
-                }
-            }
-        }
-    }
-
-    fn near(&self, a: Datum, b: Datum, distances: Distances) -> bool {
-        distances.hold(self.distance(a, b))
-    }
-
     /// The share of all values that lie at such a distance from one of them: the sum of
     /// C(bits, i) / 2^bits over the distances i.
     fn volume(&self, distances: Distances) -> f64 {
@@ -143,11 +124,11 @@ impl Metric {
 
     /// The share of pairs of different values of two samples that lie that far apart. One
     /// lucky pair is no evidence, and equal values in samples of one column are one row twice.
-    fn density(&self, a: &[Datum], b: &[Datum], distances: Distances) -> f64 {
+    fn density(&self, a: &[Point], b: &[Point], distances: Distances) -> f64 {
         let (a, b) = (thin(self.sample(), a), thin(self.sample(), b));
         let hits = a
             .iter()
-            .flat_map(|a| b.iter().map(move |b| self.distance(*a, *b)))
+            .flat_map(|a| b.iter().map(move |b| distance(a, b)))
             .filter(|distance| *distance > 0.0 && distances.hold(*distance))
             .count();
         if hits < 2 {
@@ -158,9 +139,23 @@ impl Metric {
     }
 
     /// The share that pairs of two columns' other values have among all pairs of them.
-    fn others(&self, a: &[Datum], b: &[Datum], distances: Distances, kin: f64) -> f64 {
+    fn others(&self, a: &[Point], b: &[Point], distances: Distances, kin: f64) -> f64 {
         (self.volume(distances).max(kin)).max(self.density(a, b, distances))
     }
+}
+
+/// The distance of two values; that of signatures that were made differently is infinite.
+#[inline(always)]
+fn distance(a: &Point, b: &Point) -> f64 {
+    let distance = match (a, b) {
+        (Point::Signature(a), Point::Signature(b)) => share_of_mismatches(a, b),
+        _ => a.bits(b).map(f64::from),
+    };
+    distance.unwrap_or(f64::INFINITY)
+}
+
+fn near(a: &Point, b: &Point, distances: Distances) -> bool {
+    distances.hold(distance(a, b))
 }
 
 /// The share of positions in which two signatures differ, of which statistics may have kept the
@@ -178,7 +173,7 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
 pub fn restriction(
     metric: &Metric,
     column: &Column,
-    center: Option<Datum>,
+    center: Option<Point>,
     distances: Distances,
 ) -> f64 {
     if distances.are_none(metric) {
@@ -192,7 +187,7 @@ pub fn restriction(
             let common: f64 = column
                 .common
                 .iter()
-                .filter(|(value, _)| metric.near(*value, center, distances))
+                .filter(|(value, _)| near(value, &center, distances))
                 .map(|(_, share)| share)
                 .sum();
             // All equal values are among the most common ones, then.
@@ -231,7 +226,7 @@ pub fn join(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f6
 fn common_pairs(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     over_common(metric, a, |value| {
         let common = b.common.iter().take(metric.compared());
-        let near = common.filter(|(other, _)| metric.near(value, *other, distances));
+        let near = common.filter(|(other, _)| near(value, other, distances));
         near.map(|(_, share)| share).sum()
     })
 }
@@ -253,9 +248,9 @@ fn common_with_others(
 
 /// The share of a column's other rows that are kin of a value: none if its kin is among the most
 /// common values.
-fn kin_of_common(metric: &Metric, value: Datum, column: &Column, distances: Distances) -> f64 {
+fn kin_of_common(metric: &Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
     let mut common = column.common.iter().take(metric.compared());
-    if common.any(|(other, _)| metric.near(value, *other, distances)) {
+    if common.any(|(other, _)| near(value, other, distances)) {
         0.0
     } else {
         distances.kin(column.other_distinct())
@@ -264,11 +259,11 @@ fn kin_of_common(metric: &Metric, value: Datum, column: &Column, distances: Dist
 
 /// The sum over the most common values of a column of their shares, each times what `each` says.
 /// Of many, some stand for the others.
-fn over_common(metric: &Metric, column: &Column, each: impl Fn(Datum) -> f64) -> f64 {
+fn over_common(metric: &Metric, column: &Column, each: impl Fn(&Point) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
     for (value, share) in thin(metric.sample(), &column.common) {
-        sum += share * each(value);
+        sum += share * each(&value);
         seen += share;
     }
     if seen > 0.0 { sum * all / seen } else { 0.0 }
@@ -287,7 +282,7 @@ pub fn matched(metric: &Metric, outer: &Column, inner: &Column, distances: Dista
     }
     let common = over_common(metric, outer, |value| {
         let kin = kin_of_common(metric, value, inner.column, distances);
-        let others = metric.others(&[value], &inner.column.sample, distances, kin);
+        let others = metric.others(&[*value], &inner.column.sample, distances, kin);
         1.0 - inner.without_common(value) * (-inner.other_rows() * others).exp()
     });
     common + outer.other_fraction() * inner.matches_others(outer)
@@ -296,7 +291,7 @@ pub fn matched(metric: &Metric, outer: &Column, inner: &Column, distances: Dista
 /// The inner column of a semi-join or anti-join.
 struct Inner<'a> {
     metric: &'a Metric,
-    column: &'a Column,
+    column: &'a Column<'a>,
     distances: Distances,
     /// Rows, after conditions on their table.
     rows: f64,
@@ -305,7 +300,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    fn new(metric: &'a Metric, column: &'a Column, distances: Distances) -> Self {
+    fn new(metric: &'a Metric, column: &'a Column<'a>, distances: Distances) -> Self {
         let rows = column.rows.unwrap_or(column.distinct);
         let tuples = column.tuples.max(rows).max(1.0);
         Inner {
@@ -327,11 +322,11 @@ impl<'a> Inner<'a> {
     }
 
     /// The chance that no row with one of the most common values lies as far from this one.
-    fn without_common(&self, value: Datum) -> f64 {
+    fn without_common(&self, value: &Point) -> f64 {
         let tuples = self.rows / self.kept;
         let common = self.column.common.iter().take(self.metric.compared());
         common
-            .filter(|(other, _)| self.metric.near(value, *other, self.distances))
+            .filter(|(other, _)| near(value, other, self.distances))
             .map(|(_, share)| self.chance_of_none(share * tuples))
             .product()
     }
@@ -342,7 +337,7 @@ impl<'a> Inner<'a> {
         let without_common = match sample.len() {
             0 => 1.0,
             count => {
-                let chances = sample.iter().map(|value| self.without_common(*value));
+                let chances = sample.iter().map(|value| self.without_common(value));
                 chances.sum::<f64>() / count as f64
             }
         };
@@ -360,17 +355,15 @@ impl<'a> Inner<'a> {
 
     /// The chance that one of some values has a match among those that are not the most common
     /// ones, as far as samples that cover enough of them tell.
-    fn evidence(&self, outer: &[Datum]) -> Option<f64> {
+    fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(self.metric.compared(), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);
         let expected = outer.len() as f64 * covered;
         if expected < EVIDENCE {
             return None;
         }
-        let has_match = |value: &&Datum| {
-            let near = |other: &Datum| self.metric.near(**value, *other, self.distances);
-            inner.iter().any(near)
-        };
+        let has_match =
+            |value: &&Point| (inner.iter()).any(|other| near(value, other, self.distances));
         let seen = outer.iter().filter(has_match).count();
         let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
         Some((seen as f64 / expected).min(1.0) * (1.0 - self.chance_of_none(rows_each)))

@@ -13,21 +13,21 @@
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
 //! type of number but float4: [`super::conditions`] finds them.
-use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, Oid, PlannerInfo};
+use pgrx::pg_sys::{self, Datum};
 
 use super::catalog::{Catalog, Metric, catalog};
 use super::comparison::Comparison;
-use super::nodes;
-use super::support::UNHANDLED;
 use super::within::within;
+use crate::pg::expr::{Expr, Form};
 use crate::pg::fmgr::{Call, export};
+use crate::pg::planner::Planner;
+use crate::pg::planner_request::UNHANDLED;
 use crate::types::signature::Bound;
 
 /// `left <%> right` or `minhash_similarity(left, right)`, found below a comparison.
-struct Estimate<'a> {
-    metric: &'a Metric,
-    left: *mut Node,
-    right: *mut Node,
+struct Estimate<'c, 'a> {
+    metric: &'c Metric,
+    values: [Expr<'a>; 2],
     is_similarity: bool,
 }
 
@@ -40,125 +40,89 @@ fn estimate_support(call: &mut Call) -> Datum {
 }
 
 /// A comparison of an estimate with a number in terms of balls; `None` if neither side is one, or
-/// if `comparison` finds the operator to be another.
-///
-/// # Safety
-/// `root` is the planner's state, `left` and `right` are expressions that have been simplified.
-pub unsafe fn comparison(
+/// if `comparison` finds the operator to be another. Both sides have been simplified.
+pub fn comparison<'a>(
     catalog: &Catalog,
-    root: *mut PlannerInfo,
-    left: *mut Node,
-    right: *mut Node,
+    planner: Planner<'a>,
+    [left, right]: [Expr<'a>; 2],
     comparison: impl FnOnce() -> Option<Comparison>,
-) -> Option<*mut Node> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if let Some(estimate) = estimate_below(catalog, left) {
-            rewrite(root, &estimate, comparison()?, right)
-        } else {
-            let estimate = estimate_below(catalog, right)?;
-            rewrite(root, &estimate, comparison()?.commuted(), left)
-        }
+) -> Option<Expr<'a>> {
+    if let Some(estimate) = estimate_below(catalog, left) {
+        rewrite(planner, &estimate, comparison()?, right)
+    } else {
+        let estimate = estimate_below(catalog, right)?;
+        rewrite(planner, &estimate, comparison()?.commuted(), left)
     }
 }
 
 /// The estimate below changes of type.
-///
-/// # Safety
-/// `node` points to an expression.
-unsafe fn estimate_below(catalog: &Catalog, node: *mut Node) -> Option<Estimate<'_>> {
-    // SAFETY: tags are checked before fields are read.
-    unsafe {
-        let node = nodes::strip_relabel(node);
-        let (metric, arguments, is_similarity) =
-            if let Some(operator) = nodes::downcast::<pg_sys::OpExpr>(node, NodeTag::T_OpExpr) {
-                let metric = catalog.by_distance((*operator).opno)?;
-                metric.minhash()?;
-                (metric, (*operator).args, false)
-            } else {
-                let call = nodes::downcast::<pg_sys::FuncExpr>(node, NodeTag::T_FuncExpr)?;
-                let is_similarity = |metric: &&Metric| {
-                    (metric.minhash()).is_some_and(|own| own.similarity_function == (*call).funcid)
-                };
-                let metric = catalog.metrics.iter().find(is_similarity)?;
-                (metric, (*call).args, true)
+fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Estimate<'c, 'a>> {
+    let (metric, arguments, is_similarity) = match expression.strip_relabel().form() {
+        Form::Operator(operator, arguments) => {
+            let metric = catalog.by_distance(operator)?;
+            metric.minhash()?;
+            (metric, arguments, false)
+        }
+        Form::Call(function, arguments) => {
+            let is_similarity = |metric: &&Metric| {
+                (metric.minhash()).is_some_and(|own| own.similarity_function == function)
             };
-        let [left, right] = nodes::elements(arguments)?;
-        Some(Estimate {
-            metric,
-            left,
-            right,
-            is_similarity,
-        })
-    }
+            let metric = catalog.metrics.iter().find(is_similarity)?;
+            (metric, arguments, true)
+        }
+        _ => return None,
+    };
+    Some(Estimate {
+        metric,
+        values: arguments.elements()?,
+        is_similarity,
+    })
 }
 
 /// `estimate comparison bound` in terms of balls.
-///
-/// # Safety
-/// `root` is null or the planner's state, `bound` an expression.
-unsafe fn rewrite(
-    root: *mut PlannerInfo,
-    estimate: &Estimate,
+fn rewrite<'a>(
+    planner: Planner<'a>,
+    estimate: &Estimate<'_, 'a>,
     comparison: Comparison,
-    bound: *mut Node,
-) -> Option<*mut Node> {
-    // SAFETY: all expressions come from the server's request and are put together with the types
-    // that the functions and operators are declared with.
-    unsafe {
-        let bound = as_float8(root, bound)?;
-        let exact = if estimate.is_similarity { 1.0 } else { 0.0 };
-        let is_exact =
-            || nodes::constant(bound).map(|it| f64::from_bits(it.value() as u64)) == Some(exact);
-        let (kind, negated) = match (comparison, estimate.is_similarity) {
-            (Comparison::LessOrEqual, false) => (Bound::Distance, false),
-            (Comparison::Less, false) => (Bound::DistanceBelow, false),
-            (Comparison::Greater, false) => (Bound::Distance, true),
-            (Comparison::GreaterOrEqual, false) => (Bound::DistanceBelow, true),
-            (Comparison::GreaterOrEqual, true) => (Bound::Similarity, false),
-            (Comparison::Greater, true) => (Bound::SimilarityAbove, false),
-            (Comparison::Less, true) => (Bound::Similarity, true),
-            (Comparison::LessOrEqual, true) => (Bound::SimilarityAbove, true),
-            (Comparison::Equal | Comparison::NotEqual, similarity) if is_exact() => {
-                let kind = if similarity {
-                    Bound::Similarity
-                } else {
-                    Bound::Distance
-                };
-                (kind, comparison == Comparison::NotEqual)
-            }
-            (Comparison::Equal | Comparison::NotEqual, _) => return None,
-        };
-        let bound = [bound, nodes::int4(kind as i32)];
-        let condition = within(root, estimate.metric, estimate.left, estimate.right, &bound);
-        Some(if negated {
-            nodes::not(condition)
-        } else {
-            condition
-        })
-    }
+    bound: Expr<'a>,
+) -> Option<Expr<'a>> {
+    let bound = as_float8(planner, bound)?;
+    let exact = if estimate.is_similarity { 1.0 } else { 0.0 };
+    let (kind, negated) = match (comparison, estimate.is_similarity) {
+        (Comparison::LessOrEqual, false) => (Bound::Distance, false),
+        (Comparison::Less, false) => (Bound::DistanceBelow, false),
+        (Comparison::Greater, false) => (Bound::Distance, true),
+        (Comparison::GreaterOrEqual, false) => (Bound::DistanceBelow, true),
+        (Comparison::GreaterOrEqual, true) => (Bound::Similarity, false),
+        (Comparison::Greater, true) => (Bound::SimilarityAbove, false),
+        (Comparison::Less, true) => (Bound::Similarity, true),
+        (Comparison::LessOrEqual, true) => (Bound::SimilarityAbove, true),
+        (Comparison::Equal | Comparison::NotEqual, _) if bound.float() != Some(exact) => {
+            return None;
+        }
+        (Comparison::Equal | Comparison::NotEqual, true) => {
+            (Bound::Similarity, comparison == Comparison::NotEqual)
+        }
+        (Comparison::Equal | Comparison::NotEqual, false) => {
+            (Bound::Distance, comparison == Comparison::NotEqual)
+        }
+    };
+    let bound = [bound, planner.int4(kind as i32)];
+    let condition = within(planner, estimate.metric, estimate.values, &bound);
+    Some(match negated {
+        true => planner.not(condition),
+        false => condition,
+    })
 }
 
 /// The expression as float8; `None` if it is neither that nor a float4.
-///
-/// # Safety
-/// `root` is the planner's state, `node` points to an expression.
-unsafe fn as_float8(root: *mut PlannerInfo, node: *mut Node) -> Option<*mut Node> {
-    // SAFETY: the cast is chosen by the expression's own type.
-    unsafe {
-        match nodes::types(node).1 {
-            pg_sys::FLOAT8OID => Some(nodes::relabel(node, pg_sys::FLOAT8OID)),
-            pg_sys::FLOAT4OID => {
-                let cast = nodes::call(
-                    Oid::from_u32(pg_sys::F_FLOAT8_FLOAT4),
-                    pg_sys::FLOAT8OID,
-                    [nodes::relabel(node, pg_sys::FLOAT4OID)],
-                    CoercionForm::COERCE_IMPLICIT_CAST,
-                );
-                Some(pg_sys::eval_const_expressions(root, cast))
-            }
-            _ => None,
-        }
+fn as_float8<'a>(planner: Planner<'a>, expression: Expr<'a>) -> Option<Expr<'a>> {
+    let base = expression.base_type();
+    let plain = expression.relabelled(base);
+    match base {
+        pg_sys::FLOAT8OID => Some(plain),
+        pg_sys::FLOAT4OID => Some(planner.simplified(planner.cast(pg_sys::F_FLOAT8_FLOAT4, plain))),
+        _ => None,
     }
 }
 

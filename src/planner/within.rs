@@ -5,103 +5,72 @@
 //! An index condition has the form `column operator value`. While two tables are being joined it
 //! is open which of them will be the one that is searched, so the condition is kept as a function,
 //! and the planner asks its support function about each index that one of the arguments matches.
-use pgrx::pg_sys::{self, CoercionForm, Datum, Node, NodeTag, PlannerInfo};
+use pgrx::pg_sys::Datum;
 
 use super::catalog::{Catalog, Hamming, Metric, catalog};
 use super::estimate::Distances;
 use super::planned_ball::bound_kind;
-use super::support::{UNHANDLED, answer};
+use super::selectivity;
 use super::within_arguments::read_arguments;
-use super::{nodes, selectivity};
+use crate::pg::catalog::strategy_in_family;
+use crate::pg::expr::{Expr, Form, List};
 use crate::pg::fmgr::{Call, export};
+use crate::pg::planner::Planner;
+use crate::pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 use crate::settings;
 use crate::types::signature::Bound;
 
-/// `left` and `right` lie within a bound, in the form that serves the most indexes.
-///
-/// # Safety
-/// `root` is null or the planner's state, `left` and `right` are of the metric's type, `bound` is
-/// what follows them in a call of its `_neardup_within`.
-pub unsafe fn within(
-    root: *mut PlannerInfo,
+/// `left` and `right` lie within a bound, in the form that serves the most indexes. `bound` is what
+/// follows the two in a call of the metric's `_neardup_within`.
+pub fn within<'a>(
+    planner: Planner<'a>,
     metric: &Metric,
-    left: *mut Node,
-    right: *mut Node,
-    bound: &[*mut Node],
-) -> *mut Node {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match (
-            pg_sys::contain_vars_of_level(left, 0),
-            pg_sys::contain_vars_of_level(right, 0),
-        ) {
-            (true, false) => contained(root, metric, left, right, bound),
-            (false, true) => contained(root, metric, right, left, bound),
-            // Either side may turn out to be the indexed one: `within_support` decides for each.
-            _ => nodes::call(
-                metric.within_function,
-                pg_sys::BOOLOID,
-                [left, right].into_iter().chain(bound.iter().copied()),
-                CoercionForm::COERCE_EXPLICIT_CALL,
-            ),
-        }
+    [left, right]: [Expr<'a>; 2],
+    bound: &[Expr<'a>],
+) -> Expr<'a> {
+    match (left.has_columns(), right.has_columns()) {
+        (true, false) => contained(planner, metric, left, right, bound),
+        (false, true) => contained(planner, metric, right, left, bound),
+        // Either side may turn out to be the indexed one: `within_support` decides for each.
+        _ => planner.call(metric.within_function, &[&[left, right], bound].concat()),
     }
 }
 
 /// `key <@ ball(center, bound)`.
-///
-/// # Safety
-/// As for `within`.
-unsafe fn contained(
-    root: *mut PlannerInfo,
+fn contained<'a>(
+    planner: Planner<'a>,
     metric: &Metric,
-    key: *mut Node,
-    center: *mut Node,
-    bound: &[*mut Node],
-) -> *mut Node {
-    let form = CoercionForm::COERCE_EXPLICIT_CALL;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (function, arguments) = match metric.minhash() {
-            Some(minhash) if bound_kind(bound[1]) != Some(Bound::Distance) => {
-                (minhash.bound_function, bound)
-            }
-            _ => (metric.ball_function, &bound[..1]),
-        };
-        let arguments = [center].into_iter().chain(arguments.iter().copied());
-        let mut ball = nodes::call(function, metric.ball, arguments, form);
-        if let Some(minhash) = metric.minhash()
-            && settings::allow_approximate()
-        {
-            // In the condition, so that EXPLAIN shows it.
-            ball = nodes::call(minhash.approximate_function, metric.ball, [ball], form);
+    key: Expr<'a>,
+    center: Expr<'a>,
+    bound: &[Expr<'a>],
+) -> Expr<'a> {
+    let (function, arguments) = match metric.minhash() {
+        Some(minhash) if bound_kind(bound[1]) != Some(Bound::Distance) => {
+            (minhash.bound_function, bound)
         }
-        if nodes::tag(center) == NodeTag::T_Const && nodes::tag(bound[0]) == NodeTag::T_Const {
-            ball = pg_sys::eval_const_expressions(root, ball);
-        }
-        nodes::operator(metric.contained_operator, key, ball)
+        _ => (metric.ball_function, &bound[..1]),
+    };
+    let mut ball = planner.call(function, &[&[center], arguments].concat());
+    if let Some(minhash) = metric.minhash()
+        && settings::allow_approximate()
+    {
+        // In the condition, so that EXPLAIN shows it.
+        ball = planner.call(minhash.approximate_function, &[ball]);
     }
+    if center.is_constant() && bound[0].is_constant() {
+        ball = planner.simplified(ball);
+    }
+    planner.operator(metric.contained_operator, key, ball)
 }
 
-/// `left` and `right` differ in exactly `distance` bits.
-///
-/// # Safety
-/// `left` and `right` are fingerprints of that type, `distance` is an int4.
-pub unsafe fn at_distance(
+/// `left` and `right`, fingerprints of that type, differ in exactly `distance` bits.
+pub fn at_distance<'a>(
+    planner: Planner<'a>,
     hamming: &Hamming,
-    left: *mut Node,
-    right: *mut Node,
-    distance: *mut Node,
-) -> *mut Node {
-    // SAFETY: as the caller promises.
-    unsafe {
-        nodes::call(
-            hamming.at_distance_function,
-            pg_sys::BOOLOID,
-            [left, right, distance],
-            CoercionForm::COERCE_EXPLICIT_CALL,
-        )
-    }
+    [left, right]: [Expr<'a>; 2],
+    distance: Expr<'a>,
+) -> Expr<'a> {
+    planner.call(hamming.at_distance_function, &[left, right, distance])
 }
 
 /// Behind `_neardup_at_distance(a, b, distance)`.
@@ -109,18 +78,13 @@ fn at_distance_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
     };
-    let request: *mut Node = call.arg(0).cast_mut_ptr();
-    // SAFETY: support functions are called with one of the server's request nodes.
-    unsafe {
-        if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestIndexCondition) {
-            // The ball holds nearer ones as well: each row is compared once more.
-            answer(index_condition(&catalog, request, true))
-        } else if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestSelectivity)
-        {
+    match call.support_request() {
+        // The ball holds nearer ones as well: each row is compared once more.
+        SupportRequest::IndexCondition(request) => index_condition(&catalog, request, true),
+        SupportRequest::Selectivity(request) => {
             selectivity::answer(&catalog, request, Distances::exactly)
-        } else {
-            UNHANDLED
         }
+        _ => UNHANDLED,
     }
 }
 
@@ -129,72 +93,49 @@ fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
     };
-    let request: *mut Node = call.arg(0).cast_mut_ptr();
-    // SAFETY: support functions are called with one of the server's request nodes.
-    unsafe {
-        if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestIndexCondition) {
-            answer(index_condition(&catalog, request, false))
-        } else if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestSimplify) {
-            answer(simplify_within(&catalog, request))
-        } else if let Some(request) = nodes::downcast(request, NodeTag::T_SupportRequestSelectivity)
-        {
-            selectivity::answer(&catalog, request, Distances::up_to)
-        } else {
-            UNHANDLED
+    match call.support_request() {
+        SupportRequest::IndexCondition(request) => index_condition(&catalog, request, false),
+        SupportRequest::Simplify(planner, arguments) => {
+            replaced_by(simplify_within(&catalog, planner, arguments))
         }
+        SupportRequest::Selectivity(request) => {
+            selectivity::answer(&catalog, request, Distances::up_to)
+        }
+        SupportRequest::Other => UNHANDLED,
     }
 }
 
 /// With a constant or a parameter on one side, a call is `<@` like any other.
-///
-/// # Safety
-/// `request` is the server's request, for `_neardup_within`.
-unsafe fn simplify_within(
+fn simplify_within<'a>(
     catalog: &Catalog,
-    request: *mut pg_sys::SupportRequestSimplify,
-) -> Option<*mut Node> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (metric, [left, right], bound) = read_arguments(catalog, (*(*request).fcall).args)?;
-        let replacement = within((*request).root, metric, left, right, &bound);
-        (nodes::tag(replacement) == NodeTag::T_OpExpr).then_some(replacement)
-    }
+    planner: Planner<'a>,
+    arguments: List<'a>,
+) -> Option<Expr<'a>> {
+    let (metric, values, bound) = read_arguments(catalog, arguments)?;
+    let replacement = within(planner, metric, values, &bound);
+    matches!(replacement.form(), Form::Operator(..)).then_some(replacement)
 }
 
-/// `key <@ ball(other, bound)` for the side that is the index's key, as a list of one condition.
-///
-/// # Safety
-/// `request` is the server's request, for `_neardup_within` or `_neardup_at_distance`.
-unsafe fn index_condition(
-    catalog: &Catalog,
-    request: *mut pg_sys::SupportRequestIndexCondition,
-    lossy: bool,
-) -> Option<*mut Node> {
-    // SAFETY: as the caller promises; the tag is checked before the call's arguments are read.
-    unsafe {
-        let function: *mut pg_sys::FuncExpr =
-            nodes::downcast((*request).node, NodeTag::T_FuncExpr)?;
-        let (metric, [left, right], bound) = read_arguments(catalog, (*function).args)?;
-        let (key, other) = match (*request).indexarg {
+/// `key <@ ball(other, bound)` for the side that is the index's key.
+fn index_condition(catalog: &Catalog, request: IndexCondition, lossy: bool) -> Datum {
+    let condition = || {
+        let (metric, [left, right], bound) = read_arguments(catalog, request.arguments)?;
+        let (key, other) = match request.indexed {
             0 => (left, right),
             1 => (right, left),
             _ => return None,
         };
-        let known_at_start =
-            |node| pg_sys::is_pseudo_constant_for_index((*request).root, node, (*request).index);
-        if !pg_sys::op_in_opfamily(metric.contained_operator, (*request).opfamily)
-            || !known_at_start(other)
-            || !known_at_start(bound[0])
-        {
-            return None;
-        }
-        (*request).lossy = lossy;
-        Some(nodes::list([contained((*request).root, metric, key, other, &bound)]).cast())
+        let serves = strategy_in_family(metric.contained_operator, request.family) != 0;
+        (serves && request.is_known(other) && request.is_known(bound[0]))
+            .then(|| contained(request.planner, metric, key, other, &bound))
+    };
+    match condition() {
+        Some(condition) => request.answer(condition, lossy),
+        None => UNHANDLED,
     }
 }
 
 export! {
     guarded "_neardup_within_support" => within_support;
-    guarded "_neardup_jaccard_within_support" => within_support;
     guarded "_neardup_at_distance_support" => at_distance_support;
 }

@@ -1,29 +1,21 @@
 //! Arguments of `_neardup_within` and `_neardup_at_distance`, read from an expression tree.
-use pgrx::pg_sys::{self, Node};
-
 use super::catalog::{Catalog, Metric};
-use super::nodes;
 use super::planned_ball::bound_kind;
+use crate::pg::expr::{Expr, List};
 
 /// The metric, the two values and the bound of a call of one of the functions. `None` if the kind
 /// of bound of signatures is not known.
-///
-/// # Safety
-/// `arguments` are those of such a call.
-pub unsafe fn read_arguments(
-    catalog: &Catalog,
-    arguments: *mut pg_sys::List,
-) -> Option<(&Metric, [*mut Node; 2], Vec<*mut Node>)> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let mut arguments = nodes::members(arguments);
-        let values = [arguments.next()?, arguments.next()?];
-        let bound: Vec<*mut Node> = arguments.collect();
-        let metric = catalog.by_value(nodes::types(values[0]).1)?;
-        bound.first()?;
-        if metric.minhash().is_some() {
-            bound_kind(*bound.get(1)?)?;
-        }
-        Some((metric, values, bound))
+pub fn read_arguments<'c, 'a>(
+    catalog: &'c Catalog,
+    arguments: List<'a>,
+) -> Option<(&'c Metric, [Expr<'a>; 2], Vec<Expr<'a>>)> {
+    let mut arguments = arguments.iter();
+    let values = [arguments.next()?, arguments.next()?];
+    let bound: Vec<Expr> = arguments.collect();
+    let metric = catalog.by_value(values[0].base_type())?;
+    bound.first()?;
+    if metric.minhash().is_some() {
+        bound_kind(*bound.get(1)?)?;
     }
+    Some((metric, values, bound))
 }

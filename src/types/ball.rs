@@ -4,7 +4,7 @@ use core::fmt::Write;
 use pgrx::pg_sys;
 
 use super::Fingerprint;
-use super::fingerprint::{cstring_arg, message_bytes, return_cstring};
+use super::fingerprint::arg;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::Call;
 use crate::pg::varlena;
@@ -49,12 +49,14 @@ impl<T: Fingerprint> Ball<T> {
 
     /// The value in the form that the server takes, in the current memory context.
     pub fn into_datum(self) -> pg_sys::Datum {
-        // SAFETY: as many bytes are allocated as are written, and palloc aligns for any type.
-        unsafe {
-            let value = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
-            value.write(self);
-            pg_sys::Datum::from(value)
-        }
+        varlena::by_reference(self)
+    }
+
+    /// Argument `n` of a function that the SQL script declares to take the ball type there.
+    #[inline(always)]
+    pub fn argument(call: &Call, n: usize) -> Self {
+        // SAFETY: declared so.
+        unsafe { Self::from_datum(call.arg(n)) }
     }
 
     /// Returns true if `value` lies in the ball.
@@ -73,14 +75,12 @@ impl<T: Fingerprint> Ball<T> {
 
 /// `ball(center, radius)`.
 pub fn construct<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take the fingerprint type first.
-    let center = unsafe { T::from_datum(call.arg(0)) };
-    Ball::new(center, call.arg(1).value() as i32).into_datum()
+    Ball::new(arg::<T>(call, 0), call.int4(1)).into_datum()
 }
 
 /// Text to ball: 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let text = cstring_arg(call, 0);
+    let text = call.cstring(0);
     match Ball::<T>::parse(text) {
         Some(ball) => ball.into_datum(),
         None => UserError::invalid_text(
@@ -97,61 +97,47 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 
 /// Ball to text.
 pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take the ball type.
-    let ball = unsafe { Ball::<T>::from_datum(call.arg(0)) };
+    let ball = Ball::<T>::argument(call, 0);
     let mut text = String::from("<");
     ball.center.write(&mut text);
     write!(text, ",{}>", ball.radius).expect("writing to a string cannot fail");
-    return_cstring(&text)
+    varlena::cstring(&text)
 }
 
 /// Binary message to ball: the centre's bytes, then the radius as int4, most significant byte
 /// first.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let center = T::Bytes::try_from(message_bytes(call, T::BITS as usize / 8)).ok();
-    let radius = message_bytes(call, size_of::<i32>())
-        .try_into()
-        .map(i32::from_be_bytes);
+    let center = T::Bytes::try_from(call.message(T::BITS as usize / 8)).ok();
+    let radius = call.message(size_of::<i32>()).try_into();
     match (center, radius) {
-        (Some(center), Ok(radius)) => Ball::new(T::from_bytes(center), radius).into_datum(),
+        (Some(center), Ok(radius)) => {
+            Ball::new(T::from_bytes(center), i32::from_be_bytes(radius)).into_datum()
+        }
         _ => unreachable!("the server returned as many bytes as were asked for"),
     }
 }
 
 /// Ball to binary message.
 pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take the ball type.
-    let ball = unsafe { Ball::<T>::from_datum(call.arg(0)) };
+    let ball = Ball::<T>::argument(call, 0);
     varlena::build(&[ball.center.to_bytes().as_ref(), &ball.radius.to_be_bytes()])
 }
 
 /// The operator `fingerprint <@ ball`.
 #[inline(always)]
 pub fn contained<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take the fingerprint type and the ball type.
-    unsafe {
-        pg_sys::Datum::from(Ball::<T>::from_datum(call.arg(1)).contains(T::from_datum(call.arg(0))))
-    }
+    pg_sys::Datum::from(Ball::argument(call, 1).contains(arg::<T>(call, 0)))
 }
 
 /// The operator `ball @> fingerprint`.
 #[inline(always)]
 pub fn contains<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take the ball type and the fingerprint type.
-    unsafe {
-        pg_sys::Datum::from(Ball::<T>::from_datum(call.arg(0)).contains(T::from_datum(call.arg(1))))
-    }
+    pg_sys::Datum::from(Ball::argument(call, 0).contains(arg::<T>(call, 1)))
 }
 
 /// The operator `ball ~= ball`: each centre lies within the other's radius.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: declared to take the ball type twice.
-    let (a, b) = unsafe {
-        (
-            Ball::<T>::from_datum(call.arg(0)),
-            Ball::<T>::from_datum(call.arg(1)),
-        )
-    };
+    let [a, b] = [0, 1].map(|n| Ball::<T>::argument(call, n));
     pg_sys::Datum::from(a.contains(b.center) && b.contains(a.center))
 }

@@ -2,12 +2,12 @@
 //!
 //! Programs that keep 64-bit hashes as unsigned integers write them in decimal, beyond the range of
 //! `bigint`; `numeric` is the only type of the server that holds them.
-use core::ffi::CStr;
 use core::fmt::Write;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::Fingerprint;
+use super::fingerprint::arg;
 use crate::pg::errors::{UserError, shown};
 use crate::pg::fmgr::Call;
 
@@ -81,12 +81,7 @@ impl U256 {
 
 /// Cast from numeric: 22003 outside of the type's range, 22023 for a number that is not whole.
 pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: the cast is declared to take numeric, whose output function returns a C string that
-    // lives as long as the memory context that is current.
-    let text = unsafe {
-        let function = pg_sys::Oid::from(pg_sys::F_NUMERIC_OUT);
-        CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, call.arg(0))).to_bytes()
-    };
+    let text = call.numeric(0).as_bytes();
     let (whole, fraction) = match text.iter().position(|byte| *byte == b'.') {
         Some(point) => (&text[..point], &text[point + 1..]),
         None => (text, &[][..]),
@@ -123,20 +118,14 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 
 /// Cast to numeric: the bits as an unsigned number.
 pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: the cast is declared to take the fingerprint type; numeric's input function takes a
-    // C string, the element type of nothing, and no type modifier.
-    unsafe {
-        let value = T::from_datum(call.arg(0)).to_bytes();
-        let mut words = [[0; 8]; WORDS];
-        let spare = 8 * WORDS - value.as_ref().len();
-        words.as_flattened_mut()[spare..].copy_from_slice(value.as_ref());
-        let mut text = U256(words.map(u64::from_be_bytes)).write();
-        text.push('\0');
-        pg_sys::OidInputFunctionCall(
-            pg_sys::Oid::from(pg_sys::F_NUMERIC_IN),
-            text.as_mut_ptr().cast(),
-            pg_sys::InvalidOid,
-            -1,
-        )
-    }
+    let value = arg::<T>(call, 0).to_bytes();
+    let mut words = [[0; 8]; WORDS];
+    let spare = 8 * WORDS - value.as_ref().len();
+    words.as_flattened_mut()[spare..].copy_from_slice(value.as_ref());
+    let mut text = U256(words.map(u64::from_be_bytes)).write();
+    text.push('\0');
+    let (input, none) = (pg_sys::Oid::from(pg_sys::F_NUMERIC_IN), pg_sys::InvalidOid);
+    // SAFETY: numeric's input function takes a C string, the element type of nothing, and no type
+    // modifier.
+    unsafe { pg_sys::OidInputFunctionCall(input, text.as_mut_ptr().cast(), none, -1) }
 }

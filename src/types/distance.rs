@@ -2,6 +2,7 @@
 use pgrx::pg_sys;
 
 use super::Fingerprint;
+use super::fingerprint::arg;
 use crate::pg::fmgr::{Call, export};
 
 /// A fingerprint type that has a conventional threshold below which two are near-duplicates.
@@ -30,8 +31,7 @@ impl<const W: usize> Threshold for super::wide::Wide<W> {
 
 #[inline(always)]
 fn bits<T: Fingerprint>(call: &Call) -> u32 {
-    // SAFETY: the functions of this file are declared with two arguments of this type in front.
-    unsafe { T::from_datum(call.arg(0)).distance(T::from_datum(call.arg(1))) }
+    arg::<T>(call, 0).distance(arg(call, 1))
 }
 
 /// The operators `<~>` and `<#>`: the number of differing bits.
@@ -50,26 +50,24 @@ pub fn similar<T: Threshold>(call: &mut Call) -> pg_sys::Datum {
 /// come from tables.
 #[inline(always)]
 pub fn within<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let radius = call.arg(2).value() as i32;
-    pg_sys::Datum::from(bits::<T>(call) as i32 <= radius)
+    pg_sys::Datum::from(bits::<T>(call) as i32 <= call.int4(2))
 }
 
 /// `_neardup_at_distance(a, b, distance)`: the planned form of `a <~> b = distance`.
 #[inline(always)]
 pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let distance = call.arg(2).value() as i32;
-    pg_sys::Datum::from(bits::<T>(call) as i32 == distance)
+    pg_sys::Datum::from(bits::<T>(call) as i32 == call.int4(2))
 }
 
 /// `_neardup_radius(bigint)`: a radius given as bigint, brought into the range of int4.
 fn radius(call: &mut Call) -> pg_sys::Datum {
-    clamped(call.arg(0).value() as i64)
+    clamped(call.int8(0))
 }
 
 /// `_neardup_radius_below(bigint)`: the greatest whole number below, brought into the range of
 /// int4.
 fn radius_below(call: &mut Call) -> pg_sys::Datum {
-    clamped((call.arg(0).value() as i64).saturating_sub(1))
+    clamped(call.int8(0).saturating_sub(1))
 }
 
 fn clamped(radius: i64) -> pg_sys::Datum {

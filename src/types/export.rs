@@ -19,19 +19,14 @@ macro_rules! export_distances {
             plain concat!($prefix, "_contained") => $crate::types::ball::contained::<$type>;
             plain concat!($prefix, "_contains") => $crate::types::ball::contains::<$type>;
             plain concat!($prefix, "_ball_similar") => $crate::types::ball::similar::<$type>;
-            plain concat!($prefix, "_ball_cmp") => $crate::types::ball_order::compare::<$type>;
-            plain concat!($prefix, "_ball_eq") => $crate::types::ball_order::equal::<$type>;
-            plain concat!($prefix, "_ball_ne") => $crate::types::ball_order::not_equal::<$type>;
-            plain concat!($prefix, "_ball_lt") => $crate::types::ball_order::less::<$type>;
-            plain concat!($prefix, "_ball_le") =>
-                $crate::types::ball_order::less_or_equal::<$type>;
-            plain concat!($prefix, "_ball_gt") => $crate::types::ball_order::greater::<$type>;
-            plain concat!($prefix, "_ball_ge") =>
-                $crate::types::ball_order::greater_or_equal::<$type>;
             plain concat!($prefix, "_ball_hash") => $crate::types::ball_order::hash::<$type>;
             plain concat!($prefix, "_ball_hash_extended") =>
-                $crate::types::ball_order::hash_extended::<$type>;
+                $crate::types::ball_order::hash::<$type>;
         }
+        $crate::types::order::export_order!(
+            plain concat!($prefix, "_ball_"),
+            $crate::types::ball_order::order::<$type>
+        );
     };
 }
 
@@ -55,17 +50,14 @@ macro_rules! export_fingerprint {
             plain concat!($prefix, "_smaller") => $crate::types::fingerprint::smaller::<$type>;
             plain concat!($prefix, "_larger") => $crate::types::fingerprint::larger::<$type>;
             plain concat!($prefix, "_bit_count") => $crate::types::fingerprint::bit_count::<$type>;
-            plain concat!($prefix, "_cmp") => $crate::types::fingerprint::compare::<$type>;
-            plain concat!($prefix, "_eq") => $crate::types::fingerprint::equal::<$type>;
-            plain concat!($prefix, "_ne") => $crate::types::fingerprint::not_equal::<$type>;
-            plain concat!($prefix, "_lt") => $crate::types::fingerprint::less::<$type>;
-            plain concat!($prefix, "_le") => $crate::types::fingerprint::less_or_equal::<$type>;
-            plain concat!($prefix, "_gt") => $crate::types::fingerprint::greater::<$type>;
-            plain concat!($prefix, "_ge") => $crate::types::fingerprint::greater_or_equal::<$type>;
             plain concat!($prefix, "_hash") => $crate::types::fingerprint::hash::<$type>;
             plain concat!($prefix, "_hash_extended") =>
-                $crate::types::fingerprint::hash_extended::<$type>;
+                $crate::types::fingerprint::hash::<$type>;
         }
+        $crate::types::order::export_order!(
+            plain concat!($prefix, "_"),
+            $crate::types::fingerprint::order::<$type>
+        );
         export_distances!($prefix, $type);
     };
 }

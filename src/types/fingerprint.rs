@@ -1,6 +1,5 @@
 //! The trait of all fingerprint types, and the SQL functions that are generic over it.
 use core::cmp::Ordering;
-use core::ffi::CStr;
 
 use pgrx::pg_sys;
 
@@ -47,44 +46,16 @@ pub trait Fingerprint: Copy + Ord + 'static {
     fn write(self, text: &mut String);
 }
 
-/// The value of argument `n`.
+/// Argument `n` of a function that the SQL script declares to take the fingerprint type there.
 #[inline(always)]
-fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
-    // SAFETY: the SQL declarations of the functions of this file give their arguments this type.
+pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
+    // SAFETY: declared so.
     unsafe { T::from_datum(call.arg(n)) }
-}
-
-/// The bytes of a C string argument.
-pub fn cstring_arg<'a>(call: &Call, n: usize) -> &'a [u8] {
-    // SAFETY: input functions are declared to take a cstring, which outlives the call.
-    unsafe { CStr::from_ptr(call.arg(n).cast_mut_ptr()) }.to_bytes()
-}
-
-/// A text as the C string that an output function returns.
-pub fn return_cstring(text: &str) -> pg_sys::Datum {
-    // SAFETY: one byte more than the text is allocated, for the terminator.
-    unsafe {
-        let cstring = pg_sys::palloc(text.len() + 1).cast::<u8>();
-        core::ptr::copy_nonoverlapping(text.as_ptr(), cstring, text.len());
-        *cstring.add(text.len()) = 0;
-        pg_sys::Datum::from(cstring)
-    }
-}
-
-/// The next `length` bytes of a binary message. The server raises 08P01 if there are fewer.
-pub fn message_bytes<'a>(call: &Call, length: usize) -> &'a [u8] {
-    // SAFETY: receive functions are declared to take an internal StringInfo as first argument,
-    // and the bytes that the server hands out lie in it.
-    unsafe {
-        let message: pg_sys::StringInfo = call.arg(0).cast_mut_ptr();
-        let bytes = pg_sys::pq_getmsgbytes(message, length as core::ffi::c_int);
-        core::slice::from_raw_parts(bytes.cast::<u8>(), length)
-    }
 }
 
 /// Text to value: 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let text = cstring_arg(call, 0);
+    let text = call.cstring(0);
     match T::parse(text) {
         Some(value) => value.into_datum(),
         None => UserError::invalid_text(T::TYPE_NAME, text, T::TEXT_FORM).raise_soft(call),
@@ -95,12 +66,12 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let mut text = String::with_capacity(T::BITS as usize / 4);
     arg::<T>(call, 0).write(&mut text);
-    return_cstring(&text)
+    varlena::cstring(&text)
 }
 
 /// Binary message to value.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let bytes = message_bytes(call, T::BITS as usize / 8);
+    let bytes = call.message(T::BITS as usize / 8);
     from_slice::<T>(bytes)
         .expect("the server returned as many bytes as were asked for")
         .into_datum()
@@ -113,8 +84,7 @@ pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 
 /// Cast from bytea: 22023 unless it has exactly the width.
 pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: the cast is declared to take bytea.
-    let bytes = unsafe { varlena::bytes(call.arg(0)) };
+    let bytes = call.bytes(0);
     match from_slice::<T>(bytes) {
         Some(value) => value.into_datum(),
         None => UserError::invalid_parameter(format!(
@@ -134,10 +104,8 @@ pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 
 /// Cast from bit: 22023 unless it has exactly the width.
 pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: the cast is declared to take bit, which is a varlena: a length in bits (int4 in the
-    // machine's byte order), then the bits, most significant first.
-    let payload = unsafe { varlena::bytes(call.arg(0)) };
-    let (length, bits) = payload.split_at(size_of::<i32>());
+    // A length in bits (int4 in the machine's byte order), then the bits, most significant first.
+    let (length, bits) = call.bytes(0).split_at(size_of::<i32>());
     let length = i32::from_ne_bytes(length.try_into().expect("split after four bytes"));
     match from_slice::<T>(bits) {
         Some(value) if length == T::BITS as i32 => value.into_datum(),
@@ -166,36 +134,10 @@ fn from_slice<T: Fingerprint>(bytes: &[u8]) -> Option<T> {
     T::Bytes::try_from(bytes).ok().map(T::from_bytes)
 }
 
-/// The order as -1, 0 or 1, for btree.
+/// The order of the two arguments.
 #[inline(always)]
-pub fn compare<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    pg_sys::Datum::from(arg::<T>(call, 0).cmp(&arg::<T>(call, 1)) as i32)
-}
-
-macro_rules! comparison {
-    ($($(#[$doc:meta])* $name:ident: $test:expr;)*) => { $(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-            let test: fn(Ordering) -> bool = $test;
-            pg_sys::Datum::from(test(arg::<T>(call, 0).cmp(&arg::<T>(call, 1))))
-        }
-    )* };
-}
-
-comparison! {
-    /// The operator `=`.
-    equal: Ordering::is_eq;
-    /// The operator `<>`.
-    not_equal: Ordering::is_ne;
-    /// The operator `<`.
-    less: Ordering::is_lt;
-    /// The operator `<=`.
-    less_or_equal: Ordering::is_le;
-    /// The operator `>`.
-    greater: Ordering::is_gt;
-    /// The operator `>=`.
-    greater_or_equal: Ordering::is_ge;
+pub fn order<T: Fingerprint>(call: &Call) -> Ordering {
+    arg::<T>(call, 0).cmp(&arg(call, 1))
 }
 
 /// The lesser of two values: the step of the aggregate `min`.
@@ -222,32 +164,22 @@ pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(ones.sum::<i64>())
 }
 
-/// Hash of 32 bits, for hash joins, grouping and hash indexes.
+/// Hash, as [`hash_of_bytes`].
 #[inline(always)]
 pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    hash_of_bytes(arg::<T>(call, 0).to_bytes().as_ref())
+    hash_of_bytes(call, arg::<T>(call, 0).to_bytes().as_ref())
 }
 
-/// Hash of 64 bits with a seed, for partitioning by hash.
+/// The server's hash of bytes: of 32 bits, for hash joins, grouping and hash indexes; or of 64
+/// bits, for partitioning by hash, if the function that is called takes a seed after the value.
 #[inline(always)]
-pub fn hash_extended<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    let seed = call.arg(1).value() as u64;
-    hash_of_bytes_extended(arg::<T>(call, 0).to_bytes().as_ref(), seed)
-}
-
-/// The server's hash of bytes, 32 bits.
-#[inline(always)]
-pub fn hash_of_bytes(bytes: &[u8]) -> pg_sys::Datum {
+pub fn hash_of_bytes(call: &Call, bytes: &[u8]) -> pg_sys::Datum {
+    let (start, length) = (bytes.as_ptr(), bytes.len() as core::ffi::c_int);
     // SAFETY: the pointer and the length are those of one slice.
-    let hash = unsafe { hash_bytes(bytes.as_ptr(), bytes.len() as core::ffi::c_int) };
-    pg_sys::Datum::from(hash)
-}
-
-/// The server's hash of bytes with a seed, 64 bits.
-#[inline(always)]
-pub fn hash_of_bytes_extended(bytes: &[u8], seed: u64) -> pg_sys::Datum {
-    let length = bytes.len() as core::ffi::c_int;
-    // SAFETY: the pointer and the length are those of one slice.
-    let hash = unsafe { hash_bytes_extended(bytes.as_ptr(), length, seed) };
-    pg_sys::Datum::from(hash)
+    unsafe {
+        match call.len() {
+            1 => hash_bytes(start, length).into(),
+            _ => hash_bytes_extended(start, length, call.int8(1) as u64).into(),
+        }
+    }
 }

@@ -94,9 +94,7 @@ impl Fingerprint for Bigint {
 
 /// Gives the server a comparison without the cost of a function call through SQL.
 fn sort_support(call: &mut Call) -> pg_sys::Datum {
-    let support: pg_sys::SortSupport = call.arg(0).cast_mut_ptr();
-    // SAFETY: a sort support function is declared to take an internal SortSupport to fill in.
-    unsafe { (*support).comparator = Some(compat::unsigned_datum_comparator()) };
+    call.sort_support().comparator = Some(compat::unsigned_datum_comparator());
     pg_sys::Datum::from(0)
 }
 

@@ -3,12 +3,13 @@ use core::cmp::Ordering;
 use core::ffi::c_int;
 use core::fmt::Write;
 
-use pgrx::pg_sys::{self, Datum, SortSupport};
+use pgrx::pg_sys::{Datum, SortSupport};
 
 use super::Ball;
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, arg};
 use crate::pg::compat;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::varlena;
 
 /// `W` words of 64 bits, the most significant first, each in the machine's byte order: a value of
 /// the SQL type `fingerprint128` (two words) or `fingerprint256` (four), as it is stored.
@@ -81,12 +82,7 @@ impl<const W: usize> Fingerprint for Wide<W> {
         unsafe { *datum.cast_mut_ptr::<Self>() }
     }
     fn into_datum(self) -> Datum {
-        // SAFETY: as many bytes are allocated as are written, and palloc aligns for any type.
-        unsafe {
-            let value = pg_sys::palloc(size_of::<Self>()).cast::<Self>();
-            value.write(self);
-            Datum::from(value)
-        }
+        varlena::by_reference(self)
     }
     fn from_bytes(bytes: WordBytes<W>) -> Self {
         Wide(bytes.0.map(u64::from_be_bytes))
@@ -124,17 +120,13 @@ impl<const W: usize> Fingerprint for Wide<W> {
 /// Gives the server a comparison without the cost of a function call through SQL, and the first
 /// word to sort by before it follows the pointers.
 fn sort_support<const W: usize>(call: &mut Call) -> Datum {
-    let support: SortSupport = call.arg(0).cast_mut_ptr();
-    // SAFETY: a sort support function is declared to take an internal SortSupport to fill in.
-    unsafe {
-        let support = &mut *support;
-        support.comparator = Some(compare::<W>);
-        if support.abbreviate {
-            support.comparator = Some(compat::unsigned_datum_comparator());
-            support.abbrev_converter = Some(first_word::<W>);
-            support.abbrev_abort = Some(never);
-            support.abbrev_full_comparator = Some(compare::<W>);
-        }
+    let support = call.sort_support();
+    support.comparator = Some(compare::<W>);
+    if support.abbreviate {
+        support.comparator = Some(compat::unsigned_datum_comparator());
+        support.abbrev_converter = Some(first_word::<W>);
+        support.abbrev_abort = Some(never);
+        support.abbrev_full_comparator = Some(compare::<W>);
     }
     Datum::from(0)
 }
@@ -167,13 +159,8 @@ fn from_uuid(call: &mut Call) -> Datum {
 
 /// Cast to uuid.
 fn to_uuid(call: &mut Call) -> Datum {
-    // SAFETY: the cast is declared to take fingerprint128; as many bytes are allocated as written.
-    unsafe {
-        let WordBytes(bytes) = Fingerprint128::from_datum(call.arg(0)).to_bytes();
-        let value = pg_sys::palloc(size_of_val(&bytes)).cast::<[[u8; 8]; 2]>();
-        value.write(bytes);
-        Datum::from(value)
-    }
+    let WordBytes(bytes) = arg::<Fingerprint128>(call, 0).to_bytes();
+    varlena::by_reference(bytes)
 }
 
 export! {

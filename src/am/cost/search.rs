@@ -3,7 +3,8 @@ use pgrx::pg_sys;
 
 use crate::am::strategies;
 use crate::pg::compat;
-use crate::planner::nodes::members;
+use crate::pg::expr::Expr;
+use crate::pg::planner::Planner;
 use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
 
 /// The radius of a search as far as the planner can know it.
@@ -79,14 +80,14 @@ impl Search {
             };
             let mut given = vec![false; last as usize];
             let mut on_scope = core::ptr::null_mut();
-            for clause in members((*path).indexclauses) {
+            for clause in list((*path).indexclauses) {
                 let clause = &*clause.cast::<pg_sys::IndexClause>();
                 let column = i32::from(clause.indexcol);
-                for qual in members(clause.indexquals) {
+                for qual in list(clause.indexquals) {
                     if column < last {
                         // Rows with any value stand in many scopes.
                         given[column as usize] |= !is_not_null(qual.cast());
-                        on_scope = pg_sys::lappend(on_scope, qual.cast());
+                        on_scope = pg_sys::lappend(on_scope, qual);
                     } else {
                         search.take(root, info, qual.cast());
                     }
@@ -101,7 +102,7 @@ impl Search {
                     search.scope = Scope::One(share);
                 }
             }
-            if let Some(first) = members((*path).indexorderbys).next() {
+            if let Some(first) = list((*path).indexorderbys).next() {
                 let by = first.cast::<pg_sys::OpExpr>();
                 let from = pg_sys::list_nth((*by).args, 1).cast::<core::ffi::c_void>();
                 let has_radius = matches!(
@@ -146,7 +147,8 @@ impl Search {
             let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
             let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            let ball = PlannedBall::of_operand(root, (*clause).opno, argument);
+            let (planner, operand) = (Planner::new(root), Expr::new(argument));
+            let ball = PlannedBall::of_operand(planner, (*clause).opno, operand);
             self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
             let radius = match (strategy as u16, ball.as_ref().and_then(|ball| ball.radius)) {
                 (strategies::EQUAL, _) => Radius::Known(0),
@@ -164,7 +166,9 @@ impl Search {
             if is_narrower {
                 self.radius = radius;
                 self.center = match ball {
-                    Some(ball) if strategy as u16 == strategies::WITHIN => ball.center,
+                    Some(ball) if strategy as u16 == strategies::WITHIN => {
+                        ball.center.map_or(core::ptr::null_mut(), Expr::as_ptr)
+                    }
                     _ => argument,
                 };
             }
@@ -180,4 +184,15 @@ unsafe fn is_not_null(qual: *mut pg_sys::RestrictInfo) -> bool {
         (*test).xpr.type_ == pg_sys::NodeTag::T_NullTest
             && (*test).nulltesttype == pg_sys::NullTestType::IS_NOT_NULL
     }
+}
+
+/// The elements of a list of the server's.
+///
+/// # Safety
+/// The list is null or alive as long as the iterator.
+unsafe fn list(list: *mut pg_sys::List) -> impl Iterator<Item = *mut core::ffi::c_void> {
+    // SAFETY: the caller's promise.
+    let length = unsafe { pg_sys::list_length(list) };
+    // SAFETY: within the list.
+    (0..length).map(move |i| unsafe { pg_sys::list_nth(list, i) })
 }

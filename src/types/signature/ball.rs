@@ -9,7 +9,6 @@ use super::{Signature, distance, near_duplicate, similarity, text};
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
-use crate::types::fingerprint::{cstring_arg, message_bytes, return_cstring};
 
 const TYPE: &str = "minhash_ball";
 const FORM: &str =
@@ -144,7 +143,7 @@ fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<SignatureBall<'a>>
 }
 
 fn input(call: &mut Call) -> pg_sys::Datum {
-    let text = cstring_arg(call, 0);
+    let text = call.cstring(0);
     let mut values = Vec::new();
     match parse(text, &mut values) {
         Some(ball) => ball.into_datum(),
@@ -162,12 +161,12 @@ fn output(call: &mut Call) -> pg_sys::Datum {
         text += APPROXIMATE;
     }
     text += ">";
-    return_cstring(&text)
+    varlena::cstring(&text)
 }
 
 fn receive(call: &mut Call) -> pg_sys::Datum {
     let number = |call: &Call| {
-        let bytes = message_bytes(call, 4);
+        let bytes = call.message(4);
         i32::from_be_bytes(bytes.try_into().expect("4 bytes were asked for"))
     };
     let (mismatches, approximate) = (number(call), number(call) != 0);

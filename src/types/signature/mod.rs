@@ -90,20 +90,9 @@ impl<'a> Signature<'a> {
     /// `body` is aligned to four bytes.
     unsafe fn read(body: &'a [u8]) -> Self {
         let signature = (|| {
-            let (head, values) = body.split_at_checked(HEAD)?;
-            let hashes = u16::from_ne_bytes([head[2], head[3]]);
-            let scheme = Scheme::from_code(head[0])?;
-            let sound = head[1] == BITS && values.len() == 4 * usize::from(hashes);
-            let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
-            // SAFETY: aligned, as the caller promises and as the head is a multiple of four
-            // bytes long; any four bytes are a number.
-            let values =
-                unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), values.len() / 4) };
-            sound.then_some(Signature {
-                scheme,
-                seed,
-                values,
-            })
+            let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
+            // SAFETY: the caller's promise.
+            unsafe { Self::beginning(body, hashes.into()) }
         })();
         signature.unwrap_or_else(|| {
             UserError::new(

@@ -14,7 +14,6 @@ use super::{BITS, Signature};
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
-use crate::types::fingerprint::{cstring_arg, message_bytes, return_cstring};
 
 const TYPE: &str = "minhash_signature";
 const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 \
@@ -71,7 +70,7 @@ pub fn write(signature: &Signature, text: &mut String) {
 }
 
 fn input(call: &mut Call) -> pg_sys::Datum {
-    let text = cstring_arg(call, 0);
+    let text = call.cstring(0);
     let mut values = Vec::new();
     match parse(text, &mut values) {
         Some(signature) => signature.into_datum(),
@@ -83,12 +82,12 @@ fn output(call: &mut Call) -> pg_sys::Datum {
     let signature = Signature::argument(call, 0);
     let mut text = String::with_capacity(40 + 8 * signature.values.len());
     write(&signature, &mut text);
-    return_cstring(&text)
+    varlena::cstring(&text)
 }
 
 /// Reads a signature from a message; 22P03 if it is invalid.
 pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a> {
-    let head = message_bytes(call, 12);
+    let head = call.message(12);
     let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));
     let seed = u64::from_be_bytes(head[4..12].try_into().expect("12 bytes were asked for"));
     let scheme = Scheme::from_code(head[0]).filter(|scheme| is_valid_seed(*scheme, seed));
@@ -103,7 +102,7 @@ pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a
         ))
         .raise()
     };
-    let bytes = message_bytes(call, 4 * hashes);
+    let bytes = call.message(4 * hashes);
     let (chunks, _) = bytes.as_chunks::<4>();
     values.extend(chunks.iter().map(|bytes| u32::from_be_bytes(*bytes)));
     Signature {
