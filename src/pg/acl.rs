@@ -5,29 +5,26 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::catalog::relation_name;
 use super::errors::UserError;
 use super::rel::Rel;
-use super::{backend, compat};
+use super::{backend, compat, server};
+
+const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
+const OKAY: pg_sys::AclResult::Type = pg_sys::AclResult::ACLCHECK_OK;
 
 /// Raises an error unless the caller has the right to read anything at all of a table. To be asked
 /// before the table is locked, so that nobody can hold a lock on what is not theirs to read.
 pub fn check_some(table: pg_sys::Oid) {
-    // SAFETY: catalogue look-ups.
-    unsafe {
-        let (user, select) = (pg_sys::GetUserId(), pg_sys::ACL_SELECT as pg_sys::AclMode);
-        let any = pg_sys::AclMaskHow::ACLMASK_ANY;
-        let okay = pg_sys::AclResult::ACLCHECK_OK;
-        if pg_sys::pg_class_aclcheck(table, user, select) != okay
-            && pg_sys::pg_attribute_aclcheck_all(table, user, select, any) != okay
-        {
-            refuse(table);
-        }
+    let any = pg_sys::AclMaskHow::ACLMASK_ANY;
+    if !may_select_table(table)
+        && server::pg_attribute_aclcheck_all(table, server::GetUserId(), SELECT, any) != OKAY
+    {
+        refuse(table);
     }
 }
 
 /// Raises an error unless the caller owns the table of an index. To be called before anything is
 /// locked. What is no index passes, for the caller to refuse.
 pub fn check_owner(index: pg_sys::Oid) {
-    // SAFETY: catalogue look-ups.
-    let (table, user) = unsafe { (pg_sys::IndexGetRelation(index, true), pg_sys::GetUserId()) };
+    let (table, user) = (server::IndexGetRelation(index, true), server::GetUserId());
     if table == pg_sys::InvalidOid || compat::owns_relation(table, user) {
         return;
     }
@@ -52,7 +49,7 @@ pub fn check_index(table: Rel, index: Rel) {
 /// Raises an error unless the caller has the right to read the table or all of these columns (0:
 /// whole rows), and no policy of row security applies to the caller.
 pub fn check_columns(table: Rel, columns: &[i16]) {
-    let may_read = may_select_table(table)
+    let may_read = may_select_table(table.oid())
         || (!columns.is_empty()
             && columns
                 .iter()
@@ -77,29 +74,21 @@ pub fn check_columns(table: Rel, columns: &[i16]) {
     }
 }
 
-fn may_select_table(table: Rel) -> bool {
-    let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
-    // SAFETY: a catalogue look-up.
-    let result = unsafe { pg_sys::pg_class_aclcheck(table.oid(), pg_sys::GetUserId(), select) };
-    result == pg_sys::AclResult::ACLCHECK_OK
+fn may_select_table(table: pg_sys::Oid) -> bool {
+    server::pg_class_aclcheck(table, server::GetUserId(), SELECT) == OKAY
 }
 
 /// Returns whether the current user has the right to read a column, or the whole table.
 pub fn may_select(table: Rel, column: i16) -> bool {
-    let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
+    let table = table.oid();
     may_select_table(table)
-        // SAFETY: a catalogue look-up.
-        || unsafe {
-            let user = pg_sys::GetUserId();
-            pg_sys::pg_attribute_aclcheck(table.oid(), column, user, select)
-        } == pg_sys::AclResult::ACLCHECK_OK
+        || server::pg_attribute_aclcheck(table, column, server::GetUserId(), SELECT) == OKAY
 }
 
 /// Returns whether policies of row security apply to the current user.
 pub fn has_policies(table: Rel) -> bool {
     let applies = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == applies }
+    server::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == applies
 }
 
 /// Raises an error for a table that this session cannot read.

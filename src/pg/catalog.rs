@@ -1,17 +1,9 @@
 //! Look-ups in the catalogues, and names as SQL text has them.
-use core::ffi::{CStr, c_char};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
-/// A C string of the server's as one of Rust's; `None` for null.
-///
-/// # Safety
-/// The pointer is null, or to a C string.
-pub unsafe fn owned(text: *const c_char) -> Option<CString> {
-    // SAFETY: the caller's promise.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
-}
+use super::server::{self, owned};
 
 /// The bytes of a name that need not exist.
 fn bytes(text: Option<CString>) -> Vec<u8> {
@@ -20,37 +12,31 @@ fn bytes(text: Option<CString>) -> Vec<u8> {
 
 /// The schema of a function.
 pub fn schema_of_function(function: Oid) -> Oid {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_func_namespace(function) }
+    server::get_func_namespace(function)
 }
 
 /// The name of a schema; empty if there is none.
 pub fn schema_name(schema: Oid) -> CString {
-    // SAFETY: null, or a C string.
-    unsafe { owned(pg_sys::get_namespace_name(schema)) }.unwrap_or_default()
+    server::get_namespace_name(schema).unwrap_or_default()
 }
 
 /// A function's name with its schema, quoted where need be.
 pub fn qualified_function(function: Oid) -> Vec<u8> {
     let schema = schema_name(schema_of_function(function));
-    // SAFETY: null, or a C string.
-    let name = unsafe { owned(pg_sys::get_func_name(function)) }.unwrap_or_default();
+    let name = server::get_func_name(function).unwrap_or_default();
     qualified(&schema, &name)
 }
 
 /// A relation's name with its schema, quoted where need be; `None` if there is no such relation.
 pub fn qualified_relation(relation: Oid) -> Option<Vec<u8>> {
-    // SAFETY: null, or a C string.
-    let name = unsafe { owned(pg_sys::get_rel_name(relation)) }?;
-    // SAFETY: a catalogue look-up.
-    let schema = unsafe { pg_sys::get_rel_namespace(relation) };
+    let name = server::get_rel_name(relation)?;
+    let schema = server::get_rel_namespace(relation);
     Some(qualified(&schema_name(schema), &name))
 }
 
 /// The name of a relation for messages, or its number if there is none.
 pub fn relation_name(relation: Oid) -> String {
-    // SAFETY: null, or a C string.
-    match unsafe { owned(pg_sys::get_rel_name(relation)) } {
+    match server::get_rel_name(relation) {
         Some(name) => name.to_string_lossy().into_owned(),
         None => relation.to_u32().to_string(),
     }
@@ -58,31 +44,22 @@ pub fn relation_name(relation: Oid) -> String {
 
 /// The kind of a relation (`pg_class.relkind`); 0 if there is none.
 pub fn relation_kind(relation: Oid) -> u8 {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_rel_relkind(relation) as u8 }
+    server::get_rel_relkind(relation) as u8
 }
 
 /// A name with its schema, quoted where need be.
 pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
-    // SAFETY: a new C string of two.
-    bytes(unsafe {
-        owned(pg_sys::quote_qualified_identifier(
-            schema.as_ptr(),
-            name.as_ptr(),
-        ))
-    })
+    bytes(server::quote_qualified_identifier(schema, name))
 }
 
 /// A name, quoted where need be.
 pub fn quoted(name: &CStr) -> Vec<u8> {
-    // SAFETY: the server returns the name itself or a new C string.
-    bytes(unsafe { owned(pg_sys::quote_identifier(name.as_ptr())) })
+    bytes(server::quote_identifier(name))
 }
 
 /// A text as an SQL literal.
 pub fn literal(text: &CStr) -> Vec<u8> {
-    // SAFETY: a new C string.
-    bytes(unsafe { owned(pg_sys::quote_literal_cstr(text.as_ptr())) })
+    bytes(server::quote_literal_cstr(text))
 }
 
 /// Looks a table up by a name as written by a user, and returns its quoted name. A name without a
@@ -107,27 +84,22 @@ pub fn find_table(name: &CStr, schema: Oid) -> Vec<u8> {
 
 /// The type that a domain is over; any other type itself.
 pub fn base_type(oid: Oid) -> Oid {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::getBaseType(oid) }
+    server::getBaseType(oid)
 }
 
 /// The type of the elements of an array type; InvalidOid if it is none.
 pub fn array_element(oid: Oid) -> Oid {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_element_type(oid) }
+    server::get_element_type(oid)
 }
 
 /// Returns whether values of a type can be taken as `text` as they are.
 pub fn is_text(oid: Oid) -> bool {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::IsBinaryCoercible(oid, pg_sys::TEXTOID) }
+    server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
 
 /// The name of a type, for messages.
 pub fn type_name(oid: Oid) -> String {
-    // SAFETY: a new C string.
-    unsafe { owned(pg_sys::format_type_be(oid)) }
-        .unwrap_or_default()
+    (server::format_type_be(oid).unwrap_or_default())
         .to_string_lossy()
         .into_owned()
 }
@@ -169,8 +141,9 @@ fn row<T: CachedRow>(oid: Oid) -> Option<T> {
 
 /// A name in a catalogue.
 pub fn name_of(name: &pg_sys::NameData) -> CString {
-    // SAFETY: the server's names end with a zero byte.
-    unsafe { CStr::from_ptr(name.data.as_ptr()) }.to_owned()
+    let bytes = name.data.map(|byte| byte as u8);
+    let name = CStr::from_bytes_until_nul(&bytes).expect("the server ends names with a zero byte");
+    name.to_owned()
 }
 
 /// The name of a type, without a schema, if it is in this one.
@@ -198,22 +171,25 @@ pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
         .unwrap_or_else(|| panic!("cache lookup failed for operator class {}", class.to_u32()))
 }
 
+/// An entry of the type cache, with the fields that flags stand for.
+pub fn cached_type(oid: Oid, flags: u32) -> &'static pg_sys::TypeCacheEntry {
+    // SAFETY: entries stay for the backend's life.
+    unsafe { &*pg_sys::lookup_type_cache(oid, flags as i32) }
+}
+
 /// The default operator family of a type for btree; InvalidOid if it has none.
 pub fn btree_family(oid: Oid) -> Oid {
-    // SAFETY: entries of the type cache stay for the backend's life.
-    unsafe { (*pg_sys::lookup_type_cache(oid, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
+    cached_type(oid, pg_sys::TYPECACHE_BTREE_OPFAMILY).btree_opf
 }
 
 /// The strategy of an operator in a family; 0 if it is none of them.
 pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_op_opfamily_strategy(operator, family) }
+    server::get_op_opfamily_strategy(operator, family)
 }
 
 /// The operator of a family with this strategy number and these types.
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: u32) -> Option<Oid> {
-    // SAFETY: a catalogue look-up.
-    let oid = unsafe { pg_sys::get_opfamily_member(family, left, right, strategy as i16) };
+    let oid = server::get_opfamily_member(family, left, right, strategy as i16);
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
@@ -269,82 +245,84 @@ pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
 /// The default operators `=` and `<` of a type, as far as it has them.
 pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
     let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;
-    // SAFETY: entries of the type cache stay for the backend's life.
-    let (eq, lt) = unsafe {
-        let entry = &*pg_sys::lookup_type_cache(oid, wanted as i32);
-        (entry.eq_opr, entry.lt_opr)
-    };
+    let entry = cached_type(oid, wanted);
     let known = |operator| (operator != pg_sys::InvalidOid).then_some(operator);
-    (known(eq), known(lt))
+    (known(entry.eq_opr), known(entry.lt_opr))
 }
 
 /// The operators of a family.
 pub fn family_operators(family: Oid) -> Vec<pg_sys::FormData_pg_amop> {
-    // SAFETY: entries are copied before the list is released.
-    unsafe {
-        let list = pg_sys::SearchSysCacheList(
-            pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32,
-            1,
-            Datum::from(family),
-            Datum::null(),
-            Datum::null(),
-        );
-        let forms = (0..(*list).n_members)
-            .map(|i| {
-                let member = *(*list).members.as_ptr().add(i as usize);
-                *pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_amop>()
-            })
-            .collect();
-        pg_sys::ReleaseCatCacheList(list);
-        forms
-    }
+    let mut forms = Vec::new();
+    for_each_row(Datum::from(family), |form, _| forms.push(*form));
+    forms
 }
 
 /// The type of an operator's result.
 pub fn operator_result(operator: Oid) -> Oid {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_op_rettype(operator) }
+    server::get_op_rettype(operator)
 }
 
 /// Returns whether a type stands for several, as `anyarray` does.
 pub fn is_pseudo_type(oid: Oid) -> bool {
-    // SAFETY: a catalogue look-up.
-    unsafe { pg_sys::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO }
+    server::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO
+}
+
+/// Catalogue rows that the server caches in lists by a first key.
+///
+/// # Safety
+/// The type is that of the rows in the cache.
+unsafe trait ListedRow {
+    /// Cache by that key and others.
+    const CACHE: pg_sys::SysCacheIdentifier::Type;
+}
+
+// SAFETY: caches of the server, with the catalogues whose rows they hold.
+unsafe impl ListedRow for pg_sys::FormData_pg_amop {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::AMOPSTRATEGY;
+}
+// SAFETY: as above.
+unsafe impl ListedRow for pg_sys::FormData_pg_proc {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP;
+}
+
+/// Calls a function with each row of a catalogue that has this first key, and its tuple.
+fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapTuple)) {
+    let none = Datum::null();
+    // SAFETY: the list is released after the last row, or by the server after an error.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(T::CACHE as i32, 1, key, none, none);
+        for i in 0..(*list).n_members {
+            let member = *(*list).members.as_ptr().add(i as usize);
+            let tuple = &raw mut (*member).tuple;
+            each(&*pg_sys::GETSTRUCT(tuple).cast::<T>(), tuple);
+        }
+        pg_sys::ReleaseCatCacheList(list);
+    }
 }
 
 /// The names of the parameters behind the first, of the functions of a schema with this name that
 /// take a text first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
-    // SAFETY: entries are read before the list is released.
-    unsafe {
-        let list = pg_sys::SearchSysCacheList(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            1,
-            Datum::from(function.as_ptr()),
-            Datum::null(),
-            Datum::null(),
-        );
-        let mut found = Vec::new();
-        for i in 0..(*list).n_members {
-            let member = *(*list).members.as_ptr().add(i as usize);
-            let tuple = &raw mut (*member).tuple;
-            let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
-            let takes_text =
-                form.pronargs > 0 && *form.proargtypes.values.as_ptr() == pg_sys::TEXTOID;
-            if form.pronamespace != schema || !takes_text {
-                continue;
+    let mut found = Vec::new();
+    for_each_row(
+        Datum::from(function.as_ptr()),
+        |form: &pg_sys::FormData_pg_proc, tuple| {
+            let (mut types, mut modes) = (core::ptr::null_mut(), core::ptr::null_mut());
+            let mut names = core::ptr::null_mut();
+            // SAFETY: a function's row, with as many types as it has arguments. The server fills in
+            // the names of these and of the columns of its result, or null.
+            unsafe {
+                let takes_text =
+                    form.pronargs > 0 && *form.proargtypes.values.as_ptr() == pg_sys::TEXTOID;
+                if form.pronamespace != schema || !takes_text {
+                    return;
+                }
+                let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
+                if !names.is_null() {
+                    found.extend((1..count as usize).filter_map(|n| owned(*names.add(n))));
+                }
             }
-            let (mut types, mut names, mut modes) = (
-                core::ptr::null_mut(),
-                core::ptr::null_mut(),
-                core::ptr::null_mut(),
-            );
-            let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
-            if !names.is_null() {
-                found.extend((1..count as usize).filter_map(|n| owned(*names.add(n))));
-            }
-        }
-        pg_sys::ReleaseCatCacheList(list);
-        found
-    }
+        },
+    );
+    found
 }

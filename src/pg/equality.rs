@@ -1,9 +1,9 @@
 //! Equality of the values of an index's column.
 use pgrx::pg_sys::{self, Oid};
 
-use super::catalog;
 use super::rel::{KeyClass, Rel};
 use super::value::Value;
+use super::{catalog, server};
 
 /// A column of an index, and when its values are equal.
 pub struct EqualColumn {
@@ -20,15 +20,11 @@ impl EqualColumn {
     pub fn new(index: Rel, i: usize, strategy: u16) -> Self {
         let form = index.index_form();
         let class = index.key_class(i);
-        // SAFETY: catalogue look-ups.
-        let function = unsafe {
-            let KeyClass { family, input, .. } = class;
-            let operator = pg_sys::get_opfamily_member(family, input, input, strategy as i16);
-            pg_sys::get_opcode(operator)
-        };
+        let KeyClass { family, input, .. } = class;
+        let operator = server::get_opfamily_member(family, input, input, strategy as i16);
         EqualColumn {
             column: form.columns[i],
-            function,
+            function: server::get_opcode(operator),
             collation: class.collation,
             value_type: index.attribute(i as i16 + 1).atttypid,
         }
@@ -69,8 +65,7 @@ impl TypeEquality {
     pub fn new(type_oid: Oid, collation: Oid) -> Option<(Self, Oid)> {
         let operator = catalog::default_operators(type_oid).0?;
         let equality = TypeEquality {
-            // SAFETY: a catalogue look-up.
-            function: unsafe { pg_sys::get_opcode(operator) },
+            function: server::get_opcode(operator),
             collation,
             type_oid,
         };

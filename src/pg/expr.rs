@@ -169,6 +169,24 @@ impl<'a> Expr<'a> {
         }
     }
 
+    /// The columns of the first entry of its own query's range table that it uses (0: whole rows).
+    pub fn columns_used(self) -> Vec<i16> {
+        let mut columns = Vec::new();
+        // SAFETY: an expression. The set holds the columns from
+        // `FirstLowInvalidHeapAttributeNumber` on.
+        unsafe {
+            let (mut used, mut member) = (core::ptr::null_mut(), -1);
+            pg_sys::pull_varattnos(self.as_ptr(), 1, &raw mut used);
+            loop {
+                member = pg_sys::bms_next_member(used, member);
+                if member < 0 {
+                    return columns;
+                }
+                columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+            }
+        }
+    }
+
     /// Returns whether it contains columns of its own query.
     pub fn has_columns(self) -> bool {
         // SAFETY: an expression.

@@ -7,7 +7,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use super::varlena;
+use super::{catalog, varlena};
 
 /// One call of a function by the server, with its arguments.
 pub struct Call(pg_sys::FunctionCallInfo);
@@ -40,15 +40,8 @@ impl Call {
 
     /// Returns whether the argument at position `n` is declared with this type, or may be NULL.
     fn has_type(&self, n: usize, wanted: pg_sys::Oid) -> bool {
-        // SAFETY: a look-up of the function that is being called.
-        let declared = unsafe {
-            let mut types = core::ptr::null_mut();
-            let mut count = 0;
-            pg_sys::get_func_signature(self.function_oid(), &mut types, &mut count);
-            assert!((n as i32) < count);
-            *types.add(n)
-        };
-        declared == wanted
+        let (types, _) = catalog::function_signature(self.function_oid());
+        types[n] == wanted
     }
 
     /// The argument at position `n` as a `name`; `None` for NULL. Raises an internal error if the

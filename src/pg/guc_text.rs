@@ -9,6 +9,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use neardup_sketch::memory::GrowVec;
 use pgrx::{GucContext, pg_guard, pg_sys};
 
+use super::server;
+
 /// Result of a check that refuses a text.
 pub struct Refusal {
     /// Sentence that says what is wrong.
@@ -104,8 +106,7 @@ pub fn define<T: TextSetting>() {
 
 /// Returns whether the server is loading the libraries of `shared_preload_libraries` right now.
 pub fn is_preloading() -> bool {
-    // SAFETY: reads a variable of the server, which has a single thread.
-    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
+    server::is_preloading()
 }
 
 #[pg_guard]
@@ -124,8 +125,7 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
     match T::check(value) {
         Ok(()) => {
             let place = T::place();
-            // SAFETY: reads the state of the process.
-            let asked = unsafe { pg_sys::IsTransactionState() };
+            let asked = server::IsTransactionState();
             if asked && place.defined.load(Ordering::Relaxed) && value != place.current() {
                 T::warn();
             }

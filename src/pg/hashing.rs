@@ -24,19 +24,14 @@ pub fn require_hash(value_type: pg_sys::Oid) {
 
 /// The default hash operator family of a type; `InvalidOid` if it has none.
 pub fn hash_family(value_type: pg_sys::Oid) -> pg_sys::Oid {
-    cached(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
-}
-
-/// An entry of the type cache, with the fields that a flag stands for.
-fn cached(value_type: pg_sys::Oid, flag: u32) -> &'static pg_sys::TypeCacheEntry {
-    // SAFETY: entries stay for the backend's life.
-    unsafe { &*pg_sys::lookup_type_cache(value_type, flag as i32) }
+    catalog::cached_type(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
 }
 
 /// The extended hash function of a type's default hash operator class; raises an error if it has
 /// none.
 fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
-    let entry = cached(value_type, pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO);
+    let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
+    let entry = catalog::cached_type(value_type, flag);
     let function = &raw const entry.hash_extended_proc_finfo;
     let oid = entry.hash_extended_proc_finfo.fn_oid;
     if oid != pg_sys::InvalidOid {

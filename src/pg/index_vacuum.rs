@@ -94,11 +94,12 @@ impl DeadRows {
     }
 }
 
-/// Returns whether the server asks for an index's rows only to learn which it has.
+/// Returns whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has:
+/// for the last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not
+/// valid is vacuumed as well, in a vacuum, with what that has found dead.
 pub fn is_validating(index: Rel) -> bool {
     assert!(index.is_neardup_index());
-    // SAFETY: an open index.
-    unsafe { compat::is_validating(index.raw()) }
+    !index.index_form().is_valid && !compat::in_vacuum()
 }
 
 /// Returns whether a vacuum of an index's table may give space back for a moment of the strongest

@@ -12,10 +12,9 @@
 //!
 //! An allocator must not unwind itself, which is why the error waits.
 use neardup_sketch::memory;
-use pgrx::pg_sys;
 
 use super::errors::UserError;
-use super::held_back;
+use super::{held_back, server};
 
 /// Makes growth that fails raise error 53200. Called once, when the library is loaded.
 pub fn register() {
@@ -53,12 +52,12 @@ pub fn check_interrupts() {
 
 /// `work_mem` in bytes.
 pub fn work_mem() -> usize {
-    // SAFETY: reads a setting of the server, in kB.
-    unsafe { pg_sys::work_mem as usize * 1024 }
+    // In kB.
+    server::work_mem() as usize * 1024
 }
 
 /// `maintenance_work_mem` in bytes.
 pub fn maintenance_work_mem() -> usize {
-    // SAFETY: reads a setting of the server, in kB.
-    unsafe { pg_sys::maintenance_work_mem as usize * 1024 }
+    // In kB.
+    server::maintenance_work_mem() as usize * 1024
 }

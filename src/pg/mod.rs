@@ -36,6 +36,7 @@ pub mod relation;
 pub mod row_lock;
 pub mod scan_desc;
 pub mod security_context;
+pub mod server;
 pub mod slot;
 mod soft_error;
 pub mod spi;

@@ -3,8 +3,9 @@ use core::marker::PhantomData;
 
 use pgrx::pg_sys;
 
-use super::compat;
+use super::catalog::base_type;
 use super::value::{Value, ValueType};
+use super::{compat, server};
 
 /// A row as a trigger was given it, taken apart. `'a` is the trigger's call.
 pub struct NewRow<'a> {
@@ -64,10 +65,8 @@ impl<'a> NewRow<'a> {
     }
 
     fn attribute(&self, column: i16) -> &pg_sys::FormData_pg_attribute {
-        let at = column as usize - 1;
-        assert!(at < self.values.len(), "no such column");
-        // SAFETY: the descriptor has as many columns.
-        unsafe { &*compat::attribute(self.descriptor, at) }
+        // SAFETY: the descriptor lives as long as the call.
+        compat::attribute(unsafe { &*self.descriptor }, column)
     }
 
     /// The value in a column, counted from 1; `None` for NULL.
@@ -89,15 +88,12 @@ impl<'a> NewRow<'a> {
     /// not allow it.
     pub fn set(&mut self, column: i16, value: Option<Value>) {
         let wanted = self.attribute(column).atttypid;
-        // SAFETY: look-ups in the catalogue; the value is of the domain's base type.
-        unsafe {
-            let base = |oid| pg_sys::getBaseType(oid);
-            assert!(value.is_none_or(|value| base(value.type_oid()) == base(wanted)));
-            if pg_sys::get_typtype(wanted) as u8 == pg_sys::TYPTYPE_DOMAIN {
-                let datum = value.map_or(pg_sys::Datum::null(), Value::datum);
-                let null = core::ptr::null_mut();
-                pg_sys::domain_check(datum, value.is_none(), wanted, null, self.context);
-            }
+        assert!(value.is_none_or(|value| base_type(value.type_oid()) == base_type(wanted)));
+        if server::get_typtype(wanted) as u8 == pg_sys::TYPTYPE_DOMAIN {
+            let datum = value.map_or(pg_sys::Datum::null(), Value::datum);
+            let null = core::ptr::null_mut();
+            // SAFETY: the value is of the domain's base type.
+            unsafe { pg_sys::domain_check(datum, value.is_none(), wanted, null, self.context) };
         }
         *self = self.with(&[column], &[value]);
     }
@@ -110,9 +106,7 @@ impl<'a> NewRow<'a> {
         let mut datums: Vec<pg_sys::Datum> = (columns.iter().zip(values))
             .map(|(&column, value)| {
                 let (kept, value) = (self.attribute(column), (*value)?);
-                // SAFETY: a look-up in the catalogue.
-                let base = |oid| unsafe { pg_sys::getBaseType(oid) };
-                assert!(base(value.type_oid()) == base(kept.atttypid));
+                assert!(base_type(value.type_oid()) == base_type(kept.atttypid));
                 Some(value.datum())
             })
             .map(|datum| datum.unwrap_or(pg_sys::Datum::null()))

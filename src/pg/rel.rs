@@ -7,6 +7,8 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::catalog::name_of;
+use super::expr::{Expr, List};
+use super::server::{self, owned};
 use super::{catalog, compat};
 
 /// A relation that is open for `'a`.
@@ -75,14 +77,16 @@ impl<'a> Rel<'a> {
 
     /// The number of its file.
     pub fn file_number(self) -> u32 {
-        // SAFETY: the relation is open.
-        unsafe { compat::file_number(self.raw) }
+        compat::file_number(self.entry())
     }
 
     /// Returns whether changes go into the write-ahead log.
     pub fn needs_wal(self) -> bool {
-        // SAFETY: the relation is open.
-        unsafe { compat::relation_needs_wal(self.raw) }
+        // As the C macro: a permanent relation, unless its file is new in this transaction and
+        // `wal_level` is `minimal`.
+        let logs_new_files = server::wal_level() >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
+        self.persistence() == pg_sys::RELPERSISTENCE_PERMANENT
+            && (logs_new_files || !compat::has_new_file(self.entry()))
     }
 
     /// Returns whether it is a temporary one of this session.
@@ -100,20 +104,19 @@ impl<'a> Rel<'a> {
         String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }
 
+    fn descriptor(&self) -> &pg_sys::TupleDescData {
+        // SAFETY: an open relation has a descriptor.
+        unsafe { &*self.entry().rd_att }
+    }
+
     /// The columns, dropped ones included.
     pub fn column_count(self) -> i16 {
-        // SAFETY: an open relation has a descriptor.
-        unsafe { (*self.entry().rd_att).natts as i16 }
+        self.descriptor().natts as i16
     }
 
     /// A column, counted from 1.
     pub fn attribute(self, column: i16) -> pg_sys::FormData_pg_attribute {
-        assert!(
-            (1..=self.column_count()).contains(&column),
-            "no such column"
-        );
-        // SAFETY: the descriptor has such a column.
-        unsafe { *compat::attribute(self.entry().rd_att, column as usize - 1) }
+        *compat::attribute(self.descriptor(), column)
     }
 
     /// The columns that have not been dropped.
@@ -129,9 +132,9 @@ impl<'a> Rel<'a> {
 
     /// The number of a column; `None` if there is none with this name, or it is a system column.
     pub fn column_number(self, name: &CStr) -> Option<i16> {
-        // SAFETY: a catalogue look-up of a C string.
-        let number = unsafe { pg_sys::get_attnum(self.oid(), name.as_ptr()) };
-        (number > 0).then_some(number)
+        let mut columns = self.attributes();
+        let found = columns.find(|column| name_of(&column.attname).as_c_str() == name);
+        found.map(|column| column.attnum)
     }
 
     /// Returns whether a column is generated and stored.
@@ -161,14 +164,22 @@ impl<'a> Rel<'a> {
         (oid != pg_sys::InvalidOid).then_some(oid)
     }
 
+    /// The row of pg_index, and its array of columns; `None` for any other relation.
+    fn index_row(&self) -> Option<(&pg_sys::FormData_pg_index, &[i16])> {
+        // SAFETY: null, or the row of pg_index, which has as many columns as it says.
+        unsafe {
+            let form = self.entry().rd_index.as_ref()?;
+            let columns = form.indkey.values.as_ptr();
+            Some((
+                form,
+                core::slice::from_raw_parts(columns, form.indnatts as usize),
+            ))
+        }
+    }
+
     /// The catalogue's entry of an index. Raises an internal error for any other relation.
     pub fn index_form(self) -> IndexForm {
-        // SAFETY: null, or the row of pg_index, which has as many columns as it says.
-        let form = unsafe { self.entry().rd_index.as_ref() }.expect("an index");
-        // SAFETY: as above.
-        let columns = unsafe {
-            core::slice::from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize)
-        };
+        let (form, columns) = self.index_row().expect("an index");
         IndexForm {
             table: form.indrelid,
             is_valid: form.indisvalid,
@@ -184,11 +195,11 @@ impl<'a> Rel<'a> {
     /// there is no such column.
     pub fn key_class(self, column: usize) -> KeyClass {
         let entry = self.entry();
-        // SAFETY: null, or the row of pg_index. An index has as many operator families, input types
-        // and collations as key columns.
+        let columns = (self.index_row()).map_or(0, |(form, _)| form.indnkeyatts as usize);
+        assert!(column < columns, "no such key column");
+        // SAFETY: an index has as many operator families, input types and collations as it has key
+        // columns.
         unsafe {
-            let columns = (entry.rd_index.as_ref()).map_or(0, |form| form.indnkeyatts as usize);
-            assert!(column < columns, "no such key column");
             KeyClass {
                 family: *entry.rd_opfamily.add(column),
                 input: *entry.rd_opcintype.add(column),
@@ -199,8 +210,7 @@ impl<'a> Rel<'a> {
 
     /// OID of the operator class of a key column of an index, counted from 0.
     pub fn operator_class(self, column: usize) -> pg_sys::Oid {
-        // SAFETY: a catalogue look-up.
-        unsafe { pg_sys::get_index_column_opclass(self.oid(), column as i32 + 1) }
+        server::get_index_column_opclass(self.oid(), column as i32 + 1)
     }
 
     /// Blocks of a fork.
@@ -209,40 +219,41 @@ impl<'a> Rel<'a> {
         unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.raw, fork) }
     }
 
+    /// Copies of an index's expressions.
+    fn expressions(&self) -> List<'_> {
+        // SAFETY: the relation is open. The copies are made in the current memory context, which
+        // outlives this use of the relation.
+        unsafe { List::new(pg_sys::RelationGetIndexExpressions(self.raw)) }
+    }
+
+    /// Copies of the conditions of an index's predicate.
+    fn predicate(&self) -> List<'_> {
+        // SAFETY: as above.
+        unsafe { List::new(pg_sys::RelationGetIndexPredicate(self.raw)) }
+    }
+
+    /// Has the relation cache load an index's expressions and predicate.
+    pub fn load_expressions(self) {
+        self.expressions();
+        self.predicate();
+    }
+
     /// The table's columns that the expressions and the predicate of an index use (0: whole rows).
     pub fn columns_of_expressions(self) -> Vec<i16> {
-        // SAFETY: the expressions are copies, or the relation cache's own, and may be null.
-        unsafe {
-            let mut used = core::ptr::null_mut();
-            for node in [
-                pg_sys::RelationGetIndexExpressions(self.raw).cast::<pg_sys::Node>(),
-                pg_sys::RelationGetIndexPredicate(self.raw).cast::<pg_sys::Node>(),
-            ] {
-                pg_sys::pull_varattnos(node, 1, &raw mut used);
-            }
-            members(used)
-        }
+        let (expressions, conditions) = (self.expressions(), self.predicate());
+        let all = expressions.iter().chain(conditions.iter());
+        all.flat_map(Expr::columns_used).collect()
     }
 
     /// Those that the last of an index's expressions uses.
     pub fn columns_of_last_expression(self) -> Vec<i16> {
-        // SAFETY: as above.
-        unsafe {
-            let expressions = pg_sys::RelationGetIndexExpressions(self.raw);
-            let last = pg_sys::list_length(expressions) - 1;
-            let mut used = core::ptr::null_mut();
-            if last >= 0 {
-                let node = pg_sys::list_nth(expressions, last).cast();
-                pg_sys::pull_varattnos(node, 1, &raw mut used);
-            }
-            members(used)
-        }
+        let last = self.expressions().iter().last();
+        last.map_or_else(Vec::new, Expr::columns_used)
     }
 
     /// Returns whether an index has a predicate.
     pub fn is_partial(self) -> bool {
-        // SAFETY: the relation is open.
-        unsafe { !pg_sys::RelationGetIndexPredicate(self.raw).is_null() }
+        self.predicate().iter().next().is_some()
     }
 
     /// Returns whether an index holds all rows of its table, or all in which this column is NULL.
@@ -287,9 +298,8 @@ impl<'a> Rel<'a> {
         if access_method == KNOWN.get() {
             return true;
         }
-        // SAFETY: null, or a C string.
-        let name = unsafe { catalog::owned(pg_sys::get_am_name(access_method)) };
-        let is_ours = name.is_some_and(|name| name.as_c_str() == c"neardup");
+        let is_ours =
+            server::get_am_name(access_method).is_some_and(|name| name.as_c_str() == c"neardup");
         if is_ours {
             KNOWN.set(access_method);
         }
@@ -371,10 +381,10 @@ impl Trigger {
                 0 => &[],
                 count => core::slice::from_raw_parts(trigger.tgattr, count as usize),
             };
-            let argument = |i: usize| catalog::owned(*trigger.tgargs.add(i)).unwrap_or_default();
+            let argument = |i: usize| owned(*trigger.tgargs.add(i)).unwrap_or_default();
             Trigger {
                 oid: trigger.tgoid,
-                name: catalog::owned(trigger.tgname).unwrap_or_default(),
+                name: owned(trigger.tgname).unwrap_or_default(),
                 function: trigger.tgfoid,
                 flags: u32::from(trigger.tgtype as u16),
                 enabled: trigger.tgenabled as u8,
@@ -391,23 +401,6 @@ impl Trigger {
     }
 }
 
-/// The columns in a set, which holds them from `FirstLowInvalidHeapAttributeNumber` on.
-///
-/// # Safety
-/// The set is null or one of the server's.
-unsafe fn members(set: *mut pg_sys::Bitmapset) -> Vec<i16> {
-    let mut columns = Vec::new();
-    let mut member = -1;
-    loop {
-        // SAFETY: the caller's promise.
-        member = unsafe { pg_sys::bms_next_member(set, member) };
-        if member < 0 {
-            return columns;
-        }
-        columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
-    }
-}
-
 /// A relation that was opened here, until dropped. Its lock stays until the transaction ends.
 pub struct OpenRelation {
     raw: pg_sys::Relation,
@@ -418,20 +411,17 @@ pub struct OpenRelation {
 impl OpenRelation {
     /// Opens and locks a table.
     pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
-        // SAFETY: raises an error if there is no such table.
-        Self::new(unsafe { pg_sys::table_open(oid, lock as pg_sys::LOCKMODE) })
+        Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE))
     }
 
     /// Opens and locks an index.
     pub fn index(oid: pg_sys::Oid, lock: u32) -> Self {
-        // SAFETY: raises an error if there is no such index.
-        Self::new(unsafe { pg_sys::index_open(oid, lock as pg_sys::LOCKMODE) })
+        Self::new(server::index_open(oid, lock as pg_sys::LOCKMODE))
     }
 
     /// Opens and locks a relation of any kind.
     pub fn any(oid: pg_sys::Oid, lock: u32) -> Self {
-        // SAFETY: raises an error if there is no such relation.
-        Self::new(unsafe { pg_sys::relation_open(oid, lock as pg_sys::LOCKMODE) })
+        Self::new(server::relation_open(oid, lock as pg_sys::LOCKMODE))
     }
 
     fn new(raw: pg_sys::Relation) -> Self {

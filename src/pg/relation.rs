@@ -6,7 +6,7 @@ use super::catalog::{relation_kind, relation_name};
 use super::errors::UserError;
 use super::rel::{OpenRelation, Rel};
 use super::security_context::AsOwner;
-use super::{acl, backend, compat};
+use super::{acl, backend, compat, server};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
 /// until the transaction ends, as for the server's own commands.
@@ -97,8 +97,7 @@ impl LockedIndex {
 
 /// The table of an index; `None` if there is no such index.
 fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: a catalogue look-up.
-    let table = unsafe { pg_sys::IndexGetRelation(index, true) };
+    let table = server::IndexGetRelation(index, true);
     (table != pg_sys::InvalidOid).then_some(table)
 }
 
@@ -107,11 +106,7 @@ fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
 /// the result in the cache, as long as the index stays open.
 pub fn load_expressions(table: Rel, index: Rel) {
     let _as_owner = AsOwner::of(table);
-    // SAFETY: the index is open. Both return copies in the current memory context, or NULL.
-    unsafe {
-        pg_sys::RelationGetIndexExpressions(index.raw());
-        pg_sys::RelationGetIndexPredicate(index.raw());
-    }
+    index.load_expressions();
 }
 
 /// Raises an error for an index whose pages this session cannot read.

@@ -126,7 +126,7 @@ impl<S> ScanDesc<'_, S> {
             let mut values = vec![pg_sys::Datum::from(0); columns];
             let mut nulls = vec![true; columns];
             if let Some(value) = last(&kept.state) {
-                let attribute = &*compat::attribute(descriptor, columns - 1);
+                let attribute = compat::attribute(&*descriptor, columns as i16);
                 assert_eq!(value.length(), attribute.attlen);
                 (values[columns - 1], nulls[columns - 1]) = (value.datum(), false);
             }

@@ -38,8 +38,12 @@ impl<'a> Slot<'a> {
 
     /// Returns whether it holds no row.
     pub fn is_empty(&self) -> bool {
+        u32::from(self.data().tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0
+    }
+
+    fn data(&self) -> &pg_sys::TupleTableSlot {
         // SAFETY: the slot lives.
-        unsafe { u32::from((*self.raw).tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0 }
+        unsafe { &*self.raw }
     }
 
     /// The value of the row in a column, counted from 1; `None` for NULL.
@@ -48,9 +52,7 @@ impl<'a> Slot<'a> {
         // SAFETY: the slot holds a row, and the descriptor says how many columns it has. The value
         // lives as long as the row is in the slot.
         unsafe {
-            let descriptor = (*self.raw).tts_tupleDescriptor;
-            assert!((1..=(*descriptor).natts as i16).contains(&column));
-            let attribute = &*compat::attribute(descriptor, column as usize - 1);
+            let attribute = compat::attribute(&*(*self.raw).tts_tupleDescriptor, column);
             let mut null = false;
             let value = pg_sys::slot_getattr(self.raw, i32::from(column), &mut null);
             (!null).then(|| Value::new(value, attribute))
@@ -59,8 +61,7 @@ impl<'a> Slot<'a> {
 
     /// The row's address.
     pub fn address(&self) -> pg_sys::ItemPointerData {
-        // SAFETY: the slot lives.
-        unsafe { (*self.raw).tts_tid }
+        self.data().tts_tid
     }
 
     /// Returns whether this transaction has written the row.

@@ -8,10 +8,10 @@ use std::ffi::{CStr, CString};
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::compat;
 use super::errors::UserError;
 use super::tid::tid_of;
 use super::value::{OwnedValue, Value};
+use super::{compat, server};
 
 /// Rows fetched at a time.
 const FETCH: core::ffi::c_long = 1000;
@@ -51,7 +51,7 @@ pub fn first(statement: &CStr, parameters: &[Value], sees: Sees) -> Option<Optio
                 let table = &*pg_sys::SPI_tuptable;
                 let mut null = true;
                 let value = pg_sys::SPI_getbinval(*table.vals, table.tupdesc, 1, &mut null);
-                let column = &*compat::attribute(table.tupdesc, 0);
+                let column = compat::attribute(&*table.tupdesc, 1);
                 (!null).then(|| Value::new(value, column).to_owned())
             })
         }
@@ -117,7 +117,7 @@ unsafe fn fetched(statement: &CStr) -> Vec<Tid> {
     // SAFETY: the server has set both; the type of the first column is compared.
     unsafe {
         let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-        if (*compat::attribute((*table).tupdesc, 0)).atttypid != pg_sys::TIDOID {
+        if compat::attribute(&*(*table).tupdesc, 1).atttypid != pg_sys::TIDOID {
             failed(statement);
         }
         let address = |i: usize| {
@@ -214,8 +214,7 @@ impl Connection {
 
 /// Returns whether one snapshot serves all statements of the transaction.
 pub fn has_transaction_snapshot() -> bool {
-    // SAFETY: reads the state of this backend's transaction.
-    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+    server::isolation_level() >= pg_sys::XACT_REPEATABLE_READ as i32
 }
 
 fn datums(parameters: &[Value]) -> Vec<pg_sys::Datum> {

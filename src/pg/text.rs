@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, Datum, pg_enc};
 
 use super::errors::UserError;
 use super::memory::check_interrupts;
-use super::varlena;
+use super::{server, varlena};
 
 /// The text in UTF-8, converted if the database has another encoding. A database in SQL_ASCII
 /// does not know what its bytes mean: they are taken as UTF-8, and it is error 22021 if they
@@ -91,14 +91,13 @@ const CHECK_EVERY: usize = 1 << 10;
 
 /// A text in the server's encoding; `substitute` writes something for what that does not have.
 fn converted(text: &str, substitute: impl Fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
-    // SAFETY: reads a setting of the process.
-    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
+    let encoding = server::GetDatabaseEncoding();
     let utf8 = pg_enc::PG_UTF8;
     if text.is_ascii() || [utf8, pg_enc::PG_SQL_ASCII].contains(&(encoding as pg_enc::Type)) {
         return Cow::Borrowed(text.as_bytes());
     }
-    // SAFETY: looks up a function in the catalogue; there is one for each encoding of a server.
-    let conversion = unsafe { pg_sys::FindDefaultConversionProc(utf8 as i32, encoding) };
+    // There is one for each encoding of a server.
+    let conversion = server::FindDefaultConversionProc(utf8 as i32, encoding);
     let mut out = Vec::new();
     out.ensure_room(text.len());
     let mut buffer = Vec::new();

@@ -3,6 +3,8 @@ use neardup_blocktree::key::Tid;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::pg_sys;
 
+use super::varlena;
+
 /// An address as the tree keeps it.
 pub fn tid_of(pointer: pg_sys::ItemPointerData) -> Tid {
     let (block, offset) = item_pointer_get_both(pointer);
@@ -18,11 +20,5 @@ pub fn item_pointer(tid: Tid) -> pg_sys::ItemPointerData {
 
 /// An address as a value of type `tid`, in the current memory context.
 pub fn tid_datum(tid: Tid) -> pg_sys::Datum {
-    // SAFETY: allocated of this size, and palloc aligns for any type.
-    unsafe {
-        let size = size_of::<pg_sys::ItemPointerData>();
-        let pointer = pg_sys::palloc0(size).cast::<pg_sys::ItemPointerData>();
-        pointer.write(item_pointer(tid));
-        pg_sys::Datum::from(pointer)
-    }
+    varlena::by_reference(item_pointer(tid))
 }

@@ -27,6 +27,7 @@ use std::cell::{Cell, RefCell};
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::pg::errors::UserError;
+use crate::pg::server;
 pub use table::{Listed, Row, Token, database};
 use table::{Refusal, Table};
 pub use value::Value;
@@ -89,8 +90,7 @@ impl Token {
         let number = TOKENS.get().wrapping_add(1);
         TOKENS.set(number);
         Token {
-            // SAFETY: set when the process starts.
-            process: unsafe { pg_sys::MyProcPid },
+            process: server::process_id(),
             number,
         }
     }
@@ -114,9 +114,8 @@ impl Token {
     }
 
     fn unlock(self, mode: pg_sys::LOCKMODE) {
-        // SAFETY: reads the state of the backend's own transaction. When an error ends it, or a
-        // part of it, the server releases the locks itself.
-        if unsafe { pg_sys::IsTransactionState() } {
+        // When an error ends the transaction, or a part of it, the server releases the lock.
+        if server::IsTransactionState() {
             // SAFETY: taken by `lock`, in this transaction.
             unsafe { pg_sys::LockRelease(&self.tag(), mode, false) };
         }

@@ -12,8 +12,8 @@ use std::cell::Cell;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 use super::value::{MAX_BYTES, Value};
-use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::{compat, server};
 
 /// Slots besides those that are there for each backend.
 const SPARE_SLOTS: usize = 256;
@@ -91,8 +91,7 @@ fn own_group(group: u64) -> u64 {
 
 /// The database that this backend is connected to.
 pub fn database() -> pg_sys::Oid {
-    // SAFETY: set when the backend connects to it.
-    unsafe { pg_sys::MyDatabaseId }
+    server::database()
 }
 
 /// The segment as it is mapped in this backend.
@@ -251,8 +250,7 @@ impl Table {
 }
 
 fn attach() -> Table {
-    // SAFETY: set when the server starts, and the same in all of its processes.
-    let backends = unsafe { pg_sys::MaxBackends } as usize;
+    let backends = server::max_backends() as usize;
     let slots = SLOTS_PER_BACKEND * backends + SPARE_SLOTS;
     let size = size_of::<Head>() + slots * (size_of::<u64>() + size_of::<Slot>() + MAX_BYTES);
     let segment = PgTryBuilder::new(|| {

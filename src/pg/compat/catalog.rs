@@ -2,33 +2,33 @@
 use pgrx::pg_sys;
 
 /// Returns whether a role owns a relation, or is a member of the role that does.
-#[cfg(any(feature = "pg14", feature = "pg15"))]
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalogue look-ups.
-    unsafe { pg_sys::pg_class_ownercheck(relation, role) }
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return pg_sys::pg_class_ownercheck(relation, role);
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role);
+    }
 }
 
-/// Returns whether a role owns a relation, or is a member of the role that does.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
-pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: catalogue look-ups.
-    unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role) }
-}
-
-/// A column of a row's description, counted from 0 (`TupleDescAttr`).
-///
-/// # Safety
-/// The descriptor has such a column; the result lives as long as it.
-pub unsafe fn attribute(
-    descriptor: pg_sys::TupleDesc,
-    column: usize,
-) -> *const pg_sys::FormData_pg_attribute {
-    // SAFETY: the caller's promise.
+/// A column of a row's description, counted from 1 (`TupleDescAttr`). Raises an internal error if
+/// there is no such column.
+pub fn attribute(
+    descriptor: &pg_sys::TupleDescData,
+    column: i16,
+) -> &pg_sys::FormData_pg_attribute {
+    assert!(
+        (1..=descriptor.natts as i16).contains(&column),
+        "no such column"
+    );
+    let column = column as usize - 1;
+    // SAFETY: the server's descriptors have as many columns as they say.
     unsafe {
         #[cfg(not(feature = "pg18"))]
-        return (*descriptor).attrs.as_ptr().add(column);
+        return &*descriptor.attrs.as_ptr().add(column);
         #[cfg(feature = "pg18")]
-        return pg_sys::TupleDescAttr(descriptor, column as i32);
+        return &*pg_sys::TupleDescAttr(core::ptr::from_ref(descriptor).cast_mut(), column as i32);
     }
 }
 
@@ -42,17 +42,21 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
 }
 
 /// The number of a relation's file (`relfilenode`).
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
-        return (*relation).rd_node.relNode.to_u32();
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
-        return (*relation).rd_locator.relNumber.to_u32();
-    }
+pub fn file_number(relation: &pg_sys::RelationData) -> u32 {
+    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    return relation.rd_node.relNode.to_u32();
+    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    return relation.rd_locator.relNumber.to_u32();
+}
+
+/// Returns whether a relation's file is new in this transaction.
+pub fn has_new_file(relation: &pg_sys::RelationData) -> bool {
+    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    let first = relation.rd_firstRelfilenodeSubid;
+    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    let first = relation.rd_firstRelfilelocatorSubid;
+    // 0 is InvalidSubTransactionId.
+    relation.rd_createSubid != 0 || first != 0
 }
 
 /// Returns whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).

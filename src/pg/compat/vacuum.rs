@@ -62,17 +62,8 @@ pub unsafe fn vacuum_truncate_nap() {
     pgrx::check_for_interrupts!();
 }
 
-/// Returns whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has:
-/// for the last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not
-/// valid is vacuumed as well, in a vacuum, with what that has found dead.
-///
-/// # Safety
-/// The index is open.
-pub unsafe fn is_validating(index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's promise. A backend has its entry from its start to its end, and changes
-    // these flags alone.
-    unsafe {
-        let in_vacuum = u32::from((*pg_sys::MyProc).statusFlags) & pg_sys::PROC_IN_VACUUM != 0;
-        !(*(*index).rd_index).indisvalid && !in_vacuum
-    }
+/// Returns whether this backend is in a vacuum.
+pub fn in_vacuum() -> bool {
+    // SAFETY: a backend has its entry from its start to its end, and changes these flags alone.
+    unsafe { u32::from((*pg_sys::MyProc).statusFlags) & pg_sys::PROC_IN_VACUUM != 0 }
 }

@@ -4,34 +4,6 @@ use pgrx::pg_sys;
 /// The resource manager that replays generic records.
 pub const RM_GENERIC_ID: pg_sys::RmgrId = pg_sys::RmgrIds::RM_GENERIC_ID as pg_sys::RmgrId;
 
-/// Returns whether changes to a relation go into the write-ahead log (`RelationNeedsWAL`).
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn relation_needs_wal(relation: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's promise. What a C macro tests is tested here: a permanent relation,
-    // unless its file is new in this transaction and `wal_level` is `minimal`.
-    unsafe {
-        let permanent =
-            (*(*relation).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
-        // 0 is InvalidSubTransactionId.
-        let new_file = (*relation).rd_createSubid != 0 || first_locator_subid(relation) != 0;
-        permanent && (pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32 || !new_file)
-    }
-}
-
-#[cfg(any(feature = "pg14", feature = "pg15"))]
-unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
-    // SAFETY: the relation is open.
-    unsafe { (*relation).rd_firstRelfilenodeSubid }
-}
-
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
-unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
-    // SAFETY: the relation is open.
-    unsafe { (*relation).rd_firstRelfilelocatorSubid }
-}
-
 /// Registers data of a page for the log record under way.
 ///
 /// # Safety

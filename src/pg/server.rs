@@ -1,0 +1,115 @@
+//! Functions and variables of the server that are safe to use with any values: catalogue look-ups,
+//! which raise an error or say so if there is no such object, and the state of the backend.
+//!
+//! They have the server's names and signatures, but for texts, which are passed as Rust's.
+use core::ffi::{CStr, c_char};
+use std::ffi::CString;
+
+use pgrx::pg_sys::{self, AclMode, AclResult, LOCKMODE, Oid, Relation};
+
+/// A C string of the server's as one of Rust's; `None` for null.
+///
+/// # Safety
+/// The pointer is null, or to a C string.
+pub unsafe fn owned(text: *const c_char) -> Option<CString> {
+    // SAFETY: the caller's promise.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
+}
+
+/// Functions of numbers, flags and OIDs.
+macro_rules! plain {
+    ($($name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => { $(
+        #[doc = concat!("`", stringify!($name), "` of the server.")]
+        #[inline]
+        #[allow(non_snake_case, reason = "the server's name")]
+        pub fn $name($($arg: $type),*) $(-> $result)? {
+            // SAFETY: no argument has to be valid, and the server has a single thread.
+            unsafe { pg_sys::$name($($arg),*) }
+        }
+    )* };
+}
+
+plain! {
+    FindDefaultConversionProc(from: i32, to: i32) -> Oid;
+    GetDatabaseEncoding() -> i32;
+    GetUserId() -> Oid;
+    IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
+    IsBinaryCoercible(from: Oid, to: Oid) -> bool;
+    IsInParallelMode() -> bool;
+    IsTransactionState() -> bool;
+    RecoveryInProgress() -> bool;
+    ResetPlanCache();
+    check_enable_rls(relation: Oid, user: Oid, no_error: bool) -> i32;
+    getBaseType(oid: Oid) -> Oid;
+    get_element_type(array: Oid) -> Oid;
+    get_func_namespace(function: Oid) -> Oid;
+    get_index_column_opclass(index: Oid, column: i32) -> Oid;
+    get_op_opfamily_strategy(operator: Oid, family: Oid) -> i32;
+    get_op_rettype(operator: Oid) -> Oid;
+    get_opcode(operator: Oid) -> Oid;
+    get_opfamily_member(family: Oid, left: Oid, right: Oid, strategy: i16) -> Oid;
+    get_rel_namespace(relation: Oid) -> Oid;
+    get_rel_relkind(relation: Oid) -> c_char;
+    get_typtype(oid: Oid) -> c_char;
+    index_open(index: Oid, mode: LOCKMODE) -> Relation;
+    pg_attribute_aclcheck(relation: Oid, column: i16, role: Oid, mode: AclMode)
+        -> AclResult::Type;
+    pg_attribute_aclcheck_all(
+        relation: Oid, role: Oid, mode: AclMode, how: pg_sys::AclMaskHow::Type
+    ) -> AclResult::Type;
+    pg_class_aclcheck(relation: Oid, role: Oid, mode: AclMode) -> AclResult::Type;
+    relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
+    table_open(table: Oid, mode: LOCKMODE) -> Relation;
+}
+
+/// Functions that return a C string, or null, of such values and of texts.
+macro_rules! texts {
+    ($($name:ident($($arg:ident: $type:ty = $passed:expr),*);)*) => { $(
+        #[doc = concat!("`", stringify!($name), "` of the server; `None` for null.")]
+        pub fn $name($($arg: $type),*) -> Option<CString> {
+            // SAFETY: texts are terminated; no other argument has to be valid. The result is null
+            // or a C string, which is copied at once.
+            unsafe { owned(pg_sys::$name($($passed),*)) }
+        }
+    )* };
+}
+
+texts! {
+    format_type_be(oid: Oid = oid);
+    get_am_name(access_method: Oid = access_method);
+    get_attname(
+        relation: Oid = relation, column: i16 = column, missing_ok: bool = missing_ok
+    );
+    get_func_name(function: Oid = function);
+    get_namespace_name(schema: Oid = schema);
+    get_rel_name(relation: Oid = relation);
+    quote_identifier(name: &CStr = name.as_ptr());
+    quote_literal_cstr(text: &CStr = text.as_ptr());
+    quote_qualified_identifier(schema: &CStr = schema.as_ptr(), name: &CStr = name.as_ptr());
+}
+
+/// Variables.
+macro_rules! variables {
+    ($($name:ident = $variable:ident: $type:ty;)*) => { $(
+        #[doc = concat!("`", stringify!($variable), "` of the server.")]
+        #[inline]
+        pub fn $name() -> $type {
+            // SAFETY: a variable of a plain type, of a server that has a single thread.
+            unsafe { pg_sys::$variable }
+        }
+    )* };
+}
+
+variables! {
+    cpu_index_tuple_cost = cpu_index_tuple_cost: f64;
+    cpu_operator_cost = cpu_operator_cost: f64;
+    database = MyDatabaseId: Oid;
+    is_preloading = process_shared_preload_libraries_in_progress: bool;
+    isolation_level = XactIsoLevel: i32;
+    maintenance_work_mem = maintenance_work_mem: i32;
+    max_backends = MaxBackends: i32;
+    parallel_worker_number = ParallelWorkerNumber: i32;
+    process_id = MyProcPid: i32;
+    wal_level = wal_level: i32;
+    work_mem = work_mem: i32;
+}
