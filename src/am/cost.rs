@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
 use super::strategies;
-use crate::pg::backend;
 use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
+use crate::pg::{backend, server};
 use crate::types::signature::near_duplicate;
 use search::{Order, Radius, Scope, Search};
 
@@ -80,9 +80,9 @@ pub unsafe fn estimate(
         };
         let search = Search::of(root, path);
         let work = Work::of(info, &search, rows);
-        let unit = pg_sys::cpu_operator_cost;
+        let unit = server::cpu_operator_cost();
         let startup = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
-        let mut each = pg_sys::cpu_index_tuple_cost;
+        let mut each = server::cpu_index_tuple_cost();
         if search.order != Order::None {
             let index_only = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan;
             let check = if index_only { STILL_THERE } else { 0.0 };
@@ -181,8 +181,7 @@ impl Loops<'_> {
                 jumps * random + (leaves - jumps) * sequential
             }
         };
-        // SAFETY: a setting of the server.
-        let unit = unsafe { pg_sys::cpu_operator_cost };
+        let unit = server::cpu_operator_cost();
         io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
     }
 }

@@ -3,19 +3,16 @@ use pgrx::pg_sys;
 
 use super::{callbacks, strategies};
 use crate::pg::fmgr::{Call, export};
+use crate::pg::varlena;
 
 export! {
     guarded "_neardup_handler" => handler;
 }
 
 fn handler(_call: &mut Call) -> pg_sys::Datum {
-    // SAFETY: makeNode of this type: zeroed memory of its size with its tag.
-    unsafe {
-        let size = size_of::<pg_sys::IndexAmRoutine>();
-        let routine = pg_sys::palloc0(size).cast::<pg_sys::IndexAmRoutine>();
-        describe(&mut *routine);
-        pg_sys::Datum::from(routine)
-    }
+    let mut routine = pg_sys::IndexAmRoutine::default();
+    describe(&mut routine);
+    varlena::by_reference(routine)
 }
 
 fn describe(am: &mut pg_sys::IndexAmRoutine) {

@@ -10,15 +10,9 @@ use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
-use crate::pg::compat;
 use crate::pg::rel::Rel;
+use crate::pg::{compat, server};
 use crate::storage::pages::IndexPages;
-
-unsafe extern "C-unwind" {
-    // Reads a variable and raises no error, hence without the wrapper of pgrx, as in
-    // `crate::storage::pages`.
-    fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
-}
 
 /// Entries kept: the indexes of a table or two.
 const MOST: usize = 8;
@@ -66,8 +60,7 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     let key = Key {
         entry,
         transaction: compat::local_transaction(),
-        // SAFETY: reads a variable.
-        subtransaction: unsafe { GetCurrentSubTransactionId() },
+        subtransaction: server::subtransaction(),
     };
     let known = CACHES.with_borrow_mut(|caches| {
         let place = caches.iter().position(|cache| cache.key == key)?;
@@ -78,9 +71,9 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
         return cache;
     }
     // The executor lets go of what an INSERT has locked when the statement ends. This lock stays;
-    // it is one that any query takes. SAFETY: the index is locked in some mode, so that this waits
-    // for nobody.
-    unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE) };
+    // it is one that any query takes. The index is locked in some mode, so that this waits for
+    // nobody.
+    server::LockRelationOid(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE);
     let cache = Rc::new(IndexCache {
         key,
         blocks: Cell::new(0),

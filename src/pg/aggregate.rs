@@ -4,6 +4,7 @@ use pgrx::pg_sys::{self, Datum};
 
 use super::errors::UserError;
 use super::fmgr::Call;
+use super::server;
 
 /// Words of 64 bits that live as long as a group.
 pub struct GroupWords {
@@ -22,8 +23,7 @@ impl GroupWords {
     /// No words, in the current memory context: for this step of the aggregate only.
     pub fn new_for_now<'a>(call: &Call) -> &'a mut Self {
         context(call);
-        // SAFETY: the server always has a current context.
-        Self::new_in(unsafe { pg_sys::CurrentMemoryContext })
+        Self::new_in(server::current_memory_context())
     }
 
     fn new_in<'a>(context: pg_sys::MemoryContext) -> &'a mut Self {

@@ -101,17 +101,18 @@ unsafe impl GlobalAlloc for WithReserve {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises.
-        let memory = unsafe { System.alloc_zeroed(layout) };
-        if !memory.is_null() {
-            return memory;
+        // SAFETY: as the caller promises; what is handed out has that size.
+        unsafe {
+            let memory = System.alloc_zeroed(layout);
+            if !memory.is_null() {
+                return memory;
+            }
+            let memory = self.hand_out(layout);
+            if !memory.is_null() {
+                memory.write_bytes(0, layout.size());
+            }
+            memory
         }
-        let memory = self.hand_out(layout);
-        if !memory.is_null() {
-            // SAFETY: what is handed out has that size.
-            unsafe { memory.write_bytes(0, layout.size()) };
-        }
-        memory
     }
 
     #[inline]
@@ -125,15 +126,15 @@ unsafe impl GlobalAlloc for WithReserve {
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !self.owns(memory) {
-            // SAFETY: as the caller promises; it is not from the reserve.
-            let moved = unsafe { System.realloc(memory, layout, size) };
-            if !moved.is_null() {
-                return moved;
-            }
-        }
-        // SAFETY: as the caller promises; the old block stays as it is until it is copied.
+        // SAFETY: as the caller promises; the system gets only what is not from the reserve. The old
+        // block stays as it is until it is copied.
         unsafe {
+            if !self.owns(memory) {
+                let moved = System.realloc(memory, layout, size);
+                if !moved.is_null() {
+                    return moved;
+                }
+            }
             let layout_after = Layout::from_size_align_unchecked(size, layout.align());
             let moved = self.alloc(layout_after);
             if !moved.is_null() {

@@ -2,12 +2,11 @@
 //!
 //! The extension's SQL is written by hand, and many of its functions run once for each row of a
 //! scan. So they are exported straight as version-1 C functions, without conversion layers.
-use core::ffi::CStr;
 use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use super::{catalog, varlena};
+use super::catalog;
 
 /// One call of a function by the server, with its arguments.
 pub struct Call(pg_sys::FunctionCallInfo);
@@ -51,8 +50,8 @@ impl Call {
             return None;
         }
         assert!(self.has_type(n, pg_sys::NAMEOID));
-        // SAFETY: a name is a C string of fixed size.
-        Some(unsafe { CStr::from_ptr(self.arg(n).cast_mut_ptr()) }.to_owned())
+        // A name is a C string of fixed size.
+        CString::new(self.cstring(n)).ok()
     }
 
     /// The argument at position `n` as the bytes of a `text`, in the encoding of the server; `None`
@@ -62,14 +61,12 @@ impl Call {
             return None;
         }
         assert!(self.has_type(n, pg_sys::TEXTOID));
-        // SAFETY: a text, whose bytes are copied at once.
-        Some(unsafe { varlena::bytes(self.arg(n)) }.to_vec())
+        Some(self.bytes(n).to_vec())
     }
 
     /// Number of arguments.
     pub fn len(&self) -> usize {
-        // SAFETY: `new` was promised a live call record.
-        unsafe { (*self.0).nargs as usize }
+        self.record().nargs as usize
     }
 
     /// Makes the function's result SQL NULL.
@@ -110,27 +107,18 @@ impl Call {
 
     /// The OID of the SQL function that is being called.
     pub fn function_oid(&self) -> pg_sys::Oid {
-        // SAFETY: `new` was promised a live call record; `flinfo` may be null in a direct call.
-        unsafe {
-            let flinfo = (*self.0).flinfo;
-            if flinfo.is_null() {
-                pg_sys::InvalidOid
-            } else {
-                (*flinfo).fn_oid
-            }
-        }
+        // SAFETY: null in a direct call, or a live record of the function.
+        unsafe { self.function().as_ref() }.map_or(pg_sys::InvalidOid, |function| function.fn_oid)
     }
 
     /// The server's record of the function, kept from call to call; null in a direct call.
     pub fn function(&self) -> *mut pg_sys::FmgrInfo {
-        // SAFETY: `new` was promised a live call record.
-        unsafe { (*self.0).flinfo }
+        self.record().flinfo
     }
 
     /// The node that the caller passed along, such as a place to keep a soft error.
     pub fn context(&self) -> *mut pg_sys::Node {
-        // SAFETY: `new` was promised a live call record.
-        unsafe { (*self.0).context }
+        self.record().context
     }
 
     /// The memory context of the aggregate that calls this function with its state in front, and
@@ -142,6 +130,12 @@ impl Call {
         let kind = unsafe { pg_sys::AggCheckCallContext(self.0, &raw mut context) };
         // A window may still show the state of the rows so far.
         (kind != 0).then_some((context, kind == pg_sys::AGG_CONTEXT_AGGREGATE as i32))
+    }
+
+    #[inline(always)]
+    fn record(&self) -> &pg_sys::FunctionCallInfoBaseData {
+        // SAFETY: `new` was promised a live call record.
+        unsafe { &*self.0 }
     }
 
     #[inline(always)]

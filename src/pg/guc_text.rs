@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use neardup_sketch::memory::GrowVec;
 use pgrx::{GucContext, pg_guard, pg_sys};
 
-use super::server;
+use super::{server, varlena};
 
 /// Result of a check that refuses a text.
 pub struct Refusal {
@@ -78,7 +78,7 @@ impl Place {
     fn current(&self) -> &[u8] {
         // SAFETY: the server keeps a terminated text here, and replaces it only when it reads its
         // configuration.
-        unsafe { bytes(self.text.load(Ordering::Relaxed)) }
+        unsafe { bytes(self.text.load(Ordering::Relaxed)) }.unwrap_or_default()
     }
 }
 
@@ -116,11 +116,8 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
     _source: pg_sys::GucSource::Type,
 ) -> bool {
     // SAFETY: the server passes a terminated text, or null.
-    let value = unsafe {
-        if (*new).is_null() {
-            return true;
-        }
-        CStr::from_ptr(*new).to_bytes()
+    let Some(value) = (unsafe { bytes(*new) }) else {
+        return true;
     };
     match T::check(value) {
         Ok(()) => {
@@ -132,11 +129,7 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
             true
         }
         Err(refusal) => {
-            let text = |text: &str| {
-                let text = std::ffi::CString::new(text).unwrap_or_default();
-                // SAFETY: copies a terminated text.
-                unsafe { pg_sys::pstrdup(text.as_ptr()) }
-            };
+            let text = |text: &str| varlena::cstring(text).cast_mut_ptr();
             // SAFETY: the server reads these after the check and frees nothing.
             unsafe {
                 pg_sys::GUC_check_errdetail_string = text(&refusal.detail);
@@ -152,20 +145,17 @@ unsafe extern "C-unwind" fn assign<T: TextSetting>(new: *const c_char, _extra: *
     let place = T::place();
     place.version.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the server passes a terminated text, or null.
-    let new = unsafe { bytes(new) };
+    let new = unsafe { bytes(new) }.unwrap_or_default();
     if place.defined.load(Ordering::Relaxed) && new != place.current() {
         T::changes();
     }
 }
 
-/// The bytes of a text of the server's; none of null.
+/// The bytes of a text of the server's; `None` for null.
 ///
 /// # Safety
 /// `text` is terminated, or null; the result lives as long as it.
-unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
-    if text.is_null() {
-        return &[];
-    }
+unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
     // SAFETY: as the caller promises.
-    unsafe { CStr::from_ptr(text) }.to_bytes()
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }

@@ -52,16 +52,19 @@ pub fn release() {
 /// Runs a function during which errors 53200 of the server's own release the memory as well.
 #[inline(always)]
 pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
-    // SAFETY: backends have one thread.
-    let previous = unsafe { pg_sys::error_context_stack };
     let mut callback = pg_sys::ErrorContextCallback {
-        previous,
+        previous: core::ptr::null_mut(),
         callback: Some(release_if_out_of_memory),
         arg: core::ptr::null_mut(),
     };
-    let _entry = StackEntry { previous };
-    // SAFETY: as above; the callback outlives its place on the stack, which `_entry` ends.
-    unsafe { pg_sys::error_context_stack = &raw mut callback };
+    // SAFETY: backends have one thread. The callback outlives its place on the stack, which
+    // `_entry` ends.
+    let _entry = unsafe {
+        let previous = pg_sys::error_context_stack;
+        callback.previous = previous;
+        pg_sys::error_context_stack = &raw mut callback;
+        StackEntry { previous }
+    };
     function()
 }
 

@@ -13,16 +13,7 @@ pub struct OwnContext(pg_sys::MemoryContext);
 impl OwnContext {
     /// Makes a context for little.
     pub fn new(name: &'static CStr) -> Self {
-        // SAFETY: the name lives for ever, as the server asks for; the topmost context does, too.
-        OwnContext(unsafe {
-            pg_sys::AllocSetContextCreateInternal(
-                pg_sys::TopMemoryContext,
-                name.as_ptr(),
-                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
-            )
-        })
+        OwnContext(small_below(Parent::Top, name))
     }
 
     /// Runs a function with this as the current context. What the function allocates lives as long
@@ -60,15 +51,24 @@ impl Drop for Switched {
     }
 }
 
-/// A memory context for little, below the current one.
-///
-/// # Safety
-/// The caller deletes it, or leaves that to the current context's end.
-pub unsafe fn small_context(name: &'static core::ffi::CStr) -> pg_sys::MemoryContext {
-    // SAFETY: the name lives for ever, as the server asks for.
+/// A memory context for little, below the current one, which is deleted with that at the latest.
+pub fn small_context(name: &'static CStr) -> pg_sys::MemoryContext {
+    small_below(Parent::Current, name)
+}
+
+enum Parent {
+    Top,
+    Current,
+}
+
+fn small_below(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
+    // SAFETY: both contexts always exist, and the name lives for ever, as the server asks for.
     unsafe {
         pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
+            match parent {
+                Parent::Top => pg_sys::TopMemoryContext,
+                Parent::Current => pg_sys::CurrentMemoryContext,
+            },
             name.as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
             pg_sys::ALLOCSET_SMALL_INITSIZE as usize,

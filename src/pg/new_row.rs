@@ -22,16 +22,8 @@ impl<'a> NewRow<'a> {
     /// Takes a row apart.
     ///
     /// # Safety
-    /// The tuple is of a row with this descriptor; both, and the context that is current, live for
-    /// `'a`.
-    pub unsafe fn new(tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { Self::new_in(pg_sys::CurrentMemoryContext, tuple, descriptor) }
-    }
-
-    /// # Safety
-    /// As for [`NewRow::new`], of this context.
-    unsafe fn new_in(
+    /// The tuple is of a row with this descriptor; both, and the context, live for `'a`.
+    pub unsafe fn new(
         context: pg_sys::MemoryContext,
         tuple: pg_sys::HeapTuple,
         descriptor: pg_sys::TupleDesc,
@@ -124,7 +116,7 @@ impl<'a> NewRow<'a> {
                 nulls.as_mut_ptr(),
             );
             pg_sys::MemoryContextSwitchTo(outer);
-            NewRow::new_in(self.context, tuple, self.descriptor)
+            NewRow::new(self.context, tuple, self.descriptor)
         }
     }
 

@@ -1,6 +1,6 @@
 //! An order that a caller gives as an SQL expression list. Its expressions are evaluated as the
 //! caller.
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::PgTryBuilder;
@@ -14,7 +14,7 @@ use super::tid::{item_pointer, tid_of};
 const FETCH: core::ffi::c_long = 10_000;
 
 /// The name of the rows to be ordered, in the query that does it.
-const ROWS: &core::ffi::CStr = c"neardup rows to order";
+const ROWS: &CStr = c"neardup rows to order";
 
 /// List of expressions as after ORDER BY, as written by a caller, in the server's encoding.
 pub struct OrderBy(Vec<u8>);
@@ -34,21 +34,15 @@ impl OrderBy {
         let Ok(query) = CString::new([b"SELECT ORDER BY ", text, b"\n"].concat()) else {
             wrong("It holds a zero byte.".to_owned())
         };
-        let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
-        // SAFETY: the parser only reads the text, and what it builds goes with the memory context.
-        // When it fails it holds nothing else.
-        let parsed = PgTryBuilder::new(|| Ok(unsafe { pg_sys::raw_parser(query.as_ptr(), mode) }))
+        let parsed = PgTryBuilder::new(|| Ok(is_order(&query)))
             .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
                 Err(message(error))
             })
             .execute();
         match parsed {
             Err(message) => wrong(format!("The parser says: {message}.")),
-            // SAFETY: what the parser has built.
-            Ok(statements) if !unsafe { is_order(statements) } => {
-                wrong("It holds more than that.".to_owned())
-            }
-            Ok(_) => OrderBy(text.to_vec()),
+            Ok(false) => wrong("It holds more than that.".to_owned()),
+            Ok(true) => OrderBy(text.to_vec()),
         }
     }
 
@@ -158,10 +152,14 @@ fn message(error: pg_sys::panic::CaughtError) -> String {
     }
 }
 
-/// Returns whether a parse tree is one SELECT with an order and nothing behind it.
-unsafe fn is_order(statements: *mut pg_sys::List) -> bool {
-    // SAFETY: the caller passes what the parser has built from "SELECT ORDER BY".
+/// Returns whether a query is one SELECT with an order and nothing behind it. Raises the parser's
+/// errors.
+fn is_order(query: &CStr) -> bool {
+    let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
+    // SAFETY: the parser only reads the text, and what it builds goes with the memory context. When
+    // it fails it holds nothing else. Tags say which structs the nodes are.
     unsafe {
+        let statements = pg_sys::raw_parser(query.as_ptr(), mode);
         let statements = pgrx::PgList::<pg_sys::RawStmt>::from_pg(statements);
         let (1, Some(statement)) = (statements.len(), statements.get_ptr(0)) else {
             return false;

@@ -37,23 +37,24 @@ impl<'a> Planner<'a> {
 
     /// The expression with its constant parts evaluated.
     pub fn simplified(self, expression: Expr<'a>) -> Expr<'a> {
-        // SAFETY: an expression that type checks.
-        unsafe {
-            Expr::new(pg_sys::eval_const_expressions(
-                self.root,
-                expression.as_ptr(),
-            ))
-        }
+        self.evaluated(expression, false)
     }
 
     /// The expression as far as it can be evaluated for an estimate, which assumes the present
     /// values of parameters and of stable functions.
     pub fn estimated(self, expression: Expr<'a>) -> Expr<'a> {
-        let Some(root) = self.root() else {
-            return self.simplified(expression);
-        };
-        // SAFETY: an expression that type checks; the state is alive.
-        unsafe { Expr::new(pg_sys::estimate_expression_value(root, expression.as_ptr())) }
+        self.evaluated(expression, true)
+    }
+
+    fn evaluated(self, expression: Expr<'a>, for_estimate: bool) -> Expr<'a> {
+        let node = expression.as_ptr();
+        // SAFETY: an expression that type checks; the state is alive, or null to simplify without.
+        unsafe {
+            Expr::new(match self.root() {
+                Some(root) if for_estimate => pg_sys::estimate_expression_value(root, node),
+                _ => pg_sys::eval_const_expressions(self.root, node),
+            })
+        }
     }
 
     /// Returns whether a column is of a stored table, and of no subquery, as far as this query

@@ -164,22 +164,28 @@ impl<'a> Rel<'a> {
         (oid != pg_sys::InvalidOid).then_some(oid)
     }
 
-    /// The row of pg_index, and its array of columns; `None` for any other relation.
-    fn index_row(&self) -> Option<(&pg_sys::FormData_pg_index, &[i16])> {
-        // SAFETY: null, or the row of pg_index, which has as many columns as it says.
+    /// The parts of an index; `None` for any other relation.
+    fn index_parts(&self) -> Option<IndexParts<'_>> {
+        use core::slice::from_raw_parts;
+        let entry = self.entry();
+        // SAFETY: null, or the row of pg_index, which has as many columns as it says. An index has
+        // as many operator families, input types and collations as it has key columns.
         unsafe {
-            let form = self.entry().rd_index.as_ref()?;
-            let columns = form.indkey.values.as_ptr();
-            Some((
+            let form = entry.rd_index.as_ref()?;
+            let keys = form.indnkeyatts as usize;
+            Some(IndexParts {
                 form,
-                core::slice::from_raw_parts(columns, form.indnatts as usize),
-            ))
+                columns: from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize),
+                families: from_raw_parts(entry.rd_opfamily, keys),
+                inputs: from_raw_parts(entry.rd_opcintype, keys),
+                collations: from_raw_parts(entry.rd_indcollation, keys),
+            })
         }
     }
 
     /// The catalogue's entry of an index. Raises an internal error for any other relation.
     pub fn index_form(self) -> IndexForm {
-        let (form, columns) = self.index_row().expect("an index");
+        let IndexParts { form, columns, .. } = self.index_parts().expect("an index");
         IndexForm {
             table: form.indrelid,
             is_valid: form.indisvalid,
@@ -194,17 +200,11 @@ impl<'a> Rel<'a> {
     /// Operator class of a key column of an index, counted from 0. Raises an internal error if
     /// there is no such column.
     pub fn key_class(self, column: usize) -> KeyClass {
-        let entry = self.entry();
-        let columns = (self.index_row()).map_or(0, |(form, _)| form.indnkeyatts as usize);
-        assert!(column < columns, "no such key column");
-        // SAFETY: an index has as many operator families, input types and collations as it has key
-        // columns.
-        unsafe {
-            KeyClass {
-                family: *entry.rd_opfamily.add(column),
-                input: *entry.rd_opcintype.add(column),
-                collation: *entry.rd_indcollation.add(column),
-            }
+        let parts = self.index_parts().expect("an index");
+        KeyClass {
+            family: parts.families[column],
+            input: parts.inputs[column],
+            collation: parts.collations[column],
         }
     }
 
@@ -320,6 +320,17 @@ impl<'a> Rel<'a> {
                 .collect()
         }
     }
+}
+
+/// Parts of an index in the relation cache.
+struct IndexParts<'a> {
+    form: &'a pg_sys::FormData_pg_index,
+    /// The table's columns.
+    columns: &'a [i16],
+    // One for each key column.
+    families: &'a [pg_sys::Oid],
+    inputs: &'a [pg_sys::Oid],
+    collations: &'a [pg_sys::Oid],
 }
 
 /// Operator class of an index's key column, as the relation cache has it.

@@ -108,8 +108,9 @@ impl<S> ScanDesc<'_, S> {
     #[inline]
     pub fn give(&mut self, tid: Tid, recheck: bool) {
         self.raw.xs_heaptid = item_pointer(tid);
-        // SAFETY: null, or a snapshot.
-        self.raw.xs_recheck = recheck || unsafe { !compat::is_mvcc_snapshot(self.raw.xs_snapshot) };
+        // SAFETY: null, as in scans for a bitmap, or a snapshot.
+        let snapshot = unsafe { self.raw.xs_snapshot.as_ref() };
+        self.raw.xs_recheck = recheck || !snapshot.is_some_and(compat::is_mvcc_snapshot);
         self.raw.xs_recheckorderby = false;
     }
 

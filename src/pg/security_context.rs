@@ -2,34 +2,26 @@
 //! and statements that keep a table consistent as any user writes to it.
 use pgrx::pg_sys;
 
-use super::compat;
 use super::rel::Rel;
+use super::{compat, server};
 
 /// The rights of a table's owner instead of the caller's, until dropped, and no way to change what
 /// outlives that: else a user who may make an index could have a superuser run functions. The
 /// server's own commands that read a table for an index do the same.
 pub struct AsOwner {
-    user: pg_sys::Oid,
-    context: core::ffi::c_int,
     settings: core::ffi::c_int,
+    _user: AsUser,
 }
 
 impl AsOwner {
     /// Takes on the rights of the owner of a table, or of an index, which is that of its table.
     pub fn of(relation: Rel) -> Self {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: changes this backend's state.
-        unsafe {
-            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-            pg_sys::SetUserIdAndSecContext(relation.owner(), restricted);
-            let settings = pg_sys::NewGUCNestLevel();
-            compat::restrict_search_path();
-            AsOwner {
-                user,
-                context,
-                settings,
-            }
+        let user = AsUser::new(relation.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION);
+        let settings = server::NewGUCNestLevel();
+        compat::restrict_search_path();
+        AsOwner {
+            settings,
+            _user: user,
         }
     }
 }
@@ -38,11 +30,8 @@ impl Drop for AsOwner {
     fn drop(&mut self) {
         // After an error the server takes all of it back when the transaction ends.
         if !std::thread::panicking() {
-            // SAFETY: what `of` has put aside, in the same backend.
-            unsafe {
-                pg_sys::AtEOXact_GUC(false, self.settings);
-                pg_sys::SetUserIdAndSecContext(self.user, self.context);
-            }
+            // SAFETY: the level that `of` has begun, in the same backend.
+            unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
         }
     }
 }
@@ -50,30 +39,44 @@ impl Drop for AsOwner {
 /// The rights of a table's owner for statements on that table, past row security, until dropped: as
 /// the server runs the statements of a foreign key.
 pub struct AsConstraint {
-    user: pg_sys::Oid,
-    context: core::ffi::c_int,
+    _user: AsUser,
 }
 
 impl AsConstraint {
     /// Takes on the rights of a table's owner.
     pub fn of(relation: Rel) -> Self {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
-        // SAFETY: changes this backend's state.
-        unsafe {
-            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            pg_sys::SetUserIdAndSecContext(relation.owner(), context | flags as i32);
+        AsConstraint {
+            _user: AsUser::new(relation.owner(), flags),
         }
-        AsConstraint { user, context }
     }
 }
 
-impl Drop for AsConstraint {
+/// Another current user, until dropped.
+struct AsUser {
+    before: pg_sys::Oid,
+    context: core::ffi::c_int,
+}
+
+impl AsUser {
+    /// Adds flags to the security context.
+    fn new(user: pg_sys::Oid, flags: u32) -> Self {
+        let (mut before, mut context) = (pg_sys::InvalidOid, 0);
+        // SAFETY: changes this backend's state.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
+            pg_sys::SetUserIdAndSecContext(user, context | flags as i32);
+        }
+        AsUser { before, context }
+    }
+}
+
+impl Drop for AsUser {
     fn drop(&mut self) {
         // After an error the server takes it back when the transaction, or its part, ends.
         if !std::thread::panicking() {
-            // SAFETY: what `of` has put aside, in the same backend.
-            unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
+            // SAFETY: what `new` has put aside, in the same backend.
+            unsafe { pg_sys::SetUserIdAndSecContext(self.before, self.context) };
         }
     }
 }

@@ -35,8 +35,9 @@ plain! {
     GetUserId() -> Oid;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
     IsBinaryCoercible(from: Oid, to: Oid) -> bool;
-    IsInParallelMode() -> bool;
     IsTransactionState() -> bool;
+    LockRelationOid(relation: Oid, mode: LOCKMODE);
+    NewGUCNestLevel() -> i32;
     RecoveryInProgress() -> bool;
     ResetPlanCache();
     check_enable_rls(relation: Oid, user: Oid, no_error: bool) -> i32;
@@ -60,6 +61,17 @@ plain! {
     pg_class_aclcheck(relation: Oid, role: Oid, mode: AclMode) -> AclResult::Type;
     relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
     table_open(table: Oid, mode: LOCKMODE) -> Relation;
+}
+
+unsafe extern "C-unwind" {
+    // Reads a variable and raises no error, hence without the wrapper of pgrx.
+    fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
+}
+
+/// The number of the subtransaction.
+pub fn subtransaction() -> pg_sys::SubTransactionId {
+    // SAFETY: reads a variable of the process.
+    unsafe { GetCurrentSubTransactionId() }
 }
 
 /// Functions that return a C string, or null, of such values and of texts.
@@ -103,6 +115,7 @@ macro_rules! variables {
 variables! {
     cpu_index_tuple_cost = cpu_index_tuple_cost: f64;
     cpu_operator_cost = cpu_operator_cost: f64;
+    current_memory_context = CurrentMemoryContext: pg_sys::MemoryContext;
     database = MyDatabaseId: Oid;
     is_preloading = process_shared_preload_libraries_in_progress: bool;
     isolation_level = XactIsoLevel: i32;

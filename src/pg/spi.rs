@@ -92,10 +92,7 @@ pub fn for_each_address(
         };
         loop {
             // SAFETY: the cursor is open.
-            let rows = unsafe {
-                pg_sys::SPI_cursor_fetch(cursor, true, FETCH);
-                fetched(statement)
-            };
+            let rows = unsafe { fetch(cursor, statement) };
             if rows.is_empty() {
                 break;
             }
@@ -109,13 +106,14 @@ pub fn for_each_address(
     });
 }
 
-/// The addresses that were fetched last.
+/// The next addresses.
 ///
 /// # Safety
-/// SPI is connected and has fetched rows.
-unsafe fn fetched(statement: &CStr) -> Vec<Tid> {
-    // SAFETY: the server has set both; the type of the first column is compared.
+/// The cursor is open.
+unsafe fn fetch(cursor: pg_sys::Portal, statement: &CStr) -> Vec<Tid> {
+    // SAFETY: the caller's promise; the type of the first column is compared.
     unsafe {
+        pg_sys::SPI_cursor_fetch(cursor, true, FETCH);
         let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
         if compat::attribute(&*(*table).tupdesc, 1).atttypid != pg_sys::TIDOID {
             failed(statement);
@@ -137,14 +135,16 @@ pub struct Connection(());
 
 /// Runs a function while SPI is connected. An error disconnects as well.
 fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
-    // SAFETY: changes this backend's state.
-    if unsafe { pg_sys::SPI_connect() } != pg_sys::SPI_OK_CONNECT as i32 {
-        failed(statement);
+    // SAFETY: disconnects from what it has connected to; what was connected meanwhile has been
+    // disconnected.
+    unsafe {
+        if pg_sys::SPI_connect() != pg_sys::SPI_OK_CONNECT as i32 {
+            failed(statement);
+        }
+        let result = run(&Connection(()));
+        pg_sys::SPI_finish();
+        result
     }
-    let result = run(&Connection(()));
-    // SAFETY: connected above; what was connected meanwhile has been disconnected.
-    unsafe { pg_sys::SPI_finish() };
-    result
 }
 
 impl Connection {

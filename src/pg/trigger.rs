@@ -7,11 +7,15 @@ use pgrx::pg_sys;
 use super::fmgr::Call;
 use super::new_row::NewRow;
 use super::rel::{Rel, Trigger};
+use super::server;
 
 /// A call by a trigger, with its rows. `'a` is the call.
 pub struct TriggerCall<'a> {
     data: &'a pg_sys::TriggerData,
+    table: Rel<'a>,
     function: *mut pg_sys::FmgrInfo,
+    /// Memory that lasts as long as the statement.
+    memory: pg_sys::MemoryContext,
     _call: PhantomData<&'a Call>,
 }
 
@@ -27,14 +31,21 @@ impl<'a> TriggerCall<'a> {
     pub fn new(call: &'a Call) -> Option<Self> {
         let context = call.context();
         // SAFETY: the context of a call is null or a node, whose tag says what it is; it lives as
-        // long as the call.
+        // long as the call, as the open table does. The server keeps a record of the function for
+        // each trigger of a statement.
         unsafe {
             let is_trigger =
                 !context.is_null() && (*context).type_ == pg_sys::NodeTag::T_TriggerData;
-            is_trigger.then(|| TriggerCall {
-                data: &*context.cast::<pg_sys::TriggerData>(),
-                function: call.function(),
-                _call: PhantomData,
+            is_trigger.then(|| {
+                let data = &*context.cast::<pg_sys::TriggerData>();
+                let function = call.function();
+                TriggerCall {
+                    data,
+                    table: Rel::new(data.tg_relation),
+                    function,
+                    memory: (*function).fn_mcxt,
+                    _call: PhantomData,
+                }
             })
         }
     }
@@ -46,8 +57,7 @@ impl<'a> TriggerCall<'a> {
 
     /// The table.
     pub fn table(&self) -> Rel<'a> {
-        // SAFETY: open during the call.
-        unsafe { Rel::new(self.data.tg_relation) }
+        self.table
     }
 
     /// The trigger.
@@ -72,13 +82,15 @@ impl<'a> TriggerCall<'a> {
             "a row trigger, and an event with this row"
         );
         // SAFETY: the tuple is a row of the table, and lives as long as the call.
-        unsafe { NewRow::new(tuple, (*self.data.tg_relation).rd_att) }
+        unsafe {
+            let context = server::current_memory_context();
+            NewRow::new(context, tuple, (*self.data.tg_relation).rd_att)
+        }
     }
 
     /// The number of the statement: the address of the memory that lasts as long as it.
     pub fn statement(&self) -> usize {
-        // SAFETY: the server keeps a record of the function for each trigger of a statement.
-        unsafe { (*self.function).fn_mcxt as usize }
+        self.memory as usize
     }
 
     /// The trigger's state, which is made at its first call in a statement and dropped with it.
@@ -91,7 +103,7 @@ impl<'a> TriggerCall<'a> {
                     type_id: TypeId::of::<T>(),
                     state: make(self),
                 };
-                let mut context = pgrx::PgMemoryContexts::For((*self.function).fn_mcxt);
+                let mut context = pgrx::PgMemoryContexts::For(self.memory);
                 (*self.function).fn_extra = context.leak_and_drop_on_delete(kept).cast();
             }
             let kept = (*self.function).fn_extra.cast::<Kept<T>>();

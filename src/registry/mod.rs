@@ -32,12 +32,6 @@ pub use table::{Listed, Row, Token, database};
 use table::{Refusal, Table};
 pub use value::Value;
 
-unsafe extern "C-unwind" {
-    // Reads a variable and raises no error, hence without the wrapper of pgrx, as in
-    // `crate::storage::pages`.
-    fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
-}
-
 /// In the last field of an advisory lock's tag: the server's own functions put 1 or 2 there.
 const CLASS: u16 = 0x6e64;
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
@@ -131,8 +125,7 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
         owner,
         token,
         slots: Vec::new(),
-        // SAFETY: reads a variable.
-        subtransaction: unsafe { GetCurrentSubTransactionId() },
+        subtransaction: server::subtransaction(),
         last_index,
         value: row.value.clone(),
     };

@@ -1,5 +1,5 @@
 //! The conditions and the order of an index path, as far as the planner can know them.
-use pgrx::pg_sys;
+use pgrx::{PgList, pg_sys};
 
 use crate::am::strategies;
 use crate::pg::compat;
@@ -80,16 +80,19 @@ impl Search {
             };
             let mut given = vec![false; last as usize];
             let mut on_scope = core::ptr::null_mut();
-            for clause in list((*path).indexclauses) {
-                let clause = &*clause.cast::<pg_sys::IndexClause>();
-                let column = i32::from(clause.indexcol);
-                for qual in list(clause.indexquals) {
+            for clause in PgList::<pg_sys::IndexClause>::from_pg((*path).indexclauses).iter_ptr() {
+                let column = i32::from((*clause).indexcol);
+                let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+                for qual in quals.iter_ptr() {
+                    let condition = (*qual).clause.cast::<pg_sys::NullTest>();
+                    let is_not_null = (*condition).xpr.type_ == pg_sys::NodeTag::T_NullTest
+                        && (*condition).nulltesttype == pg_sys::NullTestType::IS_NOT_NULL;
                     if column < last {
                         // Rows with any value stand in many scopes.
-                        given[column as usize] |= !is_not_null(qual.cast());
-                        on_scope = pg_sys::lappend(on_scope, qual);
-                    } else {
-                        search.take(root, info, qual.cast());
+                        given[column as usize] |= !is_not_null;
+                        on_scope = pg_sys::lappend(on_scope, qual.cast());
+                    } else if !is_not_null {
+                        search.take(root, info, condition.cast());
                     }
                 }
             }
@@ -102,8 +105,8 @@ impl Search {
                     search.scope = Scope::One(share);
                 }
             }
-            if let Some(first) = list((*path).indexorderbys).next() {
-                let by = first.cast::<pg_sys::OpExpr>();
+            let orders = PgList::<pg_sys::OpExpr>::from_pg((*path).indexorderbys);
+            if let Some(by) = orders.get_ptr(0) {
                 let from = pg_sys::list_nth((*by).args, 1).cast::<core::ffi::c_void>();
                 let has_radius = matches!(
                     search.radius,
@@ -120,16 +123,15 @@ impl Search {
         }
     }
 
-    /// Takes in one more condition on the fingerprint.
+    /// Takes in one more condition on the fingerprint, other than `IS NOT NULL`.
     unsafe fn take(
         &mut self,
         root: *mut pg_sys::PlannerInfo,
         info: &pg_sys::IndexOptInfo,
-        qual: *mut pg_sys::RestrictInfo,
+        clause: *mut pg_sys::Node,
     ) {
         // SAFETY: as in `of`; constants are of the operators' types.
         unsafe {
-            let clause = (*qual).clause;
             if (*clause).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr {
                 let clause = clause.cast::<pg_sys::ScalarArrayOpExpr>();
                 let array = pg_sys::list_nth((*clause).args, 1).cast();
@@ -137,7 +139,7 @@ impl Search {
                 self.radius = Radius::Known(0);
                 return;
             }
-            if (*clause).type_ == pg_sys::NodeTag::T_NullTest && !is_not_null(qual) {
+            if (*clause).type_ == pg_sys::NodeTag::T_NullTest {
                 self.radius = Radius::Null;
             }
             if (*clause).type_ != pg_sys::NodeTag::T_OpExpr {
@@ -174,25 +176,4 @@ impl Search {
             }
         }
     }
-}
-
-/// Returns whether a condition is `IS NOT NULL`.
-unsafe fn is_not_null(qual: *mut pg_sys::RestrictInfo) -> bool {
-    // SAFETY: as in `Search::of`.
-    unsafe {
-        let test = (*qual).clause.cast::<pg_sys::NullTest>();
-        (*test).xpr.type_ == pg_sys::NodeTag::T_NullTest
-            && (*test).nulltesttype == pg_sys::NullTestType::IS_NOT_NULL
-    }
-}
-
-/// The elements of a list of the server's.
-///
-/// # Safety
-/// The list is null or alive as long as the iterator.
-unsafe fn list(list: *mut pg_sys::List) -> impl Iterator<Item = *mut core::ffi::c_void> {
-    // SAFETY: the caller's promise.
-    let length = unsafe { pg_sys::list_length(list) };
-    // SAFETY: within the list.
-    (0..length).map(move |i| unsafe { pg_sys::list_nth(list, i) })
 }

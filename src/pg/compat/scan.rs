@@ -50,15 +50,9 @@ pub fn bitmap_scans_trust_visibility_map() -> bool {
 }
 
 /// Returns whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
-///
-/// # Safety
-/// Null, as in bitmap scans' descriptors, or a snapshot.
-pub unsafe fn is_mvcc_snapshot(snapshot: pg_sys::Snapshot) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { snapshot.as_ref() }.is_some_and(|snapshot| {
-        snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
-            || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
-    })
+pub fn is_mvcc_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
+    snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
+        || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
 }
 
 /// Begins a scan of an index and its table.

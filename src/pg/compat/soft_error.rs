@@ -1,6 +1,9 @@
 //! Errors handed to a caller as data.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+use crate::pg::varlena;
+
 /// Hands an input error to a caller that wants it as data instead of an exception. False if
 /// there is no such caller; before version 16 there never is.
 #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -24,6 +27,7 @@ pub fn save_soft_error(
     detail: Option<&str>,
     hint: Option<&str>,
 ) -> bool {
+    let copy = |text: &str| varlena::cstring(text).cast_mut_ptr();
     // SAFETY: the context of a call is null or a node, whose tag says what it is. The record is
     // allocated whole, in the memory context that the caller has chosen for the answer.
     unsafe {
@@ -44,11 +48,4 @@ pub fn save_soft_error(
         }
         true
     }
-}
-
-/// A copy of `text` as a C string in the current memory context.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
-fn copy(text: &str) -> *mut core::ffi::c_char {
-    // SAFETY: `pnstrdup` reads as many bytes as the text has, and adds the terminator.
-    unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len()) }
 }
