@@ -1,4 +1,5 @@
-//! Searching an index on fingerprints: the ways in which rows near others are found.
+//! Searches of an index on fingerprints: within a radius (`WHERE`), and by increasing distance
+//! (`ORDER BY fp <~> q`).
 use neardup_blocktree::key::{EntryKey, Key, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf;
@@ -160,7 +161,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
 }
 
 impl<const N: usize> HammingSearch<N> {
-    /// A search of an index with so many rows.
+    /// A search of an index with `rows` rows.
     pub fn new(rows: f64) -> Self {
         HammingSearch {
             rows,

@@ -1,5 +1,5 @@
-//! An open index: its meta page, and the designs and plans made from it, all of which a backend
-//! keeps.
+//! An open index: its meta page, and the block layouts and plans made from it, all of which a
+//! backend caches.
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -112,7 +112,7 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Keeps the root that a tree has come across for this backend's next look.
+    /// Caches a newer root that a tree has met, for this backend's next use of the index.
     pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
@@ -137,7 +137,7 @@ impl<'a, const N: usize> Index<'a, N> {
     }
 }
 
-/// The number of rows in an index of so many blocks.
+/// Number of rows in an index of `blocks` blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
@@ -293,7 +293,7 @@ fn impossible_design(relation: Rel) -> ! {
     raise_corruption(relation, &Corruption { block: 0, what })
 }
 
-/// The plan for searches of a radius among so many rows.
+/// The plan for searches of a radius among `rows` rows.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
     design: &BlockLayout<N>,

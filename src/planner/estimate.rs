@@ -1,4 +1,5 @@
-//! The shares of rows that lie near each other.
+//! Selectivity: the estimated share of rows within a distance of a value (a ball), and of pairs of
+//! rows in a join.
 //!
 //! Three sources, of which the largest share counts:
 //! - **the volume of the ball**, the share of all bit patterns that it holds. For unrelated
@@ -65,7 +66,7 @@ impl Distances {
     }
 }
 
-/// Some of the elements, evenly spread: at most so many.
+/// At most `limit` of the elements, evenly spread.
 fn thin<T: Copy>(limit: usize, sample: &[T]) -> Vec<T> {
     let step = sample.len().div_ceil(limit).max(1);
     sample.iter().step_by(step).copied().collect()
@@ -138,7 +139,8 @@ impl Metric {
         }
     }
 
-    /// The share that pairs of two columns' other values have among all pairs of them.
+    /// Estimated share of pairs at these distances, among values of two columns that are none of
+    /// the most common: the greatest of volume, kin and density.
     fn others(&self, a: &[Point], b: &[Point], distances: Distances, kin: f64) -> f64 {
         (self.volume(distances).max(kin)).max(self.density(a, b, distances))
     }

@@ -1,4 +1,7 @@
 //! `neardup_pairs`: all pairs of a table's rows within a distance.
+//!
+//! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], that
+//! of signatures in `super::signatures`.
 mod fingerprints;
 mod signatures;
 
