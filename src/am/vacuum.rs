@@ -24,7 +24,7 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
             let each = |tid| {
                 dead.contain(tid);
             };
-            index.or_corrupt(index.tree().each_row(index.design.null_table(), each));
+            index.or_corrupt(index.tree().each_row(index.block_layout.null_table(), each));
         });
         call.stats();
         return;
@@ -33,7 +33,7 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let (found, blocks) = with_words!(words_of(index), N => {
         let index = Index::<N>::with_pages(pages);
         let is_dead = |tid| dead.contain(tid);
-        let found = index.tree().vacuum(index.design.null_table(), fill, is_dead);
+        let found = index.tree().vacuum(index.block_layout.null_table(), fill, is_dead);
         (index.or_corrupt(found), index.pages.blocks())
     });
     let stats = call.stats();

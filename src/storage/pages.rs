@@ -8,10 +8,10 @@ use pgrx::pg_sys;
 
 use super::page_guard::{Pinned, ReadPage, WritePage};
 use super::{buffer_hints, wal};
+use crate::pg::buffer_strategy::Strategy;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
-use crate::pg::strategy::Strategy;
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
