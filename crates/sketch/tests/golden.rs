@@ -1,11 +1,11 @@
 //! Fingerprints that must never change.
 //!
-//! Users store fingerprints and compare them for years. A change of any value in `golden_simhash64.tsv` (64
-//! bits), `golden_simhash128.tsv` (128 bits), `golden_simhash_options.tsv` (both, for all options) or
-//! `golden_minhash.tsv` (Chinese words, HTML pages, and fingerprints of feature sets) is a breaking
-//! change: all stored fingerprints would have to be computed again. If this test fails after an
-//! upgrade of a dependency or of the compiler, the upgrade is at fault, not the file. Adding lines
-//! is fine.
+//! Users store fingerprints and compare them for years. A change of any value in
+//! `golden_simhash64.tsv` (64 bits), `golden_simhash128.tsv` (128 bits),
+//! `golden_simhash_options.tsv` (both, for all options) or `golden_minhash.tsv` (Chinese words,
+//! HTML pages, and fingerprints of feature sets) is a breaking change: all stored fingerprints
+//! would have to be computed again. If this test fails after an upgrade of a dependency or of the
+//! compiler, the upgrade is at fault, not the file. Adding lines is fine.
 //!
 //! A line of the first two is: fingerprint in hex or `none`; the number of repetitions of the text;
 //! the text, with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the
