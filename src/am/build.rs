@@ -110,10 +110,11 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     /// Writes the index.
     fn write(mut self) {
         let rows = self.rows[0].len() as f64;
-        let design: BlockLayout<N> = self.options.block_layout(&self.layout, &self.metric, rows);
-        report_table(0, design.tables().len());
+        let block_layout: BlockLayout<N> =
+            self.options.block_layout(&self.layout, &self.metric, rows);
+        report_table(0, block_layout.tables().len());
         let (writer, fill) = (&mut self.writer, self.options.fill);
-        (self.metric).write_tree(writer, &design, &mut self.rows, &mut self.nulls, fill);
+        (self.metric).write_tree(writer, &block_layout, &mut self.rows, &mut self.nulls, fill);
         self.writer.finish();
     }
 }

@@ -12,9 +12,9 @@ use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
 use crate::pg::{backend, server};
 use crate::types::signature::near_duplicate;
-use search::{Order, Radius, Scope, Search};
+use path_quals::{Order, PathQuals, Radius, Scope};
 
-mod search;
+mod path_quals;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
@@ -78,12 +78,12 @@ pub unsafe fn estimate(
             info,
             count: loop_count,
         };
-        let search = Search::of(root, path);
-        let work = Work::of(info, &search, rows);
+        let quals = PathQuals::of(root, path);
+        let work = Work::of(info, &quals, rows);
         let unit = server::cpu_operator_cost();
         let startup = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
         let mut each = server::cpu_index_tuple_cost();
-        if search.order != Order::None {
+        if quals.order != Order::None {
             let index_only = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan;
             let check = if index_only { STILL_THERE } else { 0.0 };
             let keep = if work.sorted_first > 0.0 {
@@ -219,9 +219,9 @@ impl Work {
     }
 
     /// `expected` rows are to come.
-    fn of(info: &pg_sys::IndexOptInfo, search: &Search, expected: f64) -> Self {
+    fn of(info: &pg_sys::IndexOptInfo, quals: &PathQuals, expected: f64) -> Self {
         if info.hypothetical {
-            // There is nothing to look into: the default design, within its distance.
+            // There is nothing to look into: the default layout, within its distance.
             return Work::at_once(Reads {
                 descents: 4.0,
                 leaves: 4.0,
@@ -235,26 +235,26 @@ impl Work {
                 let index = Index::<N>::open(relation);
                 let all = rows_of(&index.meta, f64::from(info.pages));
                 // Of a scope that is given, its own rows only, however they are searched.
-                let share = match search.scope {
+                let share = match quals.scope {
                     Scope::One(share) => share,
                     Scope::Without | Scope::All => 1.0,
                 };
                 let rows = all * share;
                 let leaves = |rows: f64| (rows / leaf::usual_count(N)).max(1.0);
                 let whole = Reads { descents: 1.0, leaves: leaves(rows) };
-                if matches!(search.radius, Radius::Null) {
+                if matches!(quals.radius, Radius::Null) {
                     let nulls = Reads { descents: 1.0, leaves: leaves(expected) };
                     Work::at_once(nulls)
                 } else if let Some(bands) = index.metric.bands() {
-                    Work::by_bands(bands, search, whole, share)
+                    Work::by_bands(bands, quals, whole, share)
                 } else {
-                    Work::by_distance(&index, search, whole, rows, expected)
+                    Work::by_distance(&index, quals, whole, rows, expected)
                 }
             })
         };
         Work {
-            to_first: work.to_first.times(search.times),
-            to_all: work.to_all.times(search.times),
+            to_first: work.to_first.times(quals.times),
+            to_all: work.to_all.times(quals.times),
             ..work
         }
     }
@@ -262,22 +262,22 @@ impl Work {
     /// The work in an index on fingerprints, among `rows` rows, all of which `whole` reads.
     fn by_distance<const N: usize>(
         index: &Index<N>,
-        search: &Search,
+        quals: &PathQuals,
         whole: Reads,
         rows: f64,
         expected: f64,
     ) -> Self {
-        let (bits, guaranteed) = (index.design.bits(), index.design.distance());
+        let (bits, guaranteed) = (index.block_layout.bits(), index.block_layout.distance());
         let within = |radius: u32| {
-            let plan = plan_of(&index.meta, &index.design, radius, rows);
+            let plan = plan_of(&index.meta, &index.block_layout, radius, rows);
             Reads {
                 descents: plan.descents,
                 leaves: plan.leaves,
             }
         };
-        let in_order = search.order != Order::None;
+        let in_order = quals.order != Order::None;
         // Scopes stand apart: without one, a table is read whole, and sorted if need be.
-        if search.scope == Scope::All {
+        if quals.scope == Scope::All {
             let twice = whole.times(2.0);
             return if in_order {
                 Work::sorted(twice, expected)
@@ -285,13 +285,13 @@ impl Work {
                 Work::at_once(twice)
             };
         }
-        let radius = match search.radius {
+        let radius = match quals.radius {
             Radius::None | Radius::Null => None,
             Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
             Radius::Default => Some(strategies::near_radius(index.layout.values.words())),
             Radius::Known(radius) => Some(radius),
         };
-        match (radius, search.order) {
+        match (radius, quals.order) {
             (None, Order::None) => Work::at_once(whole.times(2.0)),
             (Some(radius), Order::None) => Work::at_once(within(radius)),
             (Some(radius), Order::ByAnother) => Work::sorted(within(radius), expected),
@@ -322,19 +322,19 @@ impl Work {
     }
 
     /// The work in an index on signatures, among a share of its rows that `whole` reads.
-    fn by_bands(bands: &Bands, search: &Search, whole: Reads, share: f64) -> Self {
+    fn by_bands(bands: &Bands, quals: &PathQuals, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
-        let mismatches = match search.radius {
+        let mismatches = match quals.radius {
             Radius::None | Radius::Null => None,
             Radius::Known(mismatches) => Some(mismatches as usize),
             Radius::Signatures(radius) => Some(radius.mismatches(bands.hashes()).max(0) as usize),
             Radius::Unknown => Some(bands.guaranteed()),
             Radius::Default => Some(near_duplicate(bands.hashes())),
         };
-        let all_scopes = search.scope == Scope::All;
+        let all_scopes = quals.scope == Scope::All;
         match mismatches {
             Some(mismatches)
-                if !all_scopes && (mismatches <= bands.guaranteed() || search.approximate) =>
+                if !all_scopes && (mismatches <= bands.guaranteed() || quals.approximate) =>
             {
                 Work {
                     to_first: Reads {

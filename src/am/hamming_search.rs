@@ -1,4 +1,5 @@
-//! Searching an index on fingerprints: the ways in which rows near others are found.
+//! Searches of an index on fingerprints: within a radius (`WHERE`), and by increasing distance
+//! (`ORDER BY fp <~> q`).
 use neardup_blocktree::key::{EntryKey, Key, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf;
@@ -132,7 +133,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
         rows: &mut Vec<Row<N>>,
     ) -> Step {
         let among = self.rows_searched();
-        let plan = |radius| plan_of(&index.meta, &index.design, radius, among);
+        let plan = |radius| plan_of(&index.meta, &index.block_layout, radius, among);
         let (other_quals, skipped) = (&self.other_quals, index.layout.scope_words());
         let admits = |found: &Match<N>| all_hold(other_quals, &found.fingerprint, skipped);
         match &mut self.source {
@@ -160,7 +161,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
 }
 
 impl<const N: usize> HammingSearch<N> {
-    /// A search of an index with so many rows.
+    /// A search of an index with `rows` rows.
     pub fn new(rows: f64) -> Self {
         HammingSearch {
             rows,
@@ -212,15 +213,17 @@ impl<const N: usize> HammingSearch<N> {
     fn scan_from(&mut self, index: &Index<N>, center: Key<N>, radius: u32) -> Scan<N> {
         self.measure_scope(index);
         let query = self.query(center);
-        let Index { design, meta, .. } = index;
+        let Index {
+            block_layout, meta, ..
+        } = index;
         if !self.in_all_scopes(index) {
-            let plan = plan_of(meta, design, radius, self.rows_searched());
-            return Scan::new(design.clone(), plan, query);
+            let plan = plan_of(meta, block_layout, radius, self.rows_searched());
+            return Scan::new(block_layout.clone(), plan, query);
         }
         // Scopes stand apart, so that a table can only be read whole, as for all distances.
-        let plan = plan_of(meta, design, u32::MAX, 1.0);
-        let mut scan = Scan::new(design.clone(), plan, query).in_all_scopes();
-        scan.narrow(radius.min(design.bits()));
+        let plan = plan_of(meta, block_layout, u32::MAX, 1.0);
+        let mut scan = Scan::new(block_layout.clone(), plan, query).in_all_scopes();
+        scan.narrow(radius.min(block_layout.bits()));
         scan
     }
 
@@ -238,7 +241,7 @@ impl<const N: usize> HammingSearch<N> {
             let plan = if scan.plan().radius == near.radius && self.scope.is_none() {
                 scan.plan().clone()
             } else {
-                plan_of(&index.meta, &index.design, near.radius, rows)
+                plan_of(&index.meta, &index.block_layout, near.radius, rows)
             };
             scan.restart(plan, query);
             return;
@@ -258,7 +261,7 @@ impl<const N: usize> HammingSearch<N> {
         let first = match self.in_all_scopes(index) {
             // Scopes stand apart, so that there is one ring.
             true => limit,
-            false => index.design.distance().min(limit),
+            false => index.block_layout.distance().min(limit),
         };
         let scan = self.scan_from(index, query, first);
         let nearest = KnnScan::new(scan, then_by.to_vec(), limit, work_mem());

@@ -1,5 +1,5 @@
-//! An open index: its meta page, and the designs and plans made from it, all of which a backend
-//! keeps.
+//! An open index: its meta page, and the block layouts and plans made from it, all of which a
+//! backend caches.
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,8 +38,8 @@ pub struct Index<'a, const N: usize> {
     pub layout: Layout,
     /// The meta page.
     pub meta: Meta,
-    /// The design that it names.
-    pub design: Rc<BlockLayout<N>>,
+    /// The block layout that it names.
+    pub block_layout: Rc<BlockLayout<N>>,
     /// The metric that it names.
     pub metric: Metric,
     /// Its pages.
@@ -80,11 +80,11 @@ impl<'a, const N: usize> Index<'a, N> {
         let relation = pages.relation();
         let Cached { meta, layout, .. } = cached(relation);
         assert_eq!(usize::from(meta.words), N);
-        let (metric, design) = design_of(relation, &meta);
+        let (metric, block_layout) = block_layout_of(relation, &meta);
         let mut index = Index {
             layout,
             meta,
-            design,
+            block_layout,
             metric,
             pages,
             blocks,
@@ -112,7 +112,7 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Keeps the root that a tree has come across for this backend's next look.
+    /// Caches a newer root that a tree has met, for this backend's next use of the index.
     pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
@@ -137,7 +137,7 @@ impl<'a, const N: usize> Index<'a, N> {
     }
 }
 
-/// The number of rows in an index of so many blocks.
+/// Number of rows in an index of `blocks` blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
@@ -219,7 +219,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     .raise()
 }
 
-/// Identity of a metric and a design: a meta page without the root.
+/// Identity of a metric and a block layout: a meta page without the root.
 type Known = (meta::Metric, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
@@ -240,9 +240,10 @@ fn known(meta: &Meta) -> Known {
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Metrics and designs. There are few, and each is small. The words say of what type each is.
-    static DESIGNS: Cache<Known> = RefCell::default();
-    /// Plans by design, radius, and the number of rows as a power of two.
+    /// Metrics and block layouts. There are few, and each is small. The words say of what type each
+    /// is.
+    static BLOCK_LAYOUTS: Cache<Known> = RefCell::default();
+    /// Plans by block layout, radius, and the number of rows as a power of two.
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
 
@@ -268,11 +269,11 @@ fn remembered<K: Eq, T: 'static>(
 
 /// The metric of an index of this access method.
 pub fn metric_of(index: Rel) -> Metric {
-    with_words!(words_of(index), N => design_of::<N>(index, &cached(index).meta).0)
+    with_words!(words_of(index), N => block_layout_of::<N>(index, &cached(index).meta).0)
 }
 
-fn design_of<const N: usize>(relation: Rel, meta: &Meta) -> (Metric, Rc<BlockLayout<N>>) {
-    let design = remembered(&DESIGNS, known(meta), || {
+fn block_layout_of<const N: usize>(relation: Rel, meta: &Meta) -> (Metric, Rc<BlockLayout<N>>) {
+    let block_layout = remembered(&BLOCK_LAYOUTS, known(meta), || {
         let (blocks, tables) = (meta.blocks, usize::from(meta.tables));
         let metric = Metric::new(meta.metric, || {
             Bands::new(usize::from(meta.bits), tables, usize::from(blocks)).ok()
@@ -282,29 +283,29 @@ fn design_of<const N: usize>(relation: Rel, meta: &Meta) -> (Metric, Rc<BlockLay
         let layout = metric.block_layout(scope, of_parameters).ok()?;
         (layout.tables().len() == tables).then(|| (metric, Rc::new(layout)))
     });
-    match &*design {
-        Some(design) => design.clone(),
-        None => impossible_design(relation),
+    match &*block_layout {
+        Some(block_layout) => block_layout.clone(),
+        None => impossible_layout(relation),
     }
 }
 
-fn impossible_design(relation: Rel) -> ! {
-    let what = "meta page with an impossible design";
+fn impossible_layout(relation: Rel) -> ! {
+    let what = "meta page with an impossible block layout";
     raise_corruption(relation, &Corruption { block: 0, what })
 }
 
-/// The plan for searches of a radius among so many rows.
+/// The plan for searches of a radius among `rows` rows.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
-    design: &BlockLayout<N>,
+    block_layout: &BlockLayout<N>,
     radius: u32,
     rows: f64,
 ) -> Rc<Plan<N>> {
     // A radius beyond the width holds everything; rows to a power of two are as good as their
     // exact number. Both keep the plans few.
-    let radius = radius.min(design.bits());
+    let radius = radius.min(block_layout.bits());
     let magnitude = rows.max(1.0).log2().round();
     remembered(&PLANS, (known(meta), radius, magnitude as i32), || {
-        Plan::new(design, radius, magnitude.exp2())
+        Plan::new(block_layout, radius, magnitude.exp2())
     })
 }

@@ -22,12 +22,12 @@ pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
 }
 
 fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
-    let (design, metric, tree) = (&index.design, &index.metric, index.tree());
+    let (layout, metric, tree) = (&index.block_layout, &index.metric, index.tree());
     let mut keys = Vec::with_capacity(metric.keys_per_row());
     if metric.keys(&index.layout, row, &mut keys) {
-        let entries = (0..design.null_table()).map(|table| EntryKey {
+        let entries = (0..layout.null_table()).map(|table| EntryKey {
             table,
-            key: metric.entry_key(design, &keys, table),
+            key: metric.entry_key(layout, &keys, table),
             tid,
         });
         index.or_corrupt(tree.prepare(entries.clone()));
@@ -35,7 +35,7 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
             index.or_corrupt(tree.insert(&entry));
         }
     } else {
-        let (table, key) = (design.null_table(), keys[0]);
+        let (table, key) = (layout.null_table(), keys[0]);
         index.or_corrupt(tree.insert(&EntryKey { table, key, tid }));
     }
     let root = tree.root();

@@ -2,9 +2,9 @@
 use neardup_blocktree::key::{Key, Tid};
 
 use super::index::Index;
+use crate::pg::buffer_strategy::Strategy;
 use crate::pg::index_row;
-use crate::pg::relation::LockedIndex;
-use crate::pg::strategy::Strategy;
+use crate::pg::locked_index::LockedIndex;
 use crate::storage::pages::IndexPages;
 
 /// Opens an index that is read once: its pages do not displace others from the buffer cache.
@@ -25,8 +25,8 @@ pub fn each_visible_row<const N: usize>(
         keys.clear();
         let has_value = index.metric.keys(&index.layout, &visible, &mut keys);
         let key = has_value.then(|| {
-            let key = index.metric.entry_key(&index.design, &keys, 0);
-            index.design.tables()[0].restore(&key)
+            let key = index.metric.entry_key(&index.block_layout, &keys, 0);
+            index.block_layout.tables()[0].restore(&key)
         });
         row(tid, key);
     });

@@ -219,9 +219,9 @@ impl BuildOptions {
     }
 }
 
-/// Raises an error unless the two make a design for fingerprints of some width. The widest have the
-/// most designs, so that what passes here may still be refused at build, but nothing that is
-/// refused here would do.
+/// Raises an error unless the two make a block layout for fingerprints of some width. The widest
+/// have the most layouts, so that what passes here may still be refused at build, but nothing that
+/// is refused here would do.
 fn check(distance: Option<u32>, blocks: u32) {
     const WIDEST: usize = 4;
     let distances = match distance {

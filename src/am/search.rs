@@ -95,13 +95,13 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
     }
 
     fn source(&mut self, quals: &ScanQuals, order_bys: ScanKeys) -> Source<N> {
-        let design = || self.index.design.clone();
-        let all = || FullScan::new(design(), quals.scope);
+        let layout = || self.index.block_layout.clone();
+        let all = || FullScan::new(layout(), quals.scope);
         // The distance to NULL is NULL for all rows: it orders nothing.
         let is_for_all = quals.near.is_empty() && order_bys.iter().all(ScanKey::is_with_null);
         match quals.presence {
             // To them all distances are NULL, so that any order is right.
-            Presence::Null => Source::All(FullScan::nulls(design(), quals.scope)),
+            Presence::Null => Source::All(FullScan::nulls(layout(), quals.scope)),
             Presence::Any if is_for_all => Source::All(all()),
             Presence::NotNull if is_for_all => Source::All(all().without_nulls()),
             _ if self.near.begin(&self.index, quals, order_bys) => Source::Near,
@@ -145,7 +145,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         if matches!(step, Step::Gathered) && self.index_only {
             self.rows.retain(|row| {
                 let key = row.fingerprint.expect("index-only scans return values");
-                let key = index.design.tables()[0].permute(&key);
+                let key = index.block_layout.tables()[0].permute(&key);
                 let (table, tid) = (0, row.tid);
                 index.or_corrupt(tree.holds(&EntryKey { table, key, tid }))
             });
@@ -153,7 +153,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         tids.extend(self.rows.iter().map(|row| row.tid));
         let root = tree.root();
         if matches!(step, Step::OnlyNulls) {
-            let nulls = FullScan::nulls(index.design.clone(), self.scope);
+            let nulls = FullScan::nulls(index.block_layout.clone(), self.scope);
             self.source = Source::All(nulls);
         }
         self.index.remember_root(root);

@@ -1,4 +1,5 @@
-//! `ambulkdelete` and `amvacuumcleanup`.
+//! `ambulkdelete` and `amvacuumcleanup`: removal of dead rows' entries, statistics, and truncation
+//! of the index's unused end.
 use pgrx::pg_sys;
 
 use super::index::{Index, words_of};
@@ -7,8 +8,9 @@ use super::options::BuildOptions;
 use crate::pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
 use crate::storage::pages::IndexPages;
 
-/// It pays to cut off so many pages, if they are at least one of so many.
+/// Fewest unused pages for which truncation pays.
 const LEAST_PAGES: u64 = 8;
+/// Truncation pays if at least one page in this many is unused.
 const LEAST_SHARE: u64 = 8;
 
 /// Takes away the entries of the rows that are dead.
@@ -22,7 +24,7 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
             let each = |tid| {
                 dead.contain(tid);
             };
-            index.or_corrupt(index.tree().each_row(index.design.null_table(), each));
+            index.or_corrupt(index.tree().each_row(index.block_layout.null_table(), each));
         });
         call.stats();
         return;
@@ -31,7 +33,7 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let (found, blocks) = with_words!(words_of(index), N => {
         let index = Index::<N>::with_pages(pages);
         let is_dead = |tid| dead.contain(tid);
-        let found = index.tree().vacuum(index.design.null_table(), fill, is_dead);
+        let found = index.tree().vacuum(index.block_layout.null_table(), fill, is_dead);
         (index.or_corrupt(found), index.pages.blocks())
     });
     let stats = call.stats();

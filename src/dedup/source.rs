@@ -10,8 +10,8 @@ use crate::am::keys::is_on_signatures;
 use crate::pg::acl;
 use crate::pg::catalog::{base_type, quoted, relation_kind, relation_name};
 use crate::pg::errors::UserError;
+use crate::pg::locked_index::load_expressions;
 use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::relation::load_expressions;
 use crate::planner::catalog::catalog;
 
 /// The distances that a caller's function has.

@@ -9,7 +9,7 @@ use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 
 export! {
     guarded "neardup_index_check" => index_check;
@@ -50,9 +50,9 @@ struct IndexedRow<const N: usize> {
 fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
     let index = Index::<N>::open(relations.index());
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
-    let null_table = index.design.null_table();
+    let null_table = index.block_layout.null_table();
     let mut sorted = false;
-    let stats = index.or_corrupt(index.tree().check(&index.design, |table, tid, key| {
+    let stats = index.or_corrupt(index.tree().check(&index.block_layout, |table, tid, key| {
         if !with_heap {
             return;
         }
@@ -106,7 +106,7 @@ fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> Chec
 
 /// Checks that each row of the table that a new snapshot sees is among those of the index.
 fn check_heap<const N: usize>(relations: &LockedIndex, index: &Index<N>, rows: &[IndexedRow<N>]) {
-    let tables = index.design.null_table();
+    let tables = index.block_layout.null_table();
     each_visible_row(relations, index, &mut |tid, key| {
         let tid = tid.packed();
         let found = rows.binary_search_by_key(&tid, |row| row.tid);

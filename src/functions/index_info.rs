@@ -14,7 +14,7 @@ use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::tid::tid_datum;
 use crate::pg::varlena;
 use crate::types::signature::similarity;
@@ -59,9 +59,9 @@ struct Measured {
 
 /// Reads the index and fills in the columns.
 fn measure<const N: usize>(index: &Index<N>) -> Measured {
-    let design = &index.design;
-    let info = index.or_corrupt(index.tree().measure(design));
-    let leading = (0..design.tables().len()).map(|table| probed_bits(design, table));
+    let layout = &index.block_layout;
+    let info = index.or_corrupt(index.tree().measure(layout));
+    let leading = (0..layout.tables().len()).map(|table| probed_bits(layout, table));
     let pages = u64::from(index.pages.blocks());
     // One is the meta page. Pages that were added since the tree was read are in no other count.
     let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
@@ -75,9 +75,9 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
     let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
     Measured {
         info: [
-            of_bits(integer(design.distance())),
+            of_bits(integer(layout.distance())),
             similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
-            integer(design.tables().len() as u32),
+            integer(layout.tables().len() as u32),
             bigint(info.rows),
             bigint(info.null_rows),
             bigint(pages),
@@ -89,9 +89,9 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
             tid,
         ],
         statistics: [
-            of_bits(integer(design.bits())),
+            of_bits(integer(layout.bits())),
             integer(index.layout.scope_columns as u32),
-            of_bits(integer(design.blocks().len() as u32)),
+            of_bits(integer(layout.blocks().len() as u32)),
             integer(leading.min().unwrap_or(0)),
             of_values(Bands::hashes).and_then(|hashes| integer(hashes as u32)),
             of_values(Bands::count).and_then(|bands| integer(bands as u32)),
@@ -122,7 +122,7 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnVa
     };
     let bit_string = |key: &Key<N>| {
         // As the fingerprint's cast to bit: the length in bits, then the bits.
-        let length = index.design.bits() as i32;
+        let length = index.block_layout.bits() as i32;
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         varlena::build(&[&length.to_ne_bytes(), &bytes])

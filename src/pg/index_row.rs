@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
+use super::locked_index::LockedIndex;
 use super::rel::Rel;
-use super::relation::LockedIndex;
 use super::security_context::AsOwner;
 use super::tid::tid_of;
 use super::value::{Value, ValueType};

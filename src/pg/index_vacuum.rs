@@ -4,9 +4,9 @@ use core::ffi::c_void;
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
+use super::buffer_strategy::Strategy;
 use super::compat;
 use super::rel::Rel;
-use super::strategy::Strategy;
 use super::tid::item_pointer;
 
 /// A vacuum of an index, with the statistics that it returns.

@@ -8,10 +8,10 @@ use pgrx::pg_sys;
 
 use super::page_guard::{Pinned, ReadPage, WritePage};
 use super::{buffer_hints, wal};
+use crate::pg::buffer_strategy::Strategy;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
-use crate::pg::strategy::Strategy;
 
 const _: () = assert!(
     pg_sys::BLCKSZ as usize == PAGE_SIZE,
@@ -67,8 +67,9 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Returns whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
-    /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
+    /// Sets whether the leaf whose rows are being used stays pinned, so that VACUUM leaves their
+    /// addresses alone, and releases a leaf pinned earlier. Index-only scans need it, which do not
+    /// look at the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.move_on(None);
@@ -116,7 +117,7 @@ impl<'a> IndexPages<'a> {
         unsafe { pg_sys::LockHasWaitersRelation(self.relation.raw(), mode) }
     }
 
-    /// Cuts the index off after so many blocks. To be called from [`IndexPages::alone`].
+    /// Truncates the index to `blocks` blocks. To be called from [`IndexPages::alone`].
     pub fn truncate(&self, blocks: Block) {
         // SAFETY: the relation is open, and nobody else uses it.
         unsafe { pg_sys::RelationTruncate(self.relation.raw(), blocks) }
@@ -171,7 +172,7 @@ const MOST_OF_A_LEAF: usize = 60 * 64;
 /// Bytes that are read first. The machine sees where it goes on and fetches that by itself.
 const START_OF_A_LEAF: usize = 10 * 64;
 
-/// Has the machine fetch a leaf into its caches: the fields at the end, and so many bytes from the
+/// Has the machine fetch a leaf into its caches: the fields at the end, and `bytes` bytes from the
 /// start. With the descriptor of a shared buffer: the page's name, its lock and its pins.
 #[inline]
 fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {

@@ -95,7 +95,7 @@ impl<const N: usize> NearSearch<N> for BandSearch<N> {
         let in_all_scopes = index.layout.scope_columns > 0 && quals.scope.is_none();
         let by_bands = near.mismatches <= self.bands.guaranteed() || near.approximate;
         if !by_bands || in_all_scopes {
-            let all = FullScan::new(index.design.clone(), quals.scope);
+            let all = FullScan::new(index.block_layout.clone(), quals.scope);
             self.source = Source::Sketches(all.without_nulls(), near.query);
         } else if let Source::Bands(scan) = &mut self.source {
             // The usual case of a nested loop, which begins again for each outer row.

@@ -13,7 +13,7 @@ use crate::dedup::limits::share;
 use crate::dedup::signatures::groups::Groups;
 use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
 use crate::dedup::signatures::{CrowdedRows, edges, mismatches};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 

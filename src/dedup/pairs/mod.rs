@@ -1,4 +1,7 @@
 //! `neardup_pairs`: all pairs of a table's rows within a distance.
+//!
+//! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], that
+//! of signatures in `super::signatures`.
 mod fingerprints;
 mod signatures;
 
@@ -11,7 +14,7 @@ use crate::am::index::name;
 use crate::am::keys::is_on_signatures;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::srf::SetReturning;
 use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;

@@ -9,8 +9,8 @@ use crate::am::keys::with_words;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
 use crate::dedup::signatures::rows::SignatureRows;
 use crate::dedup::signatures::{edges, mismatches};
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
-use crate::pg::relation::LockedIndex;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 

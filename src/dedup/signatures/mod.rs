@@ -45,9 +45,9 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
-/// themselves or for others, in the order of their entries. With a crowd, two rows of it that are
-/// in one bucket need not come as a pair. Candidates go to files if they are many.
+/// Gives all pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
+/// themselves or for others, in the order of their entries. If crowded rows are asked for, two of
+/// them that are in one bucket need not come as a pair. Candidates go to files if they are many.
 pub fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,

@@ -7,8 +7,8 @@ use crate::am::keys::Layout;
 use crate::am::minhash::with_signature;
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers, Values};
 use crate::pg::index_columns::IndexColumns;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::rel::Rel;
-use crate::pg::relation::LockedIndex;
 use crate::pg::value::Value;
 use crate::storage::heap_fetch::HeapFetch;
 

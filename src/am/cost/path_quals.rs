@@ -46,7 +46,7 @@ pub enum Scope {
 }
 
 /// An index path's conditions and order, as the planner knows them.
-pub struct Search {
+pub struct PathQuals {
     /// The narrowest radius, which a scan follows.
     pub radius: Radius,
     /// The centre of that radius; null if it is not known, or there is none.
@@ -59,7 +59,7 @@ pub struct Search {
     pub approximate: bool,
 }
 
-impl Search {
+impl PathQuals {
     /// Reads the conditions and the order of a path.
     ///
     /// # Safety
@@ -70,7 +70,7 @@ impl Search {
         unsafe {
             let info = &*(*path).indexinfo;
             let last = info.nkeycolumns - 1;
-            let mut search = Search {
+            let mut quals = PathQuals {
                 radius: Radius::None,
                 center: core::ptr::null_mut(),
                 order: Order::None,
@@ -82,8 +82,8 @@ impl Search {
             let mut on_scope = core::ptr::null_mut();
             for clause in PgList::<pg_sys::IndexClause>::from_pg((*path).indexclauses).iter_ptr() {
                 let column = i32::from((*clause).indexcol);
-                let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-                for qual in quals.iter_ptr() {
+                let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+                for qual in conditions.iter_ptr() {
                     let condition = (*qual).clause.cast::<pg_sys::NullTest>();
                     let is_not_null = (*condition).xpr.type_ == pg_sys::NodeTag::T_NullTest
                         && (*condition).nulltesttype == pg_sys::NullTestType::IS_NOT_NULL;
@@ -92,34 +92,34 @@ impl Search {
                         given[column as usize] |= !is_not_null;
                         on_scope = pg_sys::lappend(on_scope, qual.cast());
                     } else if !is_not_null {
-                        search.take(root, info, condition.cast());
+                        quals.take(root, info, condition.cast());
                     }
                 }
             }
             if last > 0 {
-                search.scope = Scope::All;
+                quals.scope = Scope::All;
                 if given.iter().all(|&given| given) {
                     let (rel, join) = ((*info.rel).relid as i32, pg_sys::JoinType::JOIN_INNER);
                     let no_join = core::ptr::null_mut();
                     let share = pg_sys::clauselist_selectivity(root, on_scope, rel, join, no_join);
-                    search.scope = Scope::One(share);
+                    quals.scope = Scope::One(share);
                 }
             }
             let orders = PgList::<pg_sys::OpExpr>::from_pg((*path).indexorderbys);
             if let Some(by) = orders.get_ptr(0) {
                 let from = pg_sys::list_nth((*by).args, 1).cast::<core::ffi::c_void>();
                 let has_radius = matches!(
-                    search.radius,
+                    quals.radius,
                     Radius::Unknown | Radius::Default | Radius::Known(_)
                 );
-                let same = !search.center.is_null() && pg_sys::equal(search.center.cast(), from);
-                search.order = if has_radius && !same {
+                let same = !quals.center.is_null() && pg_sys::equal(quals.center.cast(), from);
+                quals.order = if has_radius && !same {
                     Order::ByAnother
                 } else {
                     Order::ByCenter
                 };
             }
-            search
+            quals
         }
     }
 
