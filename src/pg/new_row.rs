@@ -58,7 +58,7 @@ impl<'a> NewRow<'a> {
 
     fn attribute(&self, column: i16) -> &pg_sys::FormData_pg_attribute {
         // SAFETY: the descriptor lives as long as the call.
-        compat::attribute(unsafe { &*self.descriptor }, column)
+        unsafe { compat::attribute(&*self.descriptor, column) }
     }
 
     /// The value in a column, counted from 1; `None` for NULL.

@@ -116,7 +116,8 @@ impl<'a> Rel<'a> {
 
     /// A column, counted from 1.
     pub fn attribute(self, column: i16) -> pg_sys::FormData_pg_attribute {
-        *compat::attribute(self.descriptor(), column)
+        // SAFETY: the relation cache's description.
+        unsafe { *compat::attribute(self.descriptor(), column) }
     }
 
     /// The columns that have not been dropped.

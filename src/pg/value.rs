@@ -90,8 +90,11 @@ impl<'a> Value<'a> {
     /// # Safety
     /// As for [`Value::typed`].
     pub unsafe fn new(datum: Datum, attribute: &pg_sys::FormData_pg_attribute) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { Self::typed(datum, ValueType::of_attribute(attribute)) }
+        Value {
+            datum,
+            of: ValueType::of_attribute(attribute),
+            _memory: PhantomData,
+        }
     }
 
     /// A value of a type.

@@ -14,7 +14,10 @@ pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 
 /// A column of a row's description, counted from 1 (`TupleDescAttr`). Raises an internal error if
 /// there is no such column.
-pub fn attribute(
+///
+/// # Safety
+/// The description is one of the server's.
+pub unsafe fn attribute(
     descriptor: &pg_sys::TupleDescData,
     column: i16,
 ) -> &pg_sys::FormData_pg_attribute {
@@ -23,7 +26,7 @@ pub fn attribute(
         "no such column"
     );
     let column = column as usize - 1;
-    // SAFETY: the server's descriptors have as many columns as they say.
+    // SAFETY: the caller's promise: there are as many columns as it says.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         return &*descriptor.attrs.as_ptr().add(column);
