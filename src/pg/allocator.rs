@@ -126,8 +126,8 @@ unsafe impl GlobalAlloc for WithReserve {
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller promises; the system gets only what is not from the reserve. The old
-        // block stays as it is until it is copied.
+        // SAFETY: as the caller promises; the system gets only what is not from the reserve. The
+        // old block stays as it is until it is copied.
         unsafe {
             if !self.owns(memory) {
                 let moved = System.realloc(memory, layout, size);
