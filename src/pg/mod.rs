@@ -11,6 +11,7 @@ pub mod backend;
 pub mod catalog;
 pub mod column_statistics;
 pub mod compat;
+pub mod datum_sort;
 pub mod equality;
 pub mod errors;
 pub mod expr;

@@ -146,7 +146,7 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a line about one test, as PostgreSQL 14 and 15 write it (`test a ... ok   12 ms`) or
+/// Reads a line about one test, as PostgreSQL 15 writes it (`test a ... ok   12 ms`) or
 /// later ones (`ok 1   - a   12 ms`). `None` for any other line.
 fn outcome(line: &str) -> Option<bool> {
     if line.starts_with("ok ") {
