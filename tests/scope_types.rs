@@ -158,7 +158,7 @@ const CITEXT: &str = "CREATE EXTENSION citext; CREATE DOMAIN email AS citext";
 const NOCASE: &str = "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', \
     deterministic = false)";
 
-/// What only some servers have: those that were built with ICU, and those that come with contrib.
+/// Features that only some servers have: ICU if they were built with it, and citext of contrib.
 struct Available {
     icu: bool,
     citext: bool,

@@ -168,8 +168,9 @@ pub fn own_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links the folders `NAME.libs` beside the installation, if there are any: a server out of a Python
-/// wheel has its libraries there, and finds them by a path relative to the file that wants them.
+/// Links the folders `NAME.libs` beside the installation, if there are any: a server out of a
+/// Python wheel has its libraries there, and finds them by a path relative to the file that wants
+/// them.
 fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     for dir in bindir.ancestors().skip(2).take(2) {
         for name in entries(dir)? {

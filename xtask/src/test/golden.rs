@@ -48,6 +48,7 @@ impl Suite {
             .into_iter()
             .filter(|test| is_selected(&format!("{}/{test}", self.name), filters))
             .collect();
+        let tests = self.possible(tests, private)?;
         if tests.is_empty() {
             return Ok(Counts::default());
         }
@@ -94,6 +95,26 @@ impl Suite {
             show_differences(&output, status, missing);
         }
         Ok(counts)
+    }
+
+    /// Leaves out the tests that need an extension that this server lacks, and says so.
+    fn possible(&self, tests: Vec<String>, private: &Private) -> Result<Vec<String>> {
+        let (folder, ending) = self.scripts;
+        let folder = workspace().join("tests").join(self.name).join(folder);
+        let extensions = private.pg.sharedir().join("extension");
+        let mut possible = Vec::new();
+        for test in tests {
+            let script = fs::read_to_string(folder.join(format!("{test}.{ending}")))?;
+            let lacks = |name: &&str| !extensions.join(format!("{name}.control")).is_file();
+            match needed_extensions(&script).find(lacks) {
+                Some(missing) => ui::note(format!(
+                    "{}/{test} is not run: this PostgreSQL does not come with {missing}",
+                    self.name
+                )),
+                None => possible.push(test),
+            }
+        }
+        Ok(possible)
     }
 
     /// Not every packaging has PostgreSQL's test programs. CI has to have them.
@@ -144,6 +165,14 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// The names in a script's line `-- Needs: citext, hstore`.
+fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
+    let line = script
+        .lines()
+        .find_map(|line| line.strip_prefix("-- Needs: "));
+    line.into_iter().flat_map(|names| names.split(", "))
 }
 
 /// Reads a line about one test, as PostgreSQL 15 writes it (`test a ... ok   12 ms`) or
@@ -199,6 +228,13 @@ mod tests {
         ] {
             assert_eq!(outcome(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn reads_what_a_script_needs() {
+        let script = "-- Keys.\n-- Needs: citext, hstore\nSELECT 1;\n";
+        assert!(needed_extensions(script).eq(["citext", "hstore"]));
+        assert!(needed_extensions("SELECT 1;\n").next().is_none());
     }
 
     #[test]
