@@ -110,7 +110,8 @@ fn named_by_environment() -> Result<Option<PgConfig>> {
     Ok(None)
 }
 
-fn installed() -> Vec<PgConfig> {
+/// Each PostgreSQL of this machine whose `pg_config` works.
+pub fn installed() -> Vec<PgConfig> {
     candidates()
         .iter()
         .filter_map(|program| PgConfig::ask(program).ok())

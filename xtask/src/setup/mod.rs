@@ -4,7 +4,7 @@ mod find;
 mod packages;
 mod wheels;
 
-pub use find::PgChoice;
+pub use find::{PgChoice, installed};
 
 use crate::ui;
 use anyhow::{Context, Result, bail};

@@ -2,13 +2,13 @@
 use super::{Counts, PURPOSE};
 use crate::cargo::workspace;
 use crate::private::Private;
-use crate::{extension, ui};
+use crate::{extension, setup, ui};
 use anyhow::{Context, Result};
-use neardup_pgserver::Server;
+use neardup_pgserver::{PgConfig, Server};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// One kind of test that PostgreSQL has a program for.
 struct Suite {
@@ -53,7 +53,7 @@ impl Suite {
             return Ok(Counts::default());
         }
         ui::heading(format!("{}: {}", self.program, tests.join(", ")));
-        let Some(program) = private.pg.test_program(self.program) else {
+        let Some((program, bindir)) = self.programs(private) else {
             return Ok(self.without_program(tests.len()));
         };
         let output = self.output_dir(private)?;
@@ -63,7 +63,7 @@ impl Suite {
             .current_dir(&output)
             .arg(format!("--inputdir={}", input.display()))
             .arg(format!("--outputdir={}", output.display()))
-            .arg(format!("--bindir={}", private.instance.bindir.display()))
+            .arg(format!("--bindir={}", bindir.display()))
             .arg(format!("--host={}", server.socket_dir().display()))
             .arg(format!("--port={}", server.port()))
             .args(["--user=postgres", "--encoding=UTF8"])
@@ -95,6 +95,23 @@ impl Suite {
             show_differences(&output, status, missing);
         }
         Ok(counts)
+    }
+
+    /// The program and the folder of the psql that it calls: the server's own, or if they are not
+    /// there or do not run (as of one wheel) those of an installed PostgreSQL, for any server.
+    fn programs(&self, private: &Private) -> Option<(PathBuf, PathBuf)> {
+        let of = |pg: &PgConfig, bindir: &Path| {
+            let program = pg.test_program(self.program)?;
+            (runs(&program) && runs(&bindir.join("psql"))).then(|| (program, bindir.to_owned()))
+        };
+        of(&private.pg, &private.instance.bindir).or_else(|| {
+            let others = setup::installed();
+            let (programs, other) = others
+                .iter()
+                .find_map(|other| Some((of(other, other.bindir())?, other)))?;
+            ui::note(format!("by the programs of {}", other.version));
+            Some(programs)
+        })
     }
 
     /// Leaves out the tests that need an extension that this server lacks, and says so.
@@ -165,6 +182,11 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+fn runs(program: &Path) -> bool {
+    let output = Command::new(program).arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// The names in a script's line `-- Needs: citext, hstore`.
