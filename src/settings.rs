@@ -1,4 +1,5 @@
-//! Settings that a session can change: `SET neardup.name = value`.
+//! The setting `neardup.allow_approximate`. Those of jieba's words are in
+//! `functions/dictionary.rs`.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 /// Permission to plan queries with bands that can miss rows.

@@ -1,162 +1,148 @@
 //! `ambuild` and `ambuildempty`: a new index from a table's rows.
-use core::ffi::c_void;
-
-use neardup_blocktree::build::build as write_tree;
+use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::bands;
-use super::index::name;
 use super::keys::{Layout, require_hashes, with_words};
+use super::metric::Metric;
 use super::options::BuildOptions;
 use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
+use super::strategies;
 use super::validate::require_valid_classes;
+use crate::pg::errors::UserError;
+use crate::pg::index_row::{BuildScan, IndexRow};
 use crate::pg::memory::maintenance_work_mem;
 use crate::pg::rel::Rel;
-use crate::pg::tid::tid_of;
 use crate::storage::bulk::BulkWriter;
+use crate::types::signature::near_duplicate;
 
-/// State of the scan of the table.
-struct Collected<const N: usize> {
+/// A new index, and the rows that have been read for it.
+struct NewIndex<'a, const N: usize> {
     layout: Layout,
-    writer: Writer,
-    rows: ExternalSort<Writer, N>,
-    nulls: ExternalSort<Writer, N>,
+    options: BuildOptions,
+    metric: Metric,
+    writer: Writer<'a>,
+    /// Rows with a value: a sort for each of their keys.
+    rows: Vec<ExternalSort<Writer<'a>, N>>,
+    nulls: ExternalSort<Writer<'a>, N>,
+    /// The keys of one row.
+    keys: Vec<Key<N>>,
 }
 
-/// Builds an index of the rows that its table has.
-pub unsafe fn build(
-    heap: pg_sys::Relation,
-    index: pg_sys::Relation,
-    index_info: *mut pg_sys::IndexInfo,
-) -> *mut pg_sys::IndexBuildResult {
-    // SAFETY: the server passes open relations, and a fresh result is all zero.
-    unsafe {
-        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
-        if pg_sys::RelationGetNumberOfBlocksInFork(index, fork) != 0 {
-            panic!("index {} already contains data", name(Rel::new(index)));
-        }
-        let layout = usable_layout(index);
-        let (heap_tuples, index_tuples) = with_words!(layout.words(), N => {
-            if layout.signatures {
-                bands::build::build::<N>(layout, heap, index, index_info)
-            } else {
-                build_of::<N>(layout, heap, index, index_info)
-            }
-        });
-        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
-            .cast::<pg_sys::IndexBuildResult>();
-        *result = pg_sys::IndexBuildResult {
-            heap_tuples,
-            index_tuples,
-        };
-        result
+/// Builds an index of the rows that its table has. Returns the rows seen and the rows indexed.
+pub fn build(scan: &BuildScan) -> (f64, f64) {
+    let index = scan.index();
+    if index.blocks(pg_sys::ForkNumber::MAIN_FORKNUM) != 0 {
+        panic!("index {} already contains data", index.shown_qualified());
     }
-}
-
-/// The layout of a new index; raises an error if its columns, or their operator classes, make none.
-unsafe fn usable_layout(index: pg_sys::Relation) -> Layout {
-    // SAFETY: the server passes an open index.
-    unsafe {
-        let layout = Layout::of(Rel::new(index));
-        require_valid_classes(index);
-        require_hashes(Rel::new(index), &layout);
-        layout
-    }
-}
-
-/// Builds an index with keys of `N` words and returns the rows seen and the rows indexed.
-unsafe fn build_of<const N: usize>(
-    layout: Layout,
-    heap: pg_sys::Relation,
-    index: pg_sys::Relation,
-    index_info: *mut pg_sys::IndexInfo,
-) -> (f64, f64) {
-    // SAFETY: open relations from the server; nobody else sees the index before the build is
-    // committed. The collected rows outlive the scan that fills them.
-    unsafe {
-        let options = BuildOptions::of(index);
-        // Impossible options are refused before the table is read.
-        options.design::<N>(&layout, 0.0);
-        let memory = maintenance_work_mem();
-        let writer = BulkWriter::new(
-            index,
-            pg_sys::ForkNumber::MAIN_FORKNUM,
-            report_table as fn(usize, usize),
-        );
-        let (rows, nulls) = (ExternalSort::new(memory), ExternalSort::new(NULL_MEMORY));
-        let mut collected = Collected::<N> {
-            layout,
-            writer,
-            rows,
-            nulls,
-        };
+    let layout = usable_layout(index);
+    with_words!(layout.words(), N => {
+        let memory = (maintenance_work_mem(), NULL_MEMORY);
+        let mut new = NewIndex::<N>::new(layout, index, pg_sys::ForkNumber::MAIN_FORKNUM, memory);
+        require_exclusion(&new.metric, scan.excludes_by(layout.scope_columns));
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-        let heap_tuples = pg_sys::table_index_build_scan(
-            heap,
-            index,
-            index_info,
-            true,
-            true,
-            Some(collect::<N>),
-            (&raw mut collected).cast(),
-            core::ptr::null_mut(),
-        );
-        let Collected {
-            mut writer,
-            mut rows,
-            mut nulls,
-            ..
-        } = collected;
-        let index_tuples = (rows.len() + nulls.len()) as f64;
+        let seen = scan.run(|row, tid| new.collect(&row, tid));
+        let indexed = (new.rows[0].len() + new.nulls.len()) as f64;
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
-        let design = options.design(&layout, rows.len() as f64);
-        report_table(0, design.tables().len());
-        write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
-        writer.finish();
-        (heap_tuples, index_tuples)
-    }
-}
-
-/// Takes one row of the table.
-#[pg_guard]
-unsafe extern "C-unwind" fn collect<const N: usize>(
-    index: pg_sys::Relation,
-    tid: pg_sys::ItemPointer,
-    values: *mut pg_sys::Datum,
-    isnull: *mut bool,
-    _tuple_is_alive: bool,
-    state: *mut c_void,
-) {
-    // SAFETY: the server passes a row and what `build_of` gave it.
-    unsafe {
-        let Collected {
-            layout,
-            writer,
-            rows,
-            nulls,
-        } = &mut *state.cast::<Collected<N>>();
-        let (key, has_fingerprint) = layout.key(Rel::new(index), values, isnull);
-        let rows = if has_fingerprint { rows } else { nulls };
-        rows.push(writer, key, tid_of(*tid));
-    }
+        new.write();
+        (seen, indexed)
+    })
 }
 
 /// Writes the empty index that an unlogged one is reset to after a crash.
-pub unsafe fn build_empty(index: pg_sys::Relation) {
-    // SAFETY: the server passes an open index whose init fork it has just made.
-    unsafe {
-        let layout = usable_layout(index);
+pub fn build_empty(index: Rel) {
+    let layout = usable_layout(index);
+    let fork = pg_sys::ForkNumber::INIT_FORKNUM;
+    with_words!(layout.words(), N => NewIndex::<N>::new(layout, index, fork, (0, 0)).write());
+}
+
+/// The layout of a new index; raises an error if its columns, or their operator classes, make none.
+fn usable_layout(index: Rel) -> Layout {
+    let layout = Layout::of(index);
+    require_valid_classes(index);
+    require_hashes(index, &layout);
+    layout
+}
+
+impl<'a, const N: usize> NewIndex<'a, N> {
+    /// An index without rows, and memory for those with and without a value. Raises an error if its
+    /// options make none.
+    fn new(
+        layout: Layout,
+        index: Rel<'a>,
+        fork: pg_sys::ForkNumber::Type,
+        (memory, null_memory): (usize, usize),
+    ) -> Self {
         let options = BuildOptions::of(index);
-        let mut writer: Writer =
-            BulkWriter::new(index, pg_sys::ForkNumber::INIT_FORKNUM, report_table);
-        with_words!(layout.words(), N => if layout.signatures {
-            bands::build::write_empty::<N>(&mut writer, &options);
-        } else {
-            let design = options.design::<N>(&layout, 0.0);
-            let (mut rows, mut nulls) = (ExternalSort::new(0), ExternalSort::new(0));
-            write_tree(&mut writer, &design, &mut rows, &mut nulls, options.fill);
-        });
-        writer.finish();
+        let metric = options.metric(&layout);
+        // Impossible options are refused before the table is read.
+        options.block_layout::<N>(&layout, &metric, 0.0);
+        let sorts = metric.keys_per_row();
+        // SAFETY: the server has just made the fork, and nobody else sees it.
+        let writer = unsafe { BulkWriter::new(index, fork, report_table as fn(usize, usize)) };
+        NewIndex {
+            layout,
+            options,
+            writer,
+            rows: (0..sorts)
+                .map(|_| ExternalSort::new(memory / sorts))
+                .collect(),
+            nulls: ExternalSort::new(null_memory),
+            keys: Vec::new(),
+            metric,
+        }
+    }
+
+    /// Takes one row of the table.
+    fn collect(&mut self, row: &IndexRow, tid: Tid) {
+        self.keys.clear();
+        let has_value = self.metric.keys(&self.layout, row, &mut self.keys);
+        let sorts = match has_value {
+            true => &mut self.rows[..],
+            false => core::slice::from_mut(&mut self.nulls),
+        };
+        for (rows, key) in sorts.iter_mut().zip(&self.keys) {
+            rows.push(&mut self.writer, *key, tid);
+        }
+    }
+
+    /// Writes the index.
+    fn write(mut self) {
+        let rows = self.rows[0].len() as f64;
+        let block_layout: BlockLayout<N> =
+            self.options.block_layout(&self.layout, &self.metric, rows);
+        report_table(0, block_layout.tables().len());
+        let (writer, fill) = (&mut self.writer, self.options.fill);
+        (self.metric).write_tree(writer, &block_layout, &mut self.rows, &mut self.nulls, fill);
+        self.writer.finish();
+    }
+}
+
+/// A constraint looks its rows up at each insert, and must find them all: an index whose bands do
+/// not guarantee that would be read whole.
+fn require_exclusion(metric: &Metric, strategy: Option<u16>) {
+    let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
+        return;
+    };
+    let needed = near_duplicate(bands.hashes());
+    if bands.guaranteed() < needed {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+            "an exclusion constraint with ~= needs bands that find all signatures of \
+             similarity 0.8",
+        )
+        .detail(format!(
+            "With {} bands those of up to {} mismatches are found; of {} values {needed} may \
+             differ.",
+            bands.count(),
+            bands.guaranteed(),
+            bands.hashes()
+        ))
+        .hint(format!(
+            "Use at least {} bands, or leave out the options.",
+            needed + 1
+        ))
+        .raise();
     }
 }

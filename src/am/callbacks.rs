@@ -1,4 +1,5 @@
-//! Functions that the server calls, each of which runs below a guard.
+//! Functions that the server calls, each of which runs below a guard, with handles around what the
+//! server passes.
 //!
 //! The guard turns panics into errors of the server, raises error 53200 if memory ran out on the
 //! way, and holds memory back for the handling of errors ([`memory::guarded`]).
@@ -8,47 +9,92 @@ use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::pg_sys::*;
 
 use super::{build, cost, insert, options, progress, scan, vacuum, validate};
+use crate::pg::index_row::{BuildScan, IndexRow};
+use crate::pg::index_vacuum::{DeadRows, IndexVacuum};
 use crate::pg::memory;
+use crate::pg::rel::Rel;
+use crate::pg::scan_desc::{Bitmap, ScanDesc};
+use crate::pg::tid::tid_of;
 
 macro_rules! callbacks {
-    ($(fn $name:ident($($arg:ident: $type:ty),+) $(-> $result:ty)? => $function:path;)+) => { $(
+    ($(fn $name:ident($($arg:ident: $type:ty),+) $(-> $result:ty)? $body:block)+) => { $(
         #[allow(clippy::too_many_arguments, reason = "the server's signature")]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),+) $(-> $result)? {
-            // SAFETY: the guard is the outermost frame of Rust; the function is passed on what the
-            // server passes.
-            unsafe { pgrx_extern_c_guard(move || memory::guarded(|| $function($($arg),+))) }
+            // SAFETY: the guard is the outermost frame of Rust. The server passes open relations,
+            // and all else as the handles want it: of an index whose classes were checked when it
+            // was built, and of scans that `ambeginscan` has begun and `amendscan` not ended.
+            unsafe { pgrx_extern_c_guard(move || memory::guarded(|| $body)) }
         }
     )+ };
 }
 
 callbacks! {
-    fn ambuild(heap: Relation, index: Relation, info: *mut IndexInfo) -> *mut IndexBuildResult
-        => build::build;
-    fn ambuildempty(index: Relation) => build::build_empty;
+    fn ambuild(
+        table: Relation, index: Relation, info: *mut IndexInfo
+    ) -> *mut IndexBuildResult {
+        let scan = BuildScan::new(Rel::new(table), Rel::new(index), info);
+        let (heap_tuples, index_tuples) = build::build(&scan);
+        let result = palloc0(size_of::<IndexBuildResult>()).cast::<IndexBuildResult>();
+        *result = IndexBuildResult { heap_tuples, index_tuples };
+        result
+    }
+    fn ambuildempty(index: Relation) { build::build_empty(Rel::new(index)) }
     fn aminsert(
-        index: Relation, values: *mut Datum, isnull: *mut bool, tid: ItemPointer, heap: Relation,
-        unique: IndexUniqueCheck::Type, unchanged: bool, info: *mut IndexInfo
-    ) -> bool => insert::insert;
+        index: Relation, values: *mut Datum, nulls: *mut bool, tid: ItemPointer, table: Relation,
+        _unique: IndexUniqueCheck::Type, _unchanged: bool, _info: *mut IndexInfo
+    ) -> bool {
+        let row = IndexRow::new(Rel::new(index), values, nulls);
+        insert::insert(&row, Rel::new(table), tid_of(*tid));
+        false
+    }
     fn ambulkdelete(
         info: *mut IndexVacuumInfo, stats: *mut IndexBulkDeleteResult,
         callback: IndexBulkDeleteCallback, state: *mut c_void
-    ) -> *mut IndexBulkDeleteResult => vacuum::bulk_delete;
+    ) -> *mut IndexBulkDeleteResult {
+        let mut call = IndexVacuum::new(info, stats);
+        vacuum::bulk_delete(&mut call, &DeadRows::new(callback, state));
+        call.into_stats()
+    }
     fn amvacuumcleanup(
         info: *mut IndexVacuumInfo, stats: *mut IndexBulkDeleteResult
-    ) -> *mut IndexBulkDeleteResult => vacuum::cleanup;
-    fn amcanreturn(index: Relation, column: i32) -> bool => scan::canreturn;
+    ) -> *mut IndexBulkDeleteResult {
+        let mut call = IndexVacuum::new(info, stats);
+        vacuum::cleanup(&mut call);
+        call.into_stats()
+    }
+    fn amcanreturn(index: Relation, column: i32) -> bool {
+        scan::canreturn(Rel::new(index), column)
+    }
     fn amcostestimate(
         root: *mut PlannerInfo, path: *mut IndexPath, loops: f64, startup: *mut Cost,
         total: *mut Cost, selectivity: *mut Selectivity, correlation: *mut f64, pages: *mut f64
-    ) => cost::estimate;
-    fn amoptions(options: Datum, validate: bool) -> *mut bytea => options::parse;
-    fn ambuildphasename(phase: int64) -> *mut c_char => progress::phase_name;
-    fn amvalidate(class: Oid) -> bool => validate::validate;
-    fn ambeginscan(index: Relation, keys: i32, orders: i32) -> IndexScanDesc => scan::beginscan;
+    ) {
+        let estimate = cost::estimate(root, path, loops);
+        (*startup, *total) = (estimate.startup, estimate.total);
+        (*selectivity, *correlation, *pages) = (estimate.selectivity, 0.0, estimate.pages);
+    }
+    fn amoptions(options: Datum, validate: bool) -> *mut bytea {
+        options::parse(options, validate)
+    }
+    fn ambuildphasename(phase: int64) -> *mut c_char { progress::phase_name(phase) }
+    fn amvalidate(class: Oid) -> bool { validate::validate(class) }
+    fn ambeginscan(index: Relation, keys: i32, order_bys: i32) -> IndexScanDesc {
+        let index = Rel::new(index);
+        ScanDesc::begin(index, keys, order_bys, || scan::State::new(index))
+    }
     fn amrescan(
-        scan: IndexScanDesc, keys: ScanKey, key_count: i32, orders: ScanKey, order_count: i32
-    ) => scan::rescan;
-    fn amgettuple(scan: IndexScanDesc, direction: ScanDirection::Type) -> bool => scan::gettuple;
-    fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TIDBitmap) -> i64 => scan::getbitmap;
-    fn amendscan(scan: IndexScanDesc) => scan::endscan;
+        scan: IndexScanDesc, keys: ScanKey, _key_count: i32, order_bys: ScanKey, _order_count: i32
+    ) {
+        let mut scan = ScanDesc::<scan::State>::new(scan);
+        let index_only = scan.is_index_only();
+        let (state, keys) = scan.restart(keys, order_bys);
+        scan::rescan(state, keys, index_only);
+    }
+    fn amgettuple(scan: IndexScanDesc, _direction: ScanDirection::Type) -> bool {
+        scan::gettuple(&mut ScanDesc::new(scan))
+    }
+    fn amgetbitmap(scan: IndexScanDesc, bitmap: *mut TIDBitmap) -> i64 {
+        scan::getbitmap(&mut ScanDesc::new(scan), &mut Bitmap::new(bitmap))
+    }
+    fn amendscan(scan: IndexScanDesc) { scan::endscan(ScanDesc::new(scan)) }
 }

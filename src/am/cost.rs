@@ -8,12 +8,13 @@ use pgrx::pg_sys;
 use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
 use super::strategies;
+use crate::pg::backend;
 use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
 use crate::types::signature::near_duplicate;
-use search::{Order, Radius, Scope, Search};
+use path_quals::{Order, PathQuals, Radius, Scope};
 
-mod search;
+mod path_quals;
 
 // Measured against a sequential scan that calls `<~>` for each row, on one machine: that scan sets
 // the server's cost units at some 5 us. A descent takes a tenth, a leaf in the cache a twentieth.
@@ -33,24 +34,31 @@ const STILL_THERE: f64 = 150.0;
 /// 1.7 us for each, where a nested loop of sequential scans takes a tenth.
 const RECHECK: f64 = 60.0;
 
+/// Cost of a scan, as the planner asks for it.
+pub struct Estimate {
+    pub startup: f64,
+    pub total: f64,
+    /// Share of the table's rows that are fetched.
+    pub selectivity: f64,
+    /// Pages of the index that are read.
+    pub pages: f64,
+}
+
 /// Estimates the cost of a scan.
-#[expect(clippy::too_many_arguments, reason = "the server's signature")]
+///
+/// # Safety
+/// `root` is the planner's state, `path` one over an index of this access method, which the planner
+/// has locked.
 pub unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
     loop_count: f64,
-    startup_cost: *mut pg_sys::Cost,
-    total_cost: *mut pg_sys::Cost,
-    selectivity: *mut pg_sys::Selectivity,
-    correlation: *mut f64,
-    pages: *mut f64,
-) {
-    // SAFETY: the planner passes its state, a path over an index of this access method on which it
-    // holds a lock, and places for the results.
+) -> Estimate {
+    // SAFETY: the caller's promise.
     unsafe {
         let info = &*(*path).indexinfo;
-        let on_standby = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
-            && pg_sys::RecoveryInProgress();
+        let on_standby =
+            (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan && backend::in_recovery();
         if on_standby {
             // For a query that needs no column the server does not ask whether the index can
             // return any. On a standby, where replay does not wait for a scan that stays on a
@@ -70,12 +78,12 @@ pub unsafe fn estimate(
             info,
             count: loop_count,
         };
-        let search = Search::of(root, path);
-        let work = Work::of(info, &search, rows);
+        let quals = PathQuals::of(root, path);
+        let work = Work::of(info, &quals, rows);
         let unit = pg_sys::cpu_operator_cost;
-        *startup_cost = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
+        let startup = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
         let mut each = pg_sys::cpu_index_tuple_cost;
-        if search.order != Order::None {
+        if quals.order != Order::None {
             let index_only = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan;
             let check = if index_only { STILL_THERE } else { 0.0 };
             let keep = if work.sorted_first > 0.0 {
@@ -86,15 +94,18 @@ pub unsafe fn estimate(
             each += unit * (check + keep);
         }
         let rechecked = work.fetched * (*info.rel).tuples;
-        *total_cost =
-            *startup_cost + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
+        let mut total =
+            startup + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
         if on_standby {
             // The server goes on to count the pages that are not all visible.
-            *total_cost += visible_pages_cost(root, info, rows);
+            total += visible_pages_cost(root, info, rows);
         }
-        *selectivity = share.max(work.fetched);
-        *correlation = 0.0;
-        *pages = work.to_all.leaves.min(f64::from(info.pages));
+        Estimate {
+            startup,
+            total,
+            selectivity: share.max(work.fetched),
+            pages: work.to_all.leaves.min(f64::from(info.pages)),
+        }
     }
 }
 
@@ -177,6 +188,7 @@ impl Loops<'_> {
 }
 
 /// Work of a search in the index.
+#[derive(Default)]
 struct Work {
     /// Before the first row comes, as far as it is not part of `to_all`.
     to_first: Reads,
@@ -193,10 +205,8 @@ impl Work {
     /// Rows come as they are found.
     fn at_once(to_all: Reads) -> Self {
         Work {
-            to_first: Reads::default(),
             to_all,
-            sorted_first: 0.0,
-            fetched: 0.0,
+            ..Work::default()
         }
     }
 
@@ -204,16 +214,15 @@ impl Work {
     fn sorted(to_first: Reads, rows: f64) -> Self {
         Work {
             to_first,
-            to_all: Reads::default(),
             sorted_first: rows,
-            fetched: 0.0,
+            ..Work::default()
         }
     }
 
     /// `expected` rows are to come.
-    fn of(info: &pg_sys::IndexOptInfo, search: &Search, expected: f64) -> Self {
+    fn of(info: &pg_sys::IndexOptInfo, quals: &PathQuals, expected: f64) -> Self {
         if info.hypothetical {
-            // There is nothing to look into: the default design, within its distance.
+            // There is nothing to look into: the default layout, within its distance.
             return Work::at_once(Reads {
                 descents: 4.0,
                 leaves: 4.0,
@@ -227,26 +236,26 @@ impl Work {
                 let index = Index::<N>::open(relation);
                 let all = rows_of(&index.meta, f64::from(info.pages));
                 // Of a scope that is given, its own rows only, however they are searched.
-                let share = match search.scope {
+                let share = match quals.scope {
                     Scope::One(share) => share,
                     Scope::Without | Scope::All => 1.0,
                 };
                 let rows = all * share;
                 let leaves = |rows: f64| (rows / leaf::usual_count(N)).max(1.0);
                 let whole = Reads { descents: 1.0, leaves: leaves(rows) };
-                if matches!(search.radius, Radius::Null) {
+                if matches!(quals.radius, Radius::Null) {
                     let nulls = Reads { descents: 1.0, leaves: leaves(expected) };
                     Work::at_once(nulls)
-                } else if let Some(bands) = &index.bands {
-                    Work::by_bands(bands, search, whole, share)
+                } else if let Some(bands) = index.metric.bands() {
+                    Work::by_bands(bands, quals, whole, share)
                 } else {
-                    Work::by_distance(&index, search, whole, rows, expected)
+                    Work::by_distance(&index, quals, whole, rows, expected)
                 }
             })
         };
         Work {
-            to_first: work.to_first.times(search.times),
-            to_all: work.to_all.times(search.times),
+            to_first: work.to_first.times(quals.times),
+            to_all: work.to_all.times(quals.times),
             ..work
         }
     }
@@ -254,22 +263,22 @@ impl Work {
     /// The work in an index on fingerprints, among `rows` rows, all of which `whole` reads.
     fn by_distance<const N: usize>(
         index: &Index<N>,
-        search: &Search,
+        quals: &PathQuals,
         whole: Reads,
         rows: f64,
         expected: f64,
     ) -> Self {
-        let (bits, guaranteed) = (index.design.bits(), index.design.distance());
+        let (bits, guaranteed) = (index.block_layout.bits(), index.block_layout.distance());
         let within = |radius: u32| {
-            let plan = plan_of(&index.meta, &index.design, radius, rows);
+            let plan = plan_of(&index.meta, &index.block_layout, radius, rows);
             Reads {
                 descents: plan.descents,
                 leaves: plan.leaves,
             }
         };
-        let in_order = search.order != Order::None;
+        let in_order = quals.order != Order::None;
         // Scopes stand apart: without one, a table is read whole, and sorted if need be.
-        if search.scope == Scope::All {
+        if quals.scope == Scope::All {
             let twice = whole.times(2.0);
             return if in_order {
                 Work::sorted(twice, expected)
@@ -277,13 +286,13 @@ impl Work {
                 Work::at_once(twice)
             };
         }
-        let radius = match search.radius {
+        let radius = match quals.radius {
             Radius::None | Radius::Null => None,
             Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
-            Radius::Default => Some(strategies::near_radius(index.layout.fingerprint_words)),
+            Radius::Default => Some(strategies::near_radius(index.layout.values.words())),
             Radius::Known(radius) => Some(radius),
         };
-        match (radius, search.order) {
+        match (radius, quals.order) {
             (None, Order::None) => Work::at_once(whole.times(2.0)),
             (Some(radius), Order::None) => Work::at_once(within(radius)),
             (Some(radius), Order::ByAnother) => Work::sorted(within(radius), expected),
@@ -307,44 +316,40 @@ impl Work {
                 Work {
                     to_first: first,
                     to_all: last.without(first),
-                    sorted_first: 0.0,
-                    fetched: 0.0,
+                    ..Work::default()
                 }
             }
         }
     }
 
     /// The work in an index on signatures, among a share of its rows that `whole` reads.
-    fn by_bands(bands: &Bands, search: &Search, whole: Reads, share: f64) -> Self {
+    fn by_bands(bands: &Bands, quals: &PathQuals, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
-        let mismatches = match search.radius {
+        let mismatches = match quals.radius {
             Radius::None | Radius::Null => None,
             Radius::Known(mismatches) => Some(mismatches as usize),
             Radius::Signatures(radius) => Some(radius.mismatches(bands.hashes()).max(0) as usize),
             Radius::Unknown => Some(bands.guaranteed()),
             Radius::Default => Some(near_duplicate(bands.hashes())),
         };
-        let all_scopes = search.scope == Scope::All;
+        let all_scopes = quals.scope == Scope::All;
         match mismatches {
             Some(mismatches)
-                if !all_scopes && (mismatches <= bands.guaranteed() || search.approximate) =>
+                if !all_scopes && (mismatches <= bands.guaranteed() || quals.approximate) =>
             {
                 Work {
                     to_first: Reads {
                         descents: count,
                         leaves: count,
                     },
-                    to_all: Reads::default(),
-                    sorted_first: 0.0,
-                    fetched: 0.0,
+                    ..Work::default()
                 }
             }
             mismatches => Work {
-                to_first: Reads::default(),
                 to_all: whole,
-                sorted_first: 0.0,
                 fetched: share
                     * mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
+                ..Work::default()
             },
         }
     }

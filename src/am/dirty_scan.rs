@@ -24,21 +24,21 @@ pub struct DirtyRow<'s, 'a> {
     pub token: u32,
 }
 
-/// Searches an index of a table for the near-duplicates of a value in a scope, and calls a function
-/// for each that is live for a dirty snapshot: from the nearest on, if the metric's index has that
-/// order. `vanished` is called with the address of each version that nobody will see any more who
-/// comes later, but that somebody who is there now may still see.
+/// Searches an index of a table, of this metric, for the rows within a distance of a value in a
+/// scope, and calls a function for each that is live for a dirty snapshot: from the nearest on, if
+/// the metric has that order. `vanished` is called with the address of each version that nobody
+/// will see any more who comes later, but that somebody who is there now may still see.
 pub fn near_rows(
     table: Rel,
     index: pg_sys::Oid,
-    metric: Metric,
+    (metric, radius): (&Metric, u32),
     scope: &[Value],
     center: Value,
     mut vanished: impl FnMut(Tid),
     mut each: impl FnMut(DirtyRow) -> ControlFlow<()>,
 ) {
     let index = OpenRelation::index(index, pg_sys::RowExclusiveLock);
-    let (mut keys, mut order) = scan_keys(index.rel(), metric, scope, center);
+    let (mut keys, mut order) = scan_keys(index.rel(), metric, radius, scope, center);
     assert_eq!(index.rel().index_form().table, table.oid());
     let slot = Slot::new(table);
     let mut snapshot = pg_sys::SnapshotData {
@@ -93,13 +93,14 @@ pub fn near_rows(
 /// one.
 fn scan_keys(
     index: Rel,
-    metric: Metric,
+    metric: &Metric,
+    radius: u32,
     scope: &[Value],
     center: Value,
 ) -> (Vec<pg_sys::ScanKeyData>, Vec<pg_sys::ScanKeyData>) {
     let last = index.column_count();
     assert_eq!(scope.len(), last as usize - 1);
-    assert_eq!(metric.value_type(), index.attribute(last).atttypid);
+    assert_eq!(center.type_oid(), index.attribute(last).atttypid);
     let key = |column: i16, strategy: u16, argument| pg_sys::ScanKeyData {
         sk_attno: column,
         sk_strategy: strategy,
@@ -113,7 +114,7 @@ fn scan_keys(
             key(column, EQUAL, value.datum())
         })
         .collect();
-    keys.push(key(last, WITHIN, metric.ball(center)));
+    keys.push(key(last, WITHIN, metric.ball(center, radius)));
     let order = match metric.comes_in_order() {
         true => vec![key(last, DISTANCE, center.datum())],
         false => Vec::new(),

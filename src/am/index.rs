@@ -1,5 +1,5 @@
-//! An open index: its meta page, and the designs and plans made from it, all of which a backend
-//! keeps.
+//! An open index: its meta page, and the block layouts and plans made from it, all of which a
+//! backend caches.
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
-use neardup_blocktree::meta::{self, Meta, MetaError, MetaRef, Metric, Root};
+use neardup_blocktree::meta::{self, Meta, MetaError, MetaRef, Root};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::PageStore;
@@ -16,7 +16,8 @@ use neardup_blocktree::tree::Tree;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::index_cache::{self, IndexCache};
-use super::keys::Layout;
+use super::keys::{Layout, with_words};
+use super::metric::Metric;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 use crate::storage::pages::IndexPages;
@@ -37,10 +38,10 @@ pub struct Index<'a, const N: usize> {
     pub layout: Layout,
     /// The meta page.
     pub meta: Meta,
-    /// The design that it names.
-    pub design: Rc<BlockLayout<N>>,
-    /// The bands that it names, of an index on signatures.
-    pub bands: Option<Rc<Bands>>,
+    /// The block layout that it names.
+    pub block_layout: Rc<BlockLayout<N>>,
+    /// The metric that it names.
+    pub metric: Metric,
     /// Its pages.
     pub pages: IndexPages<'a>,
     /// Their number when it was opened, or a little before.
@@ -79,13 +80,12 @@ impl<'a, const N: usize> Index<'a, N> {
         let relation = pages.relation();
         let Cached { meta, layout, .. } = cached(relation);
         assert_eq!(usize::from(meta.words), N);
-        let bands = bands_of(relation, &meta);
-        let design = design_of(relation, &meta, bands.as_deref());
+        let (metric, block_layout) = block_layout_of(relation, &meta);
         let mut index = Index {
             layout,
             meta,
-            design,
-            bands,
+            block_layout,
+            metric,
             pages,
             blocks,
             cache,
@@ -112,7 +112,7 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Keeps the root that a tree has come across for this backend's next look.
+    /// Caches a newer root that a tree has met, for this backend's next use of the index.
     pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
@@ -137,14 +137,14 @@ impl<'a, const N: usize> Index<'a, N> {
     }
 }
 
-/// The number of rows in an index of so many blocks.
+/// Number of rows in an index of `blocks` blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
 
 /// The name of an open relation, quoted and with its schema where a statement needs that.
 pub fn name(relation: Rel) -> String {
-    String::from_utf8_lossy(&relation.qualified_name()).into_owned()
+    relation.shown_qualified()
 }
 
 fn cached(index: Rel) -> Cached {
@@ -177,7 +177,7 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()
-                && (meta.metric == Metric::MinHash) == layout.signatures
+                && meta.metric == layout.values.metric()
                 && usize::from(meta.scope_words) == layout.scope_words() =>
         {
             meta
@@ -192,8 +192,9 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
-                    "index {name} has layout version {version}, \
-                     which this version of neardup does not know"
+                    "index \"{}\" has layout version {version}, \
+                     which this version of neardup does not know",
+                    relation.shown()
                 ),
             )
             .detail(format!(
@@ -210,7 +211,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     let name = name(relation);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index {name} is damaged"),
+        format!("index \"{}\" is damaged", relation.shown()),
     )
     .detail(format!("In {corruption}."))
     .hint(format!(
@@ -219,8 +220,8 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     .raise()
 }
 
-/// Identity of a design, or of bands: a meta page without the root.
-type Known = (Metric, u16, u8, u8, u8, u8, u16);
+/// Identity of a metric and a block layout: a meta page without the root.
+type Known = (meta::Metric, u16, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
     let Meta {
@@ -240,11 +241,10 @@ fn known(meta: &Meta) -> Known {
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Designs. There are few, and each is small. The words say of what type each is.
-    static DESIGNS: Cache<Known> = RefCell::default();
-    /// Bands, likewise.
-    static BANDS: Cache<Known> = RefCell::default();
-    /// Plans by design, radius, and the number of rows as a power of two.
+    /// Metrics and block layouts. There are few, and each is small. The words say of what type each
+    /// is.
+    static BLOCK_LAYOUTS: Cache<Known> = RefCell::default();
+    /// Plans by block layout, radius, and the number of rows as a power of two.
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
 
@@ -268,60 +268,45 @@ fn remembered<K: Eq, T: 'static>(
     value
 }
 
-fn bands_of(relation: Rel, meta: &Meta) -> Option<Rc<Bands>> {
-    if meta.metric != Metric::MinHash {
-        return None;
-    }
-    let bands = remembered(&BANDS, known(meta), || {
-        let (hashes, count) = (usize::from(meta.bits), usize::from(meta.tables));
-        Bands::new(hashes, count, usize::from(meta.blocks))
-            .ok()
-            .map(Rc::new)
-    });
-    Some(
-        (*bands)
-            .clone()
-            .unwrap_or_else(|| impossible_design(relation)),
-    )
+/// The metric of an index of this access method.
+pub fn metric_of(index: Rel) -> Metric {
+    with_words!(words_of(index), N => block_layout_of::<N>(index, &cached(index).meta).0)
 }
 
-fn design_of<const N: usize>(
-    relation: Rel,
-    meta: &Meta,
-    bands: Option<&Bands>,
-) -> Rc<BlockLayout<N>> {
-    let design = remembered(&DESIGNS, known(meta), || {
-        if let Some(bands) = bands {
-            return Some(Rc::new(bands.layout(meta.scope_words > 0)));
-        }
-        let (distance, blocks) = (u32::from(meta.distance), u32::from(meta.blocks));
-        BlockLayout::in_scope(meta.scope_words > 0, distance, blocks)
-            .ok()
-            .map(Rc::new)
+fn block_layout_of<const N: usize>(relation: Rel, meta: &Meta) -> (Metric, Rc<BlockLayout<N>>) {
+    let block_layout = remembered(&BLOCK_LAYOUTS, known(meta), || {
+        let (blocks, tables) = (meta.blocks, usize::from(meta.tables));
+        let metric = Metric::new(meta.metric, || {
+            Bands::new(usize::from(meta.bits), tables, usize::from(blocks)).ok()
+        })?;
+        let (scope, distance) = (meta.scope_words > 0, u32::from(meta.distance));
+        let of_parameters = || BlockLayout::in_scope(scope, distance, u32::from(blocks));
+        let layout = metric.block_layout(scope, of_parameters).ok()?;
+        (layout.tables().len() == tables).then(|| (metric, Rc::new(layout)))
     });
-    match &*design {
-        Some(design) if design.tables().len() == usize::from(meta.tables) => design.clone(),
-        _ => impossible_design(relation),
+    match &*block_layout {
+        Some(block_layout) => block_layout.clone(),
+        None => impossible_layout(relation),
     }
 }
 
-fn impossible_design(relation: Rel) -> ! {
-    let what = "meta page with an impossible design";
+fn impossible_layout(relation: Rel) -> ! {
+    let what = "meta page with an impossible block layout";
     raise_corruption(relation, &Corruption { block: 0, what })
 }
 
-/// The plan for searches of a radius among so many rows.
+/// The plan for searches of a radius among `rows` rows.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
-    design: &BlockLayout<N>,
+    block_layout: &BlockLayout<N>,
     radius: u32,
     rows: f64,
 ) -> Rc<Plan<N>> {
     // A radius beyond the width holds everything; rows to a power of two are as good as their
     // exact number. Both keep the plans few.
-    let radius = radius.min(design.bits());
+    let radius = radius.min(block_layout.bits());
     let magnitude = rows.max(1.0).log2().round();
     remembered(&PLANS, (known(meta), radius, magnitude as i32), || {
-        Plan::new(design, radius, magnitude.exp2())
+        Plan::new(block_layout, radius, magnitude.exp2())
     })
 }

@@ -1,16 +1,21 @@
 //! From the columns of an index to the keys of its tree.
 //!
-//! The last column is the fingerprint, a ball around one, or a signature ([`super::bands`]).
-//! Columns before it are a scope: their values are hashed into the first word of the key, so that
-//! rows of one tenant, site or language stand together. Two scopes may share a hash; rows found
-//! through one are checked again.
+//! The last column holds the values that are searched for. Columns before it are a scope: their
+//! values are hashed into the first word of the key, so that rows of one tenant, site or language
+//! stand together. Two scopes may share a hash; rows found through one are checked again.
 use neardup_blocktree::key::Key;
+use neardup_blocktree::meta::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::strategies::EQUAL;
+use super::validate::{ball_operator, compares_nearness, equalities};
+use super::values::Values;
+use crate::pg::catalog::{base_type, is_pseudo_type, strategy_in_family, type_name};
 use crate::pg::equality::EqualColumn;
 use crate::pg::errors::UserError;
-use crate::pg::rel::Rel;
-use crate::pg::value::Value;
+use crate::pg::hashing::{hash_family, hash_value, require_hash};
+use crate::pg::rel::{KeyClass, Rel};
+use crate::pg::value::{Value, ValueType};
 
 /// Runs a block with a constant that is the number of words of an index's keys: 1, 2 or 4 for the
 /// fingerprint, and one for the scope.
@@ -46,14 +51,10 @@ pub(crate) use with_words;
 /// Layout of an index's keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Columns in front of the fingerprint's.
+    /// Columns in front of the last.
     pub scope_columns: usize,
-    /// 64-bit words of the fingerprint.
-    pub fingerprint_words: usize,
-    /// True if the last column's values are balls, whose centres are indexed.
-    pub balls: bool,
-    /// True if they are MinHash signatures, whose bands are indexed ([`super::bands`]).
-    pub signatures: bool,
+    /// Values of the last column.
+    pub values: Values,
 }
 
 impl Layout {
@@ -62,208 +63,131 @@ impl Layout {
         let columns = usize::from(index.column_count() as u16);
         assert_eq!(columns, index.index_form().key_columns);
         let last = columns - 1;
-        let stored = index.attribute(columns as i16);
-        // SAFETY: an index has as many operator families and input types as key columns.
-        let of_column = |column: usize| unsafe {
-            let entry = &*index.raw();
-            (
-                *entry.rd_opfamily.add(column),
-                *entry.rd_opcintype.add(column),
-            )
-        };
-        let (family, input) = of_column(last);
-        let signatures = stored.attlen == -1;
-        let fingerprint_words = match stored.attlen {
-            8 => 1,
-            16 => 2,
-            32 => 4,
-            -1 => neardup_blocktree::bands::WORDS,
+        let stored = index.attribute(columns as i16).attlen;
+        let KeyClass { family, input, .. } = index.key_class(last);
+        let has_balls = |family, input| ball_operator(family, input) != pg_sys::InvalidOid;
+        let values = match stored {
+            8 | 16 | 32 if ValueType::of(input).length() == stored + 8 => Values::Balls(stored),
+            8 | 16 | 32 | -1 if has_balls(family, input) => Values::of_length(stored),
             _ => refuse(),
         };
-        // SAFETY: a catalogue look-up.
-        let balls = !signatures && unsafe { pg_sys::get_typlen(input) } == stored.attlen + 8;
-        if !balls && !is_fingerprint_family(family, input) {
-            refuse();
-        }
         // What is compared by nearness is no scope.
-        let is_near = |(family, input)| {
-            is_fingerprint_family(family, input)
-                || super::validate::compares_nearness(family, input)
+        let is_near = |KeyClass { family, input, .. }| {
+            has_balls(family, input) || compares_nearness(family, input)
         };
-        if (0..last).any(|column| is_near(of_column(column))) {
+        if (0..last).any(|column| is_near(index.key_class(column))) {
             refuse();
         }
         Layout {
             scope_columns: last,
-            fingerprint_words,
-            balls,
-            signatures,
+            values,
         }
     }
 
-    /// Words of a key in front of the fingerprint's.
+    /// Returns whether the index is one on signatures.
+    pub fn is_on_signatures(&self) -> bool {
+        self.values.metric() == Metric::MinHash
+    }
+
+    /// Words of a key in front of the value's.
     pub fn scope_words(&self) -> usize {
         usize::from(self.scope_columns > 0)
     }
 
     /// Words of a key.
     pub fn words(&self) -> usize {
-        self.scope_words() + self.fingerprint_words
+        self.scope_words() + self.values.words()
     }
 
-    /// The key of a row, before any table's permutation, and whether it has a fingerprint.
-    ///
-    /// # Safety
-    /// The relation has this layout and `N` words; values and flags are one for each column.
-    pub unsafe fn key<const N: usize>(
+    /// The word that stands for the scope of a row with these values in an index's columns; `None`
+    /// if the index has none.
+    #[inline]
+    pub fn row_scope<'v>(
         &self,
         index: Rel,
-        values: *const pg_sys::Datum,
-        isnull: *const bool,
-    ) -> (Key<N>, bool) {
-        let mut key = [0; N];
-        // SAFETY: the caller's promise.
-        unsafe {
-            let last = self.scope_columns;
-            let has_fingerprint = !*isnull.add(last);
-            if has_fingerprint {
-                self.put_fingerprint(&mut key, *values.add(last));
-            }
-            if let Some(scope) = self.row_scope(index, values, isnull) {
-                key[0] = scope;
-            }
-            (key, has_fingerprint)
-        }
-    }
-
-    /// The word that stands for a row's scope; `None` if the index has none.
-    ///
-    /// # Safety
-    /// As for [`Layout::key`].
-    pub unsafe fn row_scope(
-        &self,
-        index: Rel,
-        values: *const pg_sys::Datum,
-        isnull: *const bool,
+        value: impl Fn(usize) -> Option<Value<'v>>,
     ) -> Option<u64> {
-        let hashes = (0..self.scope_columns).map(|column| {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let null = *isnull.add(column);
-                let value_type = index.attribute(column as i16 + 1).atttypid;
-                (!null).then(|| hash(index, column, value_type, *values.add(column)))
-            }
-        });
-        (self.scope_columns > 0).then(|| scope(hashes))
+        let hash = |column| value(column).map(|value| scope_hash(index, column, value));
+        (self.scope_columns > 0).then(|| scope((0..self.scope_columns).map(hash)))
+    }
+
+    /// A key with a scope and no value.
+    pub fn key_in_scope<const N: usize>(&self, scope: Option<u64>) -> Key<N> {
+        let mut key = [0; N];
+        if let Some(scope) = scope {
+            key[0] = scope;
+        }
+        key
     }
 
     /// Writes a fingerprint, or a ball's centre, behind the scope of a key.
-    ///
-    /// # Safety
-    /// The datum is of a type of as many words, or of a ball around such a one.
-    pub unsafe fn put_fingerprint<const N: usize>(&self, key: &mut Key<N>, datum: pg_sys::Datum) {
-        let words = &mut key[self.scope_words()..];
-        if self.fingerprint_words == 1 && !self.balls {
-            words[0] = datum.value() as u64;
-        } else {
-            // SAFETY: passed by reference; a ball begins with its centre.
-            let from = unsafe {
-                core::slice::from_raw_parts(datum.cast_mut_ptr::<u64>(), self.fingerprint_words)
-            };
-            words.copy_from_slice(from);
-        }
+    #[inline]
+    pub fn put_fingerprint<const N: usize>(&self, key: &mut Key<N>, value: Value) {
+        value.copy_words(&mut key[self.scope_words()..]);
     }
 
-    /// A key's fingerprint as the server takes it. It may point into the key.
-    pub fn fingerprint_datum<const N: usize>(&self, key: &Key<N>) -> pg_sys::Datum {
-        match &key[self.scope_words()..] {
+    /// A key's fingerprint as a value of the index's last column. It may point into the key.
+    pub fn fingerprint<'k, const N: usize>(&self, index: Rel, key: &'k Key<N>) -> Value<'k> {
+        let stored = index.attribute(self.scope_columns as i16 + 1);
+        assert!(self.values == Values::Fingerprints(stored.attlen));
+        let datum = match &key[self.scope_words()..] {
             [word] => pg_sys::Datum::from(*word),
             words => pg_sys::Datum::from(words.as_ptr()),
-        }
+        };
+        // SAFETY: fingerprints of this length, whose words may be any.
+        unsafe { Value::new(datum, &stored) }
     }
 
-    /// Reads a ball: its centre into a key, and its radius; `None` for the empty ball.
-    ///
-    /// # Safety
-    /// The datum is a ball around a fingerprint of as many words.
-    pub unsafe fn ball<const N: usize>(
-        &self,
-        key: &mut Key<N>,
-        datum: pg_sys::Datum,
-    ) -> Option<u32> {
-        // SAFETY: a ball is its centre's words, and then its radius.
-        let radius = unsafe {
-            let words = datum.cast_mut_ptr::<u64>();
-            let center = core::slice::from_raw_parts(words, self.fingerprint_words);
-            key[self.scope_words()..].copy_from_slice(center);
-            words.add(self.fingerprint_words).cast::<i32>().read()
-        };
-        u32::try_from(radius).ok()
+    /// Centre, as a key without a scope, and radius of a ball; `None` for the empty ball.
+    pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
+        let mut key = self.key_in_scope(None);
+        let (mut words, center) = ([0; 5], self.values.words());
+        // The centre's words, and then the radius in half a word.
+        ball.copy_words(&mut words[..=center]);
+        key[self.scope_words()..].copy_from_slice(&words[..center]);
+        let [a, b, c, d, ..] = words[center].to_ne_bytes();
+        let radius = u32::try_from(i32::from_ne_bytes([a, b, c, d])).ok()?;
+        Some((key, radius))
     }
+}
+
+/// Returns whether an index is one on signatures.
+pub fn is_on_signatures(index: Rel) -> bool {
+    Layout::of(index).is_on_signatures()
 }
 
 /// Raises an error unless the values of all scope columns have a hash, and one that agrees with
 /// the equality of the column's operator class.
-///
-/// # Safety
-/// The relation is an open index of this layout.
-pub unsafe fn require_hashes(index: Rel, layout: &Layout) {
+pub fn require_hashes(index: Rel, layout: &Layout) {
     for column in 0..layout.scope_columns {
-        // SAFETY: the caller's promise.
-        unsafe {
-            hash_function(index.attribute(column as i16 + 1).atttypid);
-            require_same_equality(index, column);
-        }
+        require_hash(index.attribute(column as i16 + 1).atttypid);
+        require_same_equality(index, column);
     }
 }
 
 /// Raises an error if a scope column's operator class compares otherwise than the column's own
 /// type. A type such as citext can be taken as text, but then equal values would be told apart,
 /// and hashed by a function that does not fit the comparison.
-unsafe fn require_same_equality(index: Rel, column: usize) {
-    // SAFETY: an open index has as many operator families as columns; the rest looks up catalogues.
-    unsafe {
-        let hash_family = |value_type| {
-            let flag = pg_sys::TYPECACHE_HASH_OPFAMILY as i32;
-            (*pg_sys::lookup_type_cache(value_type, flag)).hash_opf
-        };
-        let (own, input) = (
-            index.attribute(column as i16 + 1).atttypid,
-            *(*index.raw()).rd_opcintype.add(column),
-        );
-        let family = hash_family(own);
-        let equalities =
-            super::validate::equalities(*(*index.raw()).rd_opfamily.add(column), input);
-        let agree = equalities.into_iter().all(|(operator, right)| {
-            let is_equality = pg_sys::get_op_opfamily_strategy(operator, family)
-                == pg_sys::HTEqualStrategyNumber as i32;
-            let is_pseudo = pg_sys::get_typtype(right) as u8 == pg_sys::TYPTYPE_PSEUDO;
-            is_equality && (is_pseudo || hash_family(right) == family)
+fn require_same_equality(index: Rel, column: usize) {
+    let own = index.attribute(column as i16 + 1).atttypid;
+    let KeyClass { family, input, .. } = index.key_class(column);
+    let hashed = hash_family(own);
+    let agree = equalities(family, input)
+        .into_iter()
+        .all(|(operator, right)| {
+            strategy_in_family(operator, hashed) == pg_sys::HTEqualStrategyNumber as i32
+                && (is_pseudo_type(right) || hash_family(right) == hashed)
         });
-        if !agree {
-            refuse_equality(index, column, own, input);
-        }
+    if !agree {
+        refuse_equality(index, column, own, input);
     }
 }
 
-unsafe fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::Oid) -> ! {
-    let text = |name: *const core::ffi::c_char| {
-        // SAFETY: names are C strings.
-        let name = unsafe { core::ffi::CStr::from_ptr(name) };
-        name.to_string_lossy().into_owned()
-    };
-    // SAFETY: the caller's relation is open; types of columns exist.
-    let (name, own, base, input) = unsafe {
-        (
-            index
-                .column_name(column as i16 + 1)
-                .to_string_lossy()
-                .into_owned(),
-            text(pg_sys::format_type_be(own)),
-            text(pg_sys::format_type_be(pg_sys::getBaseType(own))),
-            text(pg_sys::format_type_be(input)),
-        )
-    };
+fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::Oid) -> ! {
+    let name = index.column_name(column as i16 + 1);
+    let name = name.to_string_lossy();
+    let base = type_name(base_type(own));
+    let (own, input) = (type_name(own), type_name(input));
     UserError::new(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         format!("column \"{name}\" of type {own} cannot be compared in a neardup index"),
@@ -274,108 +198,29 @@ unsafe fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg
     .hint(format!(
         "Index an expression that says which equality is meant, such as (lower({name}::text)) or \
          ({name}::text); or have a superuser create an operator class: CREATE OPERATOR CLASS name \
-         DEFAULT FOR TYPE {base} USING neardup AS OPERATOR 3 = ({base}, {base})."
+         DEFAULT FOR TYPE {base} USING neardup AS OPERATOR {EQUAL} = ({base}, {base})."
     ))
     .raise()
 }
 
-/// The hash of a scope column's value.
-///
-/// # Safety
-/// The relation has such a column, and the value is of that type, which hashes like the column's.
-pub unsafe fn hash(
-    index: Rel,
-    column: usize,
-    value_type: pg_sys::Oid,
-    value: pg_sys::Datum,
-) -> u64 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let collation = *(*index.raw()).rd_indcollation.add(column);
-        hash_of(value_type, collation, value)
-    }
+/// The hash of a value in a scope column, counted from 0, or of one that is compared with it.
+pub fn scope_hash(index: Rel, column: usize, value: Value) -> u64 {
+    hash_value(value, index.key_class(column).collation)
 }
 
-/// The hash of a value, by a collation.
-///
-/// # Safety
-/// The value is of the type.
-pub unsafe fn hash_of(
-    value_type: pg_sys::Oid,
-    collation: pg_sys::Oid,
-    value: pg_sys::Datum,
-) -> u64 {
-    let seed = pg_sys::Datum::from(0_i64);
-    // SAFETY: the caller's promise.
-    unsafe {
-        pg_sys::FunctionCall2Coll(hash_function(value_type), collation, value, seed).value() as u64
-    }
-}
-
-/// The words of a value of a type of fingerprints of that width. Raises an internal error for
-/// values of another width.
+/// The words of a type of fingerprints of that width. Raises an internal error for values of
+/// another width.
 pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
     assert_eq!(value.length(), 8 * N as i16);
     let mut key = [0; N];
-    match N {
-        1 => key[0] = value.datum().value() as u64,
-        _ => {
-            let words = value.datum().cast_mut_ptr::<u64>();
-            // SAFETY: a value of this length, which is passed by reference; fingerprints are
-            // aligned as words.
-            key.copy_from_slice(unsafe { core::slice::from_raw_parts(words, N) });
-        }
-    }
+    value.copy_words(&mut key);
     key
-}
-
-/// The word that stands for the scope of a row with these values in an index's columns; `None` if
-/// the index has none.
-pub fn row_scope(index: Rel, layout: &Layout, values: &[Value]) -> Option<u64> {
-    let hashes = (0..layout.scope_columns).map(|column| {
-        let value_type = index.attribute(column as i16 + 1).atttypid;
-        assert_eq!(values[column].type_oid(), value_type);
-        // SAFETY: the value is of the column's type.
-        Some(unsafe { hash(index, column, value_type, values[column].datum()) })
-    });
-    (layout.scope_columns > 0).then(|| scope(hashes))
 }
 
 /// The hash of a value of a scope column, as the index has it: the same for equal values.
 pub fn scope_value_hash(column: &EqualColumn, value: Value) -> u64 {
     assert_eq!(value.type_oid(), column.value_type);
-    // SAFETY: the value is of the type.
-    unsafe { hash_of(column.value_type, column.collation(), value.datum()) }
-}
-
-/// The extended hash function of a type's default hash operator class; raises an error if it has
-/// none.
-unsafe fn hash_function(value_type: pg_sys::Oid) -> *mut pg_sys::FmgrInfo {
-    // SAFETY: look-ups in catalogues. The type cache's entries stay for the backend's life.
-    unsafe {
-        let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO as i32;
-        let entry = pg_sys::lookup_type_cache(value_type, flag);
-        let function = &raw mut (*entry).hash_extended_proc_finfo;
-        if (*function).fn_oid == pg_sys::InvalidOid {
-            // The type cache knows the elements of a range, but not of a domain over one.
-            let base = pg_sys::getBaseType(value_type);
-            if base != value_type {
-                return hash_function(base);
-            }
-            let name = core::ffi::CStr::from_ptr(pg_sys::format_type_be(value_type));
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                format!(
-                    "could not identify an extended hash function for type {}",
-                    name.to_string_lossy()
-                ),
-            )
-            .detail("A neardup index keeps the hash of columns before the fingerprint.")
-            .hint("These need a type with a default hash operator class.")
-            .raise();
-        }
-        function
-    }
+    hash_value(value, column.collation())
 }
 
 /// The word of a key that stands for the values, or NULLs, of all scope columns.
@@ -384,11 +229,6 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
         let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
         mixed.wrapping_mul(0xff51_afd7_ed55_8ccd)
     })
-}
-
-/// Returns whether an operator family has `<@` with a ball, for a type.
-fn is_fingerprint_family(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
-    super::validate::ball_operator(family, input) != pg_sys::InvalidOid
 }
 
 fn refuse() -> ! {

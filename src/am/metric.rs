@@ -1,191 +1,225 @@
-//! Near-duplicates by an index: distances of fingerprints of some width, or of signatures of some
-//! length, and the greatest at which two values are near-duplicates.
+//! Metric of an index: from values to keys, and distances of values.
+//!
+//! Each way in which fingerprints and signatures differ is one function here. Beyond that, only the
+//! two searches and their costs know which of the two an index holds.
+use std::rc::Rc;
+
+use neardup_blocktree::bands::Bands;
+use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::build::{BuildHost, Fill, build, build_bands};
+use neardup_blocktree::key::Key;
+use neardup_blocktree::meta;
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
-use super::bands::{scheme_hash, with_signature};
-use super::index::{Index, words_of};
-use super::keys::{Layout, with_words};
-use crate::pg::rel::Rel;
+use super::keys::Layout;
+use super::minhash::{expect_length, scheme_hash, with_signature};
+use crate::pg::index_row::IndexRow;
 use crate::pg::value::Value;
 use crate::registry;
-use crate::types::signature::{self, Signature, SignatureBall};
+use crate::types::signature::{self, SignatureBall};
 use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
 
-/// The values of an index's last column, and how near two of them are if they are near-duplicates.
-#[derive(Clone, Copy)]
-pub struct Metric {
-    unit: Unit,
-    /// The type of the values.
-    value_type: pg_sys::Oid,
+/// Metric of an index.
+#[derive(Clone)]
+pub enum Metric {
+    /// Hamming distance of fingerprints. All tables hold one key, each permuted in its own way.
+    Hamming,
+    /// Mismatches of signatures. Each table holds the key of a band.
+    MinHash(Rc<Bands>),
 }
 
-/// Unit of distances.
-#[derive(Clone, Copy)]
-enum Unit {
-    /// Bits of fingerprints.
-    Bits {
-        /// 64-bit words: 1, 2 or 4.
-        words: usize,
-        /// The greatest distance.
-        radius: u32,
-    },
-    /// Mismatches of signatures.
-    Mismatches {
-        /// Values of a signature.
-        hashes: usize,
-        /// The most that differ.
-        most: u32,
-    },
-}
-
-/// Limits that a caller sets, of which the one for the index's kind is asked for.
-pub trait Limits {
-    /// The greatest distance of fingerprints, in bits; `None` if there is none.
-    fn bits(&self) -> Option<u32>;
-    /// The most positions in which signatures of so many values differ.
-    fn mismatches(&self, hashes: usize) -> Option<u32>;
-}
-
+/// From values to keys.
 impl Metric {
-    /// The metric of an index; `None` if it holds balls, or cannot look up signatures that far
-    /// apart without reading all of it.
-    pub fn of_index(index: Rel, limits: &impl Limits) -> Option<Self> {
-        let layout = Layout::of(index);
-        let unit = if layout.balls {
-            return None;
-        } else if layout.signatures {
-            let bands = with_words!(words_of(index), N => Index::<N>::open(index).bands)?;
-            let (hashes, most) = (bands.hashes(), limits.mismatches(bands.hashes())?);
-            if most as usize > bands.guaranteed() {
-                return None;
-            }
-            Unit::Mismatches { hashes, most }
-        } else {
-            let (words, radius) = (layout.fingerprint_words, limits.bits()?);
-            Unit::Bits { words, radius }
+    /// The metric that a meta page names, if it has bands where it needs them.
+    pub fn new(metric: meta::Metric, bands: impl FnOnce() -> Option<Bands>) -> Option<Self> {
+        match metric {
+            meta::Metric::Hamming => Some(Metric::Hamming),
+            meta::Metric::MinHash => bands().map(|bands| Metric::MinHash(Rc::new(bands))),
+        }
+    }
+
+    /// The bands of signatures.
+    pub fn bands(&self) -> Option<&Rc<Bands>> {
+        match self {
+            Metric::Hamming => None,
+            Metric::MinHash(bands) => Some(bands),
+        }
+    }
+
+    /// The tables of an index, of which those of fingerprints follow from parameters.
+    pub fn block_layout<E, const N: usize>(
+        &self,
+        scope: bool,
+        of_parameters: impl FnOnce() -> Result<BlockLayout<N>, E>,
+    ) -> Result<BlockLayout<N>, E> {
+        match self {
+            Metric::Hamming => of_parameters(),
+            Metric::MinHash(bands) => Ok(bands.layout(scope)),
+        }
+    }
+
+    /// Number of keys of a row with a value, each of which is sorted by itself.
+    pub fn keys_per_row(&self) -> usize {
+        match self {
+            Metric::Hamming => 1,
+            Metric::MinHash(bands) => bands.count(),
+        }
+    }
+
+    /// Appends the keys of a row: [`Metric::keys_per_row`], or one and false if its value is NULL.
+    #[inline]
+    pub fn keys<const N: usize>(
+        &self,
+        layout: &Layout,
+        row: &IndexRow,
+        keys: &mut Vec<Key<N>>,
+    ) -> bool {
+        let scope = layout.row_scope(row.index(), |column| row.get(column));
+        let mut key = layout.key_in_scope(scope);
+        let Some(value) = row.get(layout.scope_columns) else {
+            keys.push(key);
+            return false;
         };
-        let value_type = index.attribute(index.column_count()).atttypid;
-        Some(Metric { unit, value_type })
+        match self {
+            Metric::Hamming => {
+                layout.put_fingerprint(&mut key, value);
+                keys.push(key);
+            }
+            Metric::MinHash(bands) => with_signature(value, |signature| {
+                expect_length(row.index(), bands, signature);
+                let (values, kind) = (signature.values, scheme_hash(signature));
+                let sketch = bands.sketch(values);
+                let key = |band| bands.key(band, values, kind, scope, &sketch);
+                keys.extend((0..bands.count()).map(key));
+            }),
+        }
+        true
     }
 
-    /// The greatest distance by other limits, if they make sense for these values.
-    pub fn limit_by(self, limits: &impl Limits) -> Option<u32> {
-        match self.unit {
-            Unit::Bits { .. } => limits.bits(),
-            Unit::Mismatches { hashes, .. } => limits.mismatches(hashes),
+    /// The key under which a row with these keys stands in a table.
+    #[inline]
+    pub fn entry_key<const N: usize>(
+        &self,
+        layout: &BlockLayout<N>,
+        keys: &[Key<N>],
+        table: u16,
+    ) -> Key<N> {
+        match self {
+            Metric::Hamming => layout.tables()[usize::from(table)].permute(&keys[0]),
+            Metric::MinHash(_) => keys[usize::from(table)],
         }
     }
 
-    /// The greatest distance of near-duplicates.
-    pub fn limit(self) -> u32 {
-        match self.unit {
-            Unit::Bits { radius, .. } => radius,
-            Unit::Mismatches { most, .. } => most,
-        }
+    /// Writes a new tree of sorted keys, those at one position of each row together.
+    pub fn write_tree<H: BuildHost, const N: usize>(
+        &self,
+        host: &mut H,
+        layout: &BlockLayout<N>,
+        rows: &mut [ExternalSort<H, N>],
+        nulls: &mut ExternalSort<H, N>,
+        fill: Fill,
+    ) {
+        match self {
+            Metric::Hamming => build(host, layout, &mut rows[0], nulls, fill),
+            Metric::MinHash(bands) => build_bands(host, bands, rows, nulls, fill),
+        };
+    }
+}
+
+/// Distances of values of an index's last column.
+impl Metric {
+    /// Returns whether an index finds all rows within a distance without being read whole.
+    pub fn finds_all_within(&self, distance: u32) -> bool {
+        (self.bands()).is_none_or(|bands| distance as usize <= bands.guaranteed())
+    }
+
+    /// Returns whether an index gives rows from the nearest on.
+    pub fn comes_in_order(&self) -> bool {
+        self.bands().is_none()
     }
 
     /// The unit of distances, for messages.
-    pub fn unit(self) -> String {
-        match self.unit {
-            Unit::Bits { .. } => "bits".to_owned(),
-            Unit::Mismatches { hashes, .. } => format!("of {hashes} hashes"),
+    pub fn unit(&self) -> String {
+        match self {
+            Metric::Hamming => "bits".to_owned(),
+            Metric::MinHash(bands) => format!("of {} hashes", bands.hashes()),
         }
     }
 
     /// A distance for users.
-    pub fn shown(self, distance: u32) -> Value<'static> {
-        match self.unit {
-            Unit::Bits { .. } => Value::int4(distance as i32),
-            Unit::Mismatches { hashes, .. } => {
-                Value::float8(signature::distance(distance as usize, hashes))
+    pub fn shown(&self, distance: u32) -> Value<'static> {
+        match self {
+            Metric::Hamming => Value::int4(distance as i32),
+            Metric::MinHash(bands) => {
+                Value::float8(signature::distance(distance as usize, bands.hashes()))
             }
-        }
-    }
-
-    /// Returns whether an index gives rows from the nearest on.
-    pub fn comes_in_order(self) -> bool {
-        matches!(self.unit, Unit::Bits { .. })
-    }
-
-    /// The type of the values.
-    pub fn value_type(self) -> pg_sys::Oid {
-        self.value_type
-    }
-
-    /// The bits of a fingerprint, the most significant word first.
-    fn bits(self, words: usize, value: Value) -> [u64; 4] {
-        assert_eq!(value.type_oid(), self.value_type);
-        let mut bits = [0; 4];
-        match words {
-            1 => bits[0] = value.datum().value() as u64,
-            words => {
-                let stored = value.datum().cast_mut_ptr::<u64>();
-                // SAFETY: a value of this type, passed by reference, has as many words.
-                let stored = unsafe { core::slice::from_raw_parts(stored, words) };
-                bits[..words].copy_from_slice(stored);
-            }
-        }
-        bits
-    }
-
-    fn signature<T>(self, value: Value, each: impl FnOnce(&Signature) -> T) -> T {
-        assert_eq!(value.type_oid(), self.value_type);
-        // SAFETY: values of an index on signatures are signatures.
-        unsafe { with_signature(value.datum(), each) }
-    }
-
-    /// A value as rows in flight are compared by it, and a number that values which can be near
-    /// each other have in common.
-    pub fn in_flight(self, value: Value) -> (u64, registry::Value) {
-        match self.unit {
-            Unit::Bits { words, .. } => {
-                let bits = self.bits(words, value);
-                (words as u64, registry::Value::of_words(&bits[..words]))
-            }
-            Unit::Mismatches { .. } => self.signature(value, |signature| {
-                let hash = scheme_hash(signature).wrapping_add(signature.values.len() as u64);
-                (hash, registry::Value::of_signature(signature))
-            }),
         }
     }
 
     /// The distance of two values; `None` for signatures that were made in different ways.
-    pub fn distance(self, a: Value, b: Value) -> Option<u32> {
-        match self.unit {
-            Unit::Bits { words, .. } => {
-                let (a, b) = (self.bits(words, a), self.bits(words, b));
+    pub fn distance(&self, a: Value, b: Value) -> Option<u32> {
+        match self {
+            Metric::Hamming => {
+                assert_eq!(a.length(), b.length());
+                let (a, b) = (words(a), words(b));
                 Some(a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum())
             }
-            Unit::Mismatches { .. } => self.signature(a, |a| {
-                self.signature(b, |b| a.mismatches(b).map(|it| it as u32))
+            Metric::MinHash(_) => with_signature(a, |a| {
+                with_signature(b, |b| a.mismatches(b).map(|it| it as u32))
             }),
         }
     }
 
-    /// The ball around a value that holds its near-duplicates, as the operator `<@` takes it.
-    pub(super) fn ball(self, center: Value) -> pg_sys::Datum {
-        /// # Safety
-        /// The datum is a `T`.
-        unsafe fn ball<T: Fingerprint>(center: pg_sys::Datum, radius: u32) -> pg_sys::Datum {
-            // SAFETY: the caller's promise.
-            Ball::new(unsafe { T::from_datum(center) }, radius as i32).into_datum()
+    /// A value as rows in flight are compared by it.
+    pub fn in_flight(&self, value: Value) -> registry::Value {
+        match self {
+            Metric::Hamming => registry::Value::of_words(&words(value)),
+            Metric::MinHash(_) => with_signature(value, registry::Value::of_signature),
         }
-        assert_eq!(center.type_oid(), self.value_type);
-        // SAFETY: the value has as many words; balls of one width are stored alike.
-        unsafe {
-            match self.unit {
-                Unit::Bits { words: 1, radius } => ball::<Fingerprint64>(center.datum(), radius),
-                Unit::Bits { words: 2, radius } => ball::<Fingerprint128>(center.datum(), radius),
-                Unit::Bits { radius, .. } => ball::<Fingerprint256>(center.datum(), radius),
-                Unit::Mismatches { most, .. } => self.signature(center, |&center| {
-                    SignatureBall {
-                        center,
-                        mismatches: most as i32,
-                        approximate: false,
-                    }
-                    .into_datum()
-                }),
-            }
+    }
+
+    /// A number that values which can be near each other have in common.
+    pub fn group(&self, value: Value) -> u64 {
+        match self {
+            Metric::Hamming => value.length() as u64 / 8,
+            Metric::MinHash(_) => with_signature(value, |signature| {
+                scheme_hash(signature).wrapping_add(signature.values.len() as u64)
+            }),
         }
+    }
+
+    /// The ball of all values within a distance of one, as the operator `<@` takes it.
+    pub(super) fn ball(&self, center: Value, radius: u32) -> pg_sys::Datum {
+        match (self, center.length()) {
+            (Metric::Hamming, 8) => ball::<Fingerprint64>(center, radius),
+            (Metric::Hamming, 16) => ball::<Fingerprint128>(center, radius),
+            (Metric::Hamming, _) => ball::<Fingerprint256>(center, radius),
+            (Metric::MinHash(_), _) => with_signature(center, |&center| {
+                SignatureBall {
+                    center,
+                    mismatches: radius as i32,
+                    approximate: false,
+                }
+                .into_datum()
+            }),
+        }
+    }
+}
+
+/// The words of a fingerprint, the most significant first; the rest is zero.
+fn words(fingerprint: Value) -> [u64; 4] {
+    let mut words = [0; 4];
+    fingerprint.copy_words(&mut words[..fingerprint.length() as usize / 8]);
+    words
+}
+
+fn ball<T: Fingerprint>(center: Value, radius: u32) -> pg_sys::Datum {
+    let bytes: Vec<u8> = (words(center).iter())
+        .flat_map(|word| word.to_be_bytes())
+        .collect();
+    match T::Bytes::try_from(&bytes[..T::BITS as usize / 8]) {
+        Ok(bytes) => Ball::new(T::from_bytes(bytes), radius as i32).into_datum(),
+        Err(_) => unreachable!("as many bytes as the type has"),
     }
 }

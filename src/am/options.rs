@@ -1,8 +1,9 @@
 //! The options of `CREATE INDEX ... WITH (...)`.
 use core::ffi::{CStr, c_int};
+use core::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use neardup_blocktree::bands::{Bands, MAX_BANDS};
+use neardup_blocktree::bands::MAX_BANDS;
 use neardup_blocktree::block_layout::{
     BlockLayout, BlockLayoutError, MAX_DISTANCE, MAX_TABLES, default_distance,
 };
@@ -10,10 +11,12 @@ use neardup_blocktree::build::Fill;
 use neardup_sketch::minhash::MAX_HASHES;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::bands::options::{BandOptions, MAX_ROWS};
 use super::keys::Layout;
+use super::metric::Metric;
+use super::minhash::options::{BandOptions, MAX_ROWS};
 use crate::pg::compat::{int_option, real_option};
 use crate::pg::errors::UserError;
+use crate::pg::rel::Rel;
 
 /// Distance that is chosen by the width of the fingerprints.
 const DEFAULT_DISTANCE: c_int = -1;
@@ -44,65 +47,58 @@ struct Options {
 
 static KIND: AtomicU32 = AtomicU32::new(0);
 
+/// The whole numbers among the options: name, description, place, and default, least and greatest
+/// value.
+const INT_OPTIONS: [(&CStr, &CStr, usize, [c_int; 3]); 6] = [
+    (
+        c"distance",
+        c"Radius, in bits, up to which a search looks up its own leading bits only",
+        offset_of!(Options, distance),
+        [DEFAULT_DISTANCE, 0, MAX_DISTANCE as c_int],
+    ),
+    (
+        c"blocks",
+        c"Blocks that a fingerprint is cut into; 0 chooses by the number of rows",
+        offset_of!(Options, blocks),
+        [0, 0, MAX_BLOCKS],
+    ),
+    (
+        c"fillfactor",
+        c"How full a build packs leaves, in per cent",
+        offset_of!(Options, fillfactor),
+        [DEFAULT_FILL, MIN_FILL, 100],
+    ),
+    (
+        c"hashes",
+        c"Values of the signatures that are indexed; 0 for the default of minhash()",
+        offset_of!(Options, hashes),
+        [0, 0, MAX_HASHES as c_int],
+    ),
+    (
+        c"bands",
+        c"Bands that signatures are cut into; 0 chooses by the similarity",
+        offset_of!(Options, bands),
+        [0, 0, MAX_BANDS as c_int],
+    ),
+    (
+        c"rows",
+        c"Values in a band of a signature; 0 shares all out evenly",
+        offset_of!(Options, rows),
+        [0, 0, MAX_ROWS],
+    ),
+];
+
 /// Makes the options known to the server. Called once, when the library is loaded.
 pub fn register() {
+    let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
     // SAFETY: called while the server loads the library, as it asks for.
     unsafe {
         let kind = pg_sys::add_reloption_kind();
         KIND.store(kind, Ordering::Relaxed);
-        let add = |name: &CStr, about: &CStr, default, least, most| {
-            pg_sys::add_int_reloption(
-                kind,
-                name.as_ptr(),
-                about.as_ptr(),
-                default,
-                least,
-                most,
-                pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE,
-            );
-        };
-        add(
-            c"distance",
-            c"Radius, in bits, up to which a search looks up its own leading bits only",
-            DEFAULT_DISTANCE,
-            0,
-            MAX_DISTANCE as c_int,
-        );
-        add(
-            c"blocks",
-            c"Blocks that a fingerprint is cut into; 0 chooses by the number of rows",
-            0,
-            0,
-            MAX_BLOCKS,
-        );
-        add(
-            c"fillfactor",
-            c"How full a build packs leaves, in per cent",
-            DEFAULT_FILL,
-            MIN_FILL,
-            100,
-        );
-        add(
-            c"hashes",
-            c"Values of the signatures that are indexed; 0 for the default of minhash()",
-            0,
-            0,
-            MAX_HASHES as c_int,
-        );
-        add(
-            c"bands",
-            c"Bands that signatures are cut into; 0 chooses by the similarity",
-            0,
-            0,
-            MAX_BANDS as c_int,
-        );
-        add(
-            c"rows",
-            c"Values in a band of a signature; 0 shares all out evenly",
-            0,
-            0,
-            MAX_ROWS,
-        );
+        for (name, about, _, [default, least, most]) in INT_OPTIONS {
+            let (name, about) = (name.as_ptr(), about.as_ptr());
+            pg_sys::add_int_reloption(kind, name, about, default, least, most, lock);
+        }
         pg_sys::add_real_reloption(
             kind,
             c"similarity".as_ptr(),
@@ -111,41 +107,33 @@ pub fn register() {
             0.0,
             0.0,
             1.0,
-            pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE,
+            lock,
         );
     }
 }
 
 /// `amoptions`: reads and checks the options.
-pub unsafe fn parse(reloptions: pg_sys::Datum, validate: bool) -> *mut pg_sys::bytea {
-    let elements = [
-        int_option(c"distance", core::mem::offset_of!(Options, distance)),
-        int_option(c"blocks", core::mem::offset_of!(Options, blocks)),
-        int_option(c"fillfactor", core::mem::offset_of!(Options, fillfactor)),
-        int_option(c"hashes", core::mem::offset_of!(Options, hashes)),
-        int_option(c"bands", core::mem::offset_of!(Options, bands)),
-        int_option(c"rows", core::mem::offset_of!(Options, rows)),
-        real_option(c"similarity", core::mem::offset_of!(Options, similarity)),
-    ];
-    // SAFETY: the elements describe the struct whose size is given.
-    let options = unsafe {
-        pg_sys::build_reloptions(
-            reloptions,
-            validate,
-            KIND.load(Ordering::Relaxed),
-            size_of::<Options>(),
-            elements.as_ptr(),
-            elements.len() as c_int,
-        )
+pub fn parse(reloptions: pg_sys::Datum, validate: bool) -> *mut pg_sys::bytea {
+    let mut elements = INT_OPTIONS
+        .map(|(name, _, place, _)| int_option(name, place))
+        .to_vec();
+    elements.push(real_option(c"similarity", offset_of!(Options, similarity)));
+    let (kind, count) = (KIND.load(Ordering::Relaxed), elements.len() as c_int);
+    // SAFETY: the elements describe the struct whose size is given; the result is null, or a struct
+    // of that kind.
+    let (raw, options) = unsafe {
+        let size = size_of::<Options>();
+        let raw =
+            pg_sys::build_reloptions(reloptions, validate, kind, size, elements.as_ptr(), count);
+        (raw, raw.cast::<Options>().as_ref())
     };
-    // SAFETY: null, or a struct of that kind.
-    if let Some(options) = unsafe { options.cast::<Options>().as_ref() }
+    if let Some(options) = options
         && validate
         && options.blocks != 0
     {
         check(u32::try_from(options.distance).ok(), options.blocks as u32);
     }
-    options.cast()
+    raw.cast()
 }
 
 /// Options of a build.
@@ -161,13 +149,11 @@ pub struct BuildOptions {
 }
 
 impl BuildOptions {
-    /// The options of an index.
-    ///
-    /// # Safety
-    /// The relation is an open index of this access method.
-    pub unsafe fn of(index: pg_sys::Relation) -> Self {
-        // SAFETY: the caller's promise; the server keeps what `parse` returned, or null.
-        let options = unsafe { (*index).rd_options.cast::<Options>().as_ref() };
+    /// The options of an index of this access method.
+    pub fn of(index: Rel) -> Self {
+        assert!(index.is_neardup_index());
+        // SAFETY: the server keeps what `parse` returned, or null.
+        let options = unsafe { (*index.raw()).rd_options.cast::<Options>().as_ref() };
         let (distance, blocks, leaf) = options.map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| {
             (o.distance, o.blocks, o.fillfactor)
         });
@@ -189,43 +175,53 @@ impl BuildOptions {
         }
     }
 
-    /// The bands of an index on signatures.
-    pub fn bands(&self) -> Bands {
-        if self.distance.is_some() || self.blocks != 0 {
-            UserError::invalid_parameter(
-                "an index on signatures has no options \"distance\" and \"blocks\"",
-            )
-            .hint("Its options are \"similarity\", \"hashes\", \"bands\" and \"rows\".")
-            .raise();
+    /// The metric of an index of that layout. Raises an error for options of another metric.
+    pub fn metric(&self, layout: &Layout) -> Metric {
+        const FINGERPRINTS: &str = "\"distance\" and \"blocks\"";
+        const SIGNATURES: &str = "\"similarity\", \"hashes\", \"bands\" and \"rows\"";
+        let (for_fingerprints, for_signatures) = (
+            self.distance.is_some() || self.blocks != 0,
+            self.signatures != BandOptions::default(),
+        );
+        let (what, own, other, has_other) = match layout.is_on_signatures() {
+            false => ("fingerprints", FINGERPRINTS, SIGNATURES, for_signatures),
+            true => ("signatures", SIGNATURES, FINGERPRINTS, for_fingerprints),
+        };
+        if has_other {
+            UserError::invalid_parameter(format!("an index on {what} has no options {other}"))
+                .hint(format!("Its options are {own}."))
+                .raise();
         }
-        self.signatures.bands()
+        let bands = || Some(self.signatures.bands());
+        Metric::new(layout.values.metric(), bands).expect("bands, or an error")
     }
 
-    /// The design for so many rows, in an index of that layout.
-    pub fn design<const N: usize>(&self, layout: &Layout, rows: f64) -> BlockLayout<N> {
-        if self.signatures != BandOptions::default() {
-            UserError::invalid_parameter(
-                "an index on fingerprints has no options \"similarity\", \"hashes\", \"bands\" and \
-             \"rows\"",
-            )
-            .hint("Its options are \"distance\" and \"blocks\".")
-            .raise();
-        }
+    /// The tables for so many rows, in an index of that layout and metric.
+    pub fn block_layout<const N: usize>(
+        &self,
+        layout: &Layout,
+        metric: &Metric,
+        rows: f64,
+    ) -> BlockLayout<N> {
         let scope = layout.scope_words() > 0;
-        let distance = (self.distance)
-            .unwrap_or_else(|| default_distance(64 * layout.fingerprint_words as u32));
-        let blocks = match self.blocks {
-            0 => BlockLayout::<N>::default_blocks(scope, distance, rows),
-            blocks => blocks,
+        let of_parameters = || {
+            let bits = 64 * layout.values.words() as u32;
+            let distance = self.distance.unwrap_or_else(|| default_distance(bits));
+            let blocks = match self.blocks {
+                0 => BlockLayout::<N>::default_blocks(scope, distance, rows),
+                blocks => blocks,
+            };
+            BlockLayout::in_scope(scope, distance, blocks)
+                .map_err(|error| (distance, blocks, error))
         };
-        BlockLayout::in_scope(scope, distance, blocks)
-            .unwrap_or_else(|error| refuse(distance, blocks, error))
+        (metric.block_layout(scope, of_parameters))
+            .unwrap_or_else(|(distance, blocks, error)| refuse(distance, blocks, error))
     }
 }
 
-/// Raises an error unless the two make a design for fingerprints of some width. The widest have the
-/// most designs, so that what passes here may still be refused at build, but nothing that is
-/// refused here would do.
+/// Raises an error unless the two make a block layout for fingerprints of some width. The widest
+/// have the most layouts, so that what passes here may still be refused at build, but nothing that
+/// is refused here would do.
 fn check(distance: Option<u32>, blocks: u32) {
     const WIDEST: usize = 4;
     let distances = match distance {

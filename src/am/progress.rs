@@ -16,7 +16,7 @@ pub const PHASE_WRITE: i64 = 3;
 pub const NULL_MEMORY: usize = 1 << 20;
 
 /// Writes pages, and shows how far it is.
-pub type Writer = BulkWriter<fn(usize, usize)>;
+pub type Writer<'a> = BulkWriter<'a, fn(usize, usize)>;
 
 /// Shows a number of the progress of the build.
 pub fn report(parameter: u32, value: i64) {
@@ -31,7 +31,7 @@ pub fn report_table(done: usize, tables: usize) {
 }
 
 /// `ambuildphasename`.
-pub unsafe fn phase_name(phase: pg_sys::int64) -> *mut c_char {
+pub fn phase_name(phase: pg_sys::int64) -> *mut c_char {
     let name = match phase {
         1 => c"initializing",
         PHASE_SCAN => c"scanning table",

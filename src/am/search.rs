@@ -1,35 +1,172 @@
-//! The search that a scan drives, for both kinds of indexes.
-use neardup_blocktree::key::Tid;
-use pgrx::pg_sys;
+//! The search that a scan drives, for all kinds of values.
+use neardup_blocktree::key::{EntryKey, Tid};
+use neardup_blocktree::level_cursor::{FullScan, Row};
+use neardup_blocktree::tree::Tree;
 
+use super::index::Index;
+use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
+use crate::pg::value::Value;
 use crate::storage::pages::IndexPages;
 
 /// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
 /// it may return from being replaced by others that its snapshot could see; so it holds no pin
 /// either, unless the rows themselves will not be looked at ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
-    /// Begins again and says whether rows are to be rechecked. With `index_only` each step must
-    /// keep the pin of the leaf of the rows that it gives last ([`PageStore::unlock_keep_pin`]),
-    /// after it has found them there.
-    ///
-    /// [`PageStore::unlock_keep_pin`]: neardup_blocktree::store::PageStore::unlock_keep_pin
-    ///
-    /// # Safety
-    /// The keys are for operators of the operator classes of the index.
-    unsafe fn rescan(
-        &mut self,
-        keys: &[pg_sys::ScanKeyData],
-        order_bys: &[pg_sys::ScanKeyData],
-        index_only: bool,
-    ) -> bool;
+    /// Begins again, with keys and orders of the index, and returns whether rows are to be
+    /// rechecked. With `index_only` rows will be used without the table being read.
+    fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, index_only: bool) -> bool;
 
     /// Puts what comes next, perhaps nothing, into an empty list. False: there is no more.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
-    /// The index's last column for a row of the last step; `None` if it is NULL, or cannot be told.
-    /// It may point into memory that the next step reuses.
-    fn value(&self, row: usize) -> Option<pg_sys::Datum>;
+    /// The value in the index's last column for a row of the last step; `None` if it is NULL, or
+    /// cannot be told.
+    fn value(&self, row: usize) -> Option<Value<'_>>;
 
-    /// The pages that it reads.
-    fn pages(&self) -> &IndexPages<'_>;
+    /// Lets go of the leaf that is still pinned.
+    fn end(&mut self);
+}
+
+/// Where the rows of a step come from.
+pub enum Step {
+    /// From one leaf, the last that was read: it is still pinned if that was asked for
+    /// ([`PageStore::unlock_keep_pin`]).
+    ///
+    /// [`PageStore::unlock_keep_pin`]: neardup_blocktree::store::PageStore::unlock_keep_pin
+    Leaf,
+    /// From leaves that were read some time ago.
+    Gathered,
+    /// There are none left but those without a value.
+    OnlyNulls,
+    /// There are none left.
+    End,
+}
+
+/// Way in which rows near values are found, by the metric of an index.
+pub trait NearSearch<const N: usize> {
+    /// True if the index has not what it takes to tell which rows are near.
+    const RECHECKS: bool;
+
+    /// Begins again, with conditions that name a value, or orders. False: nothing fulfils them.
+    fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
+
+    /// Appends rows that come next, perhaps none.
+    fn step(
+        &mut self,
+        index: &Index<N>,
+        tree: &Tree<IndexPages, N>,
+        rows: &mut Vec<Row<N>>,
+    ) -> Step;
+}
+
+/// Source of rows.
+enum Source<const N: usize> {
+    /// None, or no more.
+    Nothing,
+    /// All rows, or those with or without a value.
+    All(FullScan<N>),
+    /// Those near values, or in an order.
+    Near,
+}
+
+/// A search of an index, whose part that depends on the metric is `S`.
+pub struct IndexSearch<'a, S, const N: usize> {
+    index: Index<'a, N>,
+    near: S,
+    source: Source<N>,
+    scope: Option<u64>,
+    /// The rows of the last step.
+    rows: Vec<Row<N>>,
+    /// True if rows will be used without the table being read.
+    index_only: bool,
+}
+
+impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
+    /// A search that [`Search::rescan`] begins.
+    pub fn new(index: Index<'a, N>, near: S) -> Self {
+        IndexSearch {
+            index,
+            near,
+            source: Source::Nothing,
+            scope: None,
+            rows: Vec::new(),
+            index_only: false,
+        }
+    }
+
+    fn source(&mut self, quals: &ScanQuals, order_bys: ScanKeys) -> Source<N> {
+        let layout = || self.index.block_layout.clone();
+        let all = || FullScan::new(layout(), quals.scope);
+        // The distance to NULL is NULL for all rows: it orders nothing.
+        let is_for_all = quals.near.is_empty() && order_bys.iter().all(ScanKey::is_with_null);
+        match quals.presence {
+            // To them all distances are NULL, so that any order is right.
+            Presence::Null => Source::All(FullScan::nulls(layout(), quals.scope)),
+            Presence::Any if is_for_all => Source::All(all()),
+            Presence::NotNull if is_for_all => Source::All(all().without_nulls()),
+            _ if self.near.begin(&self.index, quals, order_bys) => Source::Near,
+            _ => Source::Nothing,
+        }
+    }
+}
+
+impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
+    fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, index_only: bool) -> bool {
+        self.index_only = index_only;
+        self.index.pages.keep_leaf_pinned(index_only);
+        self.source = match ScanQuals::of(keys) {
+            None => Source::Nothing,
+            Some(quals) => {
+                self.scope = quals.scope;
+                self.source(&quals, order_bys)
+            }
+        };
+        let layout = &self.index.layout;
+        // Another scope may have the same hash, and a ball's radius is not in the index. Without a
+        // condition each row fulfils them all.
+        let rechecks = S::RECHECKS || layout.values.are_balls() || layout.scope_columns > 0;
+        rechecks && !keys.is_empty()
+    }
+
+    fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
+        self.rows.clear();
+        let index = &self.index;
+        let tree = index.tree();
+        let step = match &mut self.source {
+            Source::Nothing => Step::End,
+            Source::All(scan) => match index.or_corrupt(scan.step(&tree, &mut self.rows)) {
+                true => Step::Leaf,
+                false => Step::End,
+            },
+            Source::Near => self.near.step(index, &tree, &mut self.rows),
+        };
+        // Rows that were found a while ago are looked up again one by one where it matters that
+        // they are still there: what VACUUM has taken away nobody can see.
+        if matches!(step, Step::Gathered) && self.index_only {
+            self.rows.retain(|row| {
+                let key = row.fingerprint.expect("index-only scans return values");
+                let key = index.block_layout.tables()[0].permute(&key);
+                let (table, tid) = (0, row.tid);
+                index.or_corrupt(tree.holds(&EntryKey { table, key, tid }))
+            });
+        }
+        tids.extend(self.rows.iter().map(|row| row.tid));
+        let root = tree.root();
+        if matches!(step, Step::OnlyNulls) {
+            let nulls = FullScan::nulls(index.block_layout.clone(), self.scope);
+            self.source = Source::All(nulls);
+        }
+        self.index.remember_root(root);
+        !matches!(step, Step::End)
+    }
+
+    fn value(&self, row: usize) -> Option<Value<'_>> {
+        let Index { layout, .. } = &self.index;
+        let fingerprint = self.rows.get(row)?.fingerprint.as_ref()?;
+        (layout.values.are_stored()).then(|| layout.fingerprint(self.index.relation(), fingerprint))
+    }
+
+    fn end(&mut self) {
+        self.index.pages.keep_leaf_pinned(false);
+    }
 }

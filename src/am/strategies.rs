@@ -13,7 +13,7 @@ pub const EQUAL: u16 = 3;
 /// `ORDER BY a <#> b`: the distance as an integer.
 pub const DISTANCE: u16 = 4;
 
-/// The conventional threshold of `~=` for fingerprints of so many 64-bit words, in bits.
+/// The conventional threshold of `~=` for fingerprints of `words` 64-bit words, in bits.
 pub const fn near_radius(words: usize) -> u32 {
     match words {
         1 => Fingerprint64::NEAR_DUPLICATE,

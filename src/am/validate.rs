@@ -1,34 +1,15 @@
 //! The operators that an operator class may have, and `amvalidate`, which checks them.
 //!
-//! There are four kinds of classes: for fingerprints, for balls (whose centres are stored, for
-//! constraints of any radius), for MinHash signatures, and for the columns of a scope, which are
-//! compared for equality.
+//! There are four kinds of classes: for the three kinds of [`Values`], and for the columns of a
+//! scope, which are compared for equality.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::strategies::{DISTANCE, EQUAL, NEAR, WITHIN};
+use super::values::Values;
+use crate::pg::catalog::{family_operators, operator_class, operator_result};
 use crate::pg::errors::UserError;
-
-/// The operators of a family.
-fn members(family: pg_sys::Oid) -> Vec<pg_sys::FormData_pg_amop> {
-    // SAFETY: a look-up in the catalogue cache, whose entries are copied before it is released.
-    unsafe {
-        let list = pg_sys::SearchSysCacheList(
-            pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32,
-            1,
-            pg_sys::Datum::from(family),
-            pg_sys::Datum::from(0),
-            pg_sys::Datum::from(0),
-        );
-        let forms = (0..(*list).n_members)
-            .map(|i| {
-                let member = *(*list).members.as_ptr().add(i as usize);
-                *pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_amop>()
-            })
-            .collect();
-        pg_sys::ReleaseCatCacheList(list);
-        forms
-    }
-}
+use crate::pg::rel::Rel;
+use crate::pg::value::ValueType;
 
 /// The operator `<@` of a family with a type on its left; InvalidOid if it has none.
 pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
@@ -37,12 +18,8 @@ pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
 
 /// The equalities of a family with a type on their left, each with the type on its right.
 pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
-    let members = members(family);
-    let wanted = |form: &&pg_sys::FormData_pg_amop| {
-        form.amopstrategy == EQUAL as i16 && form.amoplefttype == input
-    };
-    let found = members.iter().filter(wanted);
-    found
+    (family_operators(family).iter())
+        .filter(|form| form.amopstrategy == EQUAL as i16 && form.amoplefttype == input)
         .map(|form| (form.amopopr, form.amoprighttype))
         .collect()
 }
@@ -53,7 +30,7 @@ pub fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
 }
 
 fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
-    members(family)
+    family_operators(family)
         .iter()
         .find(|form| form.amopstrategy == strategy as i16 && form.amoplefttype == input)
         .map_or(pg_sys::InvalidOid, |form| form.amopopr)
@@ -62,19 +39,15 @@ fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::O
 /// Kind of an operator class.
 #[derive(Clone, Copy)]
 enum ClassKind {
-    /// Values of so many bytes.
-    Fingerprint(i16),
-    /// Balls around values of so many bytes.
-    Ball(i16),
-    /// MinHash signatures.
-    Signature,
+    /// For the values that an index is searched for.
+    Values(Values),
+    /// For the columns of a scope.
     Scope,
 }
 
 /// Checks an operator class: its type, and each operator's strategy and types.
-pub unsafe fn validate(opclass: pg_sys::Oid) -> bool {
-    // SAFETY: the server calls within a transaction.
-    let problems = unsafe { problems(opclass) };
+pub fn validate(opclass: pg_sys::Oid) -> bool {
+    let problems = problems(opclass);
     for (what, object) in &problems {
         // As INFO, as the server's own access methods tell it.
         pgrx::info!("neardup: {what} (object {})", object.to_u32());
@@ -84,119 +57,99 @@ pub unsafe fn validate(opclass: pg_sys::Oid) -> bool {
 
 /// Raises an error unless the operator classes of an index are what the access method can use: with
 /// others it would take values for what they are not.
-///
-/// # Safety
-/// The relation is an open index of this access method.
-pub unsafe fn require_valid_classes(index: pg_sys::Relation) {
-    // SAFETY: the caller's promise; names of what exists are C strings.
-    unsafe {
-        for column in 1..=i32::from((*(*index).rd_att).natts as i16) {
-            let opclass = pg_sys::get_index_column_opclass((*index).rd_id, column);
-            if let Some((what, _)) = problems(opclass).first() {
-                UserError::new(
-                    PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-                    format!("operator class of column {column} is incomplete"),
-                )
-                .detail(format!("neardup: {what}."))
-                .hint(
-                    "SELECT amvalidate(oid) FROM pg_opclass checks operator classes. \
+pub fn require_valid_classes(index: Rel) {
+    for column in 0..index.index_form().key_columns {
+        if let Some((what, _)) = problems(index.operator_class(column)).first() {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+                format!("operator class of column {} is incomplete", column + 1),
+            )
+            .detail(format!("neardup: {what}."))
+            .hint(
+                "SELECT amvalidate(oid) FROM pg_opclass checks operator classes. \
                    Name one that comes with neardup.",
-                )
-                .raise();
-            }
+            )
+            .raise();
         }
     }
+}
+
+/// Length of a type's values in bytes; -1 if it varies.
+fn length(oid: pg_sys::Oid) -> i16 {
+    ValueType::of(oid).length()
 }
 
 /// Returns the defects of an operator class, each with the object that has it.
-unsafe fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
-    // SAFETY: within a transaction; the cache entry is released when it is read.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(
-            pg_sys::SysCacheIdentifier::CLAOID as i32,
-            pg_sys::Datum::from(opclass),
-        );
-        if tuple.is_null() {
-            panic!(
-                "cache lookup failed for operator class {}",
-                opclass.to_u32()
-            );
-        }
-        let form = *pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_opclass>();
-        pg_sys::ReleaseSysCache(tuple);
-
-        let (input, stored) = (form.opcintype, form.opckeytype);
-        let members = members(form.opcfamily);
-        let has = |strategy: u16| {
-            let fits = |form: &&pg_sys::FormData_pg_amop| form.amoplefttype == input;
-            members
-                .iter()
-                .filter(fits)
-                .any(|form| form.amopstrategy == strategy as i16)
-        };
-        let kind = if stored != pg_sys::InvalidOid {
-            ClassKind::Ball(pg_sys::get_typlen(stored))
-        } else if has(WITHIN) && pg_sys::get_typlen(input) == -1 {
-            ClassKind::Signature
-        } else if has(WITHIN) {
-            ClassKind::Fingerprint(pg_sys::get_typlen(input))
-        } else {
-            ClassKind::Scope
-        };
-        let mut problems: Vec<(&'static str, pg_sys::Oid)> = members
+fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
+    let form = operator_class(opclass);
+    let (input, stored) = (form.opcintype, form.opckeytype);
+    let members = family_operators(form.opcfamily);
+    let has = |strategy: u16| {
+        let fits = |form: &&pg_sys::FormData_pg_amop| form.amoplefttype == input;
+        members
             .iter()
-            .filter_map(|form| Some((problem(form, kind)?, form.amopopr)))
-            .collect();
-        match kind {
-            ClassKind::Fingerprint(size) if !matches!(size, 8 | 16 | 32) => {
-                problems.push(("operator class is for a type of an unknown width", opclass));
-            }
-            ClassKind::Ball(size) if pg_sys::get_typlen(input) != size + 8 => {
-                problems.push((
-                    "operator class stores what is not its balls' centre",
-                    opclass,
-                ));
-            }
-            ClassKind::Ball(_) if !has(NEAR) => {
-                problems.push(("operator class lacks the operator ~= (strategy 2)", opclass));
-            }
-            ClassKind::Scope if !has(EQUAL) => {
-                problems.push(("operator class lacks the operator = (strategy 3)", opclass));
-            }
-            _ => (),
+            .filter(fits)
+            .any(|form| form.amopstrategy == strategy as i16)
+    };
+    let kind = if stored != pg_sys::InvalidOid {
+        ClassKind::Values(Values::Balls(length(stored)))
+    } else if has(WITHIN) {
+        ClassKind::Values(Values::of_length(length(input)))
+    } else {
+        ClassKind::Scope
+    };
+    let mut problems: Vec<(&'static str, pg_sys::Oid)> = members
+        .iter()
+        .filter_map(|form| Some((problem(form, kind)?, form.amopopr)))
+        .collect();
+    let defect = match kind {
+        ClassKind::Values(Values::Fingerprints(size)) if !matches!(size, 8 | 16 | 32) => {
+            Some("operator class is for a type of an unknown width")
         }
-        problems
-    }
+        ClassKind::Values(Values::Balls(size)) if length(input) != size + 8 => {
+            Some("operator class stores what is not its balls' centre")
+        }
+        ClassKind::Values(Values::Balls(_)) if !has(NEAR) => {
+            Some("operator class lacks the operator ~= (strategy 2)")
+        }
+        ClassKind::Scope if !has(EQUAL) => Some("operator class lacks the operator = (strategy 3)"),
+        _ => None,
+    };
+    problems.extend(defect.map(|defect| (defect, opclass)));
+    problems
 }
 
-/// Returns the defect of an operator in one of the four kinds of operator class.
-unsafe fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static str> {
+/// Returns the defect of an operator in an operator class of some kind.
+fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static str> {
     let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
     let same = form.amoprighttype == form.amoplefttype;
-    let sound = match (kind, strategy) {
-        (ClassKind::Fingerprint(size), WITHIN) => {
-            // SAFETY: looks up a catalogue.
-            let ball = unsafe { pg_sys::get_typlen(form.amoprighttype) };
-            ball == size + 8
-        }
-        (ClassKind::Signature, WITHIN) => !same,
-        (ClassKind::Signature, NEAR | EQUAL) => same,
-        // A bigint is compared with shorter integers, too.
-        (ClassKind::Fingerprint(8), EQUAL) if form.amoplefttype == pg_sys::INT8OID => matches!(
-            form.amoprighttype,
-            pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID
-        ),
-        (ClassKind::Fingerprint(_), NEAR | EQUAL | DISTANCE) | (ClassKind::Ball(_), NEAR) => same,
+    let sound = match kind {
         // Integers of all widths hash alike.
-        (ClassKind::Scope, EQUAL) => true,
-        _ => return Some("operator class has an operator with an unknown strategy number"),
+        ClassKind::Scope => (strategy == EQUAL).then_some(true),
+        ClassKind::Values(values) => match (values, strategy) {
+            (Values::Fingerprints(size), WITHIN) => Some(length(form.amoprighttype) == size + 8),
+            (Values::Signatures, WITHIN) => Some(!same),
+            // A bigint is compared with shorter integers, too.
+            (Values::Fingerprints(8), EQUAL) if form.amoplefttype == pg_sys::INT8OID => {
+                Some(matches!(
+                    form.amoprighttype,
+                    pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID
+                ))
+            }
+            (Values::Fingerprints(_), NEAR | EQUAL | DISTANCE)
+            | (Values::Balls(_), NEAR)
+            | (Values::Signatures, NEAR | EQUAL) => Some(same),
+            _ => None,
+        },
+    };
+    let Some(sound) = sound else {
+        return Some("operator class has an operator with an unknown strategy number");
     };
     let (purpose, expected) = match strategy {
         DISTANCE => (pg_sys::AMOP_ORDER, pg_sys::INT4OID),
         _ => (pg_sys::AMOP_SEARCH, pg_sys::BOOLOID),
     };
-    // SAFETY: looks up a catalogue.
-    let result = unsafe { pg_sys::get_op_rettype(form.amopopr) };
+    let result = operator_result(form.amopopr);
     if !sound || result != expected || form.amoppurpose as u8 != purpose {
         return Some("operator has other types, or another purpose, than its strategy asks for");
     }

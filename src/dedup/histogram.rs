@@ -10,15 +10,14 @@ use super::distance_counts::{BottomKSample, Counts, Line, mix};
 use super::pairs::FingerprintPairs;
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
-use crate::am::bands;
-use crate::am::index::{Index, name, words_of};
-use crate::am::keys::with_words;
+use crate::am::index::{Index, words_of};
+use crate::am::keys::{is_on_signatures, with_words};
 use crate::pg::catalog::relation_kind;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::order_by::tid_array;
 use crate::pg::rel::Rel;
-use crate::pg::relation::LockedIndex;
 use crate::pg::srf::SetReturning;
 use crate::storage::heap_fetch::{HeapFetch, note_read};
 
@@ -115,10 +114,10 @@ fn sample_index(index: pg_sys::Oid, most: u32, rows: usize) -> Counts {
 }
 
 fn refuse_signatures(index: Rel) {
-    if bands::is_on_signatures(index) {
+    if is_on_signatures(index) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!("index {} is on signatures", name(index)),
+            format!("index \"{}\" is on signatures", index.shown()),
         )
         .detail("Signatures have no distances in whole bits.")
         .hint(
@@ -139,7 +138,7 @@ fn sample_of<const N: usize>(
     let tree = index.tree();
     let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
-    let mut walk = KeyOrderScan::new(index.design.clone());
+    let mut walk = KeyOrderScan::new(index.block_layout.clone());
     while index.or_corrupt(walk.step(&tree, &mut |key, tid| {
         all += 1;
         chosen_rows.offer(mix(tid.packed()), (key, tid));
@@ -157,7 +156,7 @@ fn sample_of<const N: usize>(
     let visible = all as f64 * sample.len() as f64 / asked as f64;
     counts.weight = visible / sample.len() as f64 / 2.0;
     let skipped = index.layout.scope_words();
-    let mut walk = KeyOrderScan::new(index.design.clone());
+    let mut walk = KeyOrderScan::new(index.block_layout.clone());
     let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         keys.clear();

@@ -1,4 +1,5 @@
-//! Memory and numbers that lists of rows may take.
+//! Limits of clusters and of groups of equal signatures: an eighth of `maintenance_work_mem` for
+//! each list, 2^32 - 2 rows. (Pairs keep within `work_mem`.)
 use pgrx::PgSqlErrorCode;
 
 use crate::pg::errors::UserError;

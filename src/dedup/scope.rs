@@ -4,7 +4,7 @@ use crate::am::keys::Layout;
 use crate::am::strategies;
 use crate::pg::equality::EqualColumn;
 use crate::pg::index_columns::IndexColumns;
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::slot::Slot;
 use crate::pg::value::{OwnedValue, Value};
 

@@ -6,12 +6,12 @@ use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::am::keys::Layout;
+use crate::am::keys::is_on_signatures;
 use crate::pg::acl;
 use crate::pg::catalog::{base_type, quoted, relation_kind, relation_name};
 use crate::pg::errors::UserError;
+use crate::pg::locked_index::load_expressions;
 use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::relation::load_expressions;
 use crate::planner::catalog::catalog;
 
 /// The distances that a caller's function has.
@@ -84,7 +84,7 @@ fn describe(index: Rel) -> Candidate {
         oid: index.oid(),
         valid: form.is_valid,
         partial: index.is_partial(),
-        signatures: Layout::of(index).signatures,
+        signatures: is_on_signatures(index),
         scope: scope.to_vec(),
         plain,
         columns: match plain {

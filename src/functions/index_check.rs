@@ -3,12 +3,13 @@ use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::am::inspection::{InspectedIndex, each_visible_row, index_name, key_words};
+use crate::am::index::{Index, name, words_of};
+use crate::am::inspection::each_visible_row;
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 
 export! {
     guarded "neardup_index_check" => index_check;
@@ -23,7 +24,8 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
     acl::check_owner(index);
     let relations = LockedIndex::open(index, lock);
-    let stats = with_words!(key_words(&relations), N => check_index::<N>(&relations, with_heap));
+    let stats =
+        with_words!(words_of(relations.index()), N => check_index::<N>(&relations, with_heap));
     let counts = [
         stats.rows,
         stats.null_rows,
@@ -46,11 +48,11 @@ struct IndexedRow<const N: usize> {
 }
 
 fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
-    let index = InspectedIndex::<N>::open(relations);
+    let index = Index::<N>::open(relations.index());
     let mut rows: Vec<IndexedRow<N>> = Vec::new();
-    let null_table = index.design.null_table();
+    let null_table = index.block_layout.null_table();
     let mut sorted = false;
-    let stats = index.or_corrupt(index.tree().check(&index.design, |table, tid, key| {
+    let stats = index.or_corrupt(index.tree().check(&index.block_layout, |table, tid, key| {
         if !with_heap {
             return;
         }
@@ -103,12 +105,8 @@ fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> Chec
 }
 
 /// Checks that each row of the table that a new snapshot sees is among those of the index.
-fn check_heap<const N: usize>(
-    relations: &LockedIndex,
-    index: &InspectedIndex<N>,
-    rows: &[IndexedRow<N>],
-) {
-    let tables = index.design.null_table();
+fn check_heap<const N: usize>(relations: &LockedIndex, index: &Index<N>, rows: &[IndexedRow<N>]) {
+    let tables = index.block_layout.null_table();
     each_visible_row(relations, index, &mut |tid, key| {
         let tid = tid.packed();
         let found = rows.binary_search_by_key(&tid, |row| row.tid);
@@ -125,11 +123,14 @@ fn check_heap<const N: usize>(
 }
 
 fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
-    let name = index_name(relations);
+    let name = name(relations.index());
     let Tid { block, offset } = Tid::from_packed(packed);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index {name} does not agree with its table"),
+        format!(
+            "index \"{}\" does not agree with its table",
+            relations.index().shown()
+        ),
     )
     .detail(format!("The row ({block},{offset}) {error}."))
     .hint(format!("REINDEX INDEX {name} rebuilds it from the table."))

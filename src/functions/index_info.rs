@@ -1,5 +1,7 @@
 //! `neardup_index_info` and `neardup_index_statistics`: size of an index, and how evenly its keys
 //! are spread.
+use std::rc::Rc;
+
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::Key;
@@ -7,12 +9,12 @@ use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::probed_bits;
 use pgrx::pg_sys;
 
-use crate::am::index::Index;
-use crate::am::inspection::{InspectedIndex, key_words};
+use crate::am::index::{Index, words_of};
+use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::tid::tid_datum;
 use crate::pg::varlena;
 use crate::types::signature::similarity;
@@ -40,8 +42,8 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     let index = call.oid(0);
     acl::check_owner(index);
     let relations = LockedIndex::open(index, lock);
-    let measured = with_words!(key_words(&relations), N => {
-        measure(&InspectedIndex::<N>::open_for_one_pass(&relations))
+    let measured = with_words!(words_of(relations.index()), N => {
+        measure(&open_for_one_pass::<N>(&relations))
     });
     call.return_record(&columns(&measured))
 }
@@ -57,9 +59,9 @@ struct Measured {
 
 /// Reads the index and fills in the columns.
 fn measure<const N: usize>(index: &Index<N>) -> Measured {
-    let design = &index.design;
-    let info = index.or_corrupt(index.tree().measure(design));
-    let leading = (0..design.tables().len()).map(|table| probed_bits(design, table));
+    let layout = &index.block_layout;
+    let info = index.or_corrupt(index.tree().measure(layout));
+    let leading = (0..layout.tables().len()).map(|table| probed_bits(layout, table));
     let pages = u64::from(index.pages.blocks());
     // One is the meta page. Pages that were added since the tree was read are in no other count.
     let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
@@ -67,15 +69,15 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
     let bytes = pages as f64 * PAGE_SIZE as f64;
     let [entries, table, mask, bits, tid] = largest_bucket(index, &info);
     // Columns about fingerprints are NULL for signatures, and the other way round.
-    let bands = index.bands.as_deref();
+    let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| bands.is_none().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
     let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
     Measured {
         info: [
-            of_bits(integer(design.distance())),
+            of_bits(integer(layout.distance())),
             similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
-            integer(design.tables().len() as u32),
+            integer(layout.tables().len() as u32),
             bigint(info.rows),
             bigint(info.null_rows),
             bigint(pages),
@@ -87,9 +89,9 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
             tid,
         ],
         statistics: [
-            of_bits(integer(design.bits())),
+            of_bits(integer(layout.bits())),
             integer(index.layout.scope_columns as u32),
-            of_bits(integer(design.blocks().len() as u32)),
+            of_bits(integer(layout.blocks().len() as u32)),
             integer(leading.min().unwrap_or(0)),
             of_values(Bands::hashes).and_then(|hashes| integer(hashes as u32)),
             of_values(Bands::count).and_then(|bands| integer(bands as u32)),
@@ -120,7 +122,7 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnVa
     };
     let bit_string = |key: &Key<N>| {
         // As the fingerprint's cast to bit: the length in bits, then the bits.
-        let length = index.design.bits() as i32;
+        let length = index.block_layout.bits() as i32;
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         varlena::build(&[&length.to_ne_bytes(), &bytes])
@@ -129,8 +131,8 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnVa
         bigint(entries),
         // Tables count from 1 for users.
         integer(u32::from(table) + 1),
-        index.bands.is_none().then(|| bit_string(&mask)),
-        index.bands.is_none().then(|| bit_string(&bits)),
+        index.metric.bands().is_none().then(|| bit_string(&mask)),
+        index.metric.bands().is_none().then(|| bit_string(&bits)),
         Some(tid_datum(tid)),
     ]
 }

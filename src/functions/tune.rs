@@ -104,7 +104,7 @@ fn minhash(call: &mut Call) -> Datum {
 fn hamming(call: &mut Call) -> Datum {
     let (bits, distance) = (call.int4(0), call.int4(1));
     let rows = rows_expected(call.int8(2));
-    let design = match (bits, u32::try_from(distance)) {
+    let layout = match (bits, u32::try_from(distance)) {
         (64, Ok(distance)) => expected::<1>(distance, rows),
         (128, Ok(distance)) => expected::<2>(distance, rows),
         (256, Ok(distance)) => expected::<4>(distance, rows),
@@ -113,7 +113,7 @@ fn hamming(call: &mut Call) -> Datum {
             .detail("They have 64, 128 or 256.")
             .raise(),
     };
-    let Some([blocks, tables, leading, candidates, bytes]) = design else {
+    let Some([blocks, tables, leading, candidates, bytes]) = layout else {
         UserError::invalid_parameter(format!("an index cannot be made for distance {distance}"))
             .detail(format!(
                 "Distances are from 0 to {}. Every index answers wider searches, too, in more \
@@ -140,11 +140,11 @@ fn hamming(call: &mut Call) -> Datum {
 /// an index of this number of rows would choose.
 fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
     let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
-    let design = BlockLayout::<N>::new(distance, blocks).ok()?;
-    let tables = design.tables().len() as f64;
+    let layout = BlockLayout::<N>::new(distance, blocks).ok()?;
+    let tables = layout.tables().len() as f64;
     let leading = f64::from(
-        (0..design.tables().len())
-            .map(|t| design.leading_bits(t))
+        (0..layout.tables().len())
+            .map(|t| layout.leading_bits(t))
             .min()?,
     );
     let candidates = tables * rows / leading.exp2();

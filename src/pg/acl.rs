@@ -3,9 +3,9 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::relation_name;
-use super::compat;
 use super::errors::UserError;
 use super::rel::Rel;
+use super::{backend, compat};
 
 /// Raises an error unless the caller has the right to read anything at all of a table. To be asked
 /// before the table is locked, so that nobody can hold a lock on what is not theirs to read.
@@ -112,8 +112,7 @@ pub fn check_reachable(relation: Rel) {
         )
         .raise()
     }
-    // SAFETY: asks for the server's state.
-    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && unsafe { pg_sys::RecoveryInProgress() } {
+    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && backend::in_recovery() {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot read unlogged tables on a standby",

@@ -7,6 +7,12 @@ pub fn is_parallel_worker() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
+/// Returns whether the server is a standby, or recovers from a crash.
+pub fn in_recovery() -> bool {
+    // SAFETY: asks for the server's state.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
 /// Marks all cached plans of this backend as no longer valid.
 pub fn reset_plan_cache() {
     // SAFETY: allowed at any time.

@@ -132,45 +132,70 @@ pub fn type_name(oid: Oid) -> String {
         .into_owned()
 }
 
+/// Rows of a catalogue that the server caches by their OID.
+///
+/// # Safety
+/// The type is that of the rows in the cache.
+unsafe trait CachedRow: Copy {
+    /// Cache by OID.
+    const CACHE: pg_sys::SysCacheIdentifier::Type;
+}
+
+// SAFETY: caches of the server, with the catalogues whose rows they hold.
+unsafe impl CachedRow for pg_sys::FormData_pg_type {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::TYPEOID;
+}
+// SAFETY: as above.
+unsafe impl CachedRow for pg_sys::FormData_pg_operator {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::OPEROID;
+}
+// SAFETY: as above.
+unsafe impl CachedRow for pg_sys::FormData_pg_opclass {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::CLAOID;
+}
+
+/// A row of a catalogue; `None` if there is no such row.
+fn row<T: CachedRow>(oid: Oid) -> Option<T> {
+    // SAFETY: the row is copied before it is released.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(T::CACHE as i32, oid.into());
+        (!tuple.is_null()).then(|| {
+            let row = *pg_sys::GETSTRUCT(tuple).cast::<T>();
+            pg_sys::ReleaseSysCache(tuple);
+            row
+        })
+    }
+}
+
+/// A name in a catalogue.
+pub fn name_of(name: &pg_sys::NameData) -> CString {
+    // SAFETY: the server's names end with a zero byte.
+    unsafe { CStr::from_ptr(name.data.as_ptr()) }.to_owned()
+}
+
 /// The name of a type, without a schema, if it is in this one.
 pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
-    // SAFETY: the entry is read before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
-        let name = owned(form.typname.data.as_ptr());
-        let here = form.typnamespace == schema;
-        pg_sys::ReleaseSysCache(tuple);
-        name.filter(|_| here)
-    }
+    let form = row::<pg_sys::FormData_pg_type>(oid)?;
+    (form.typnamespace == schema).then(|| name_of(&form.typname))
 }
 
 /// The catalogue's row of an operator; `None` if there is no such operator.
 pub fn operator(oid: Oid) -> Option<pg_sys::FormData_pg_operator> {
-    // SAFETY: the entry is copied before it is released.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::OPEROID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, oid.into());
-        if tuple.is_null() {
-            return None;
-        }
-        let form = *pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_operator>();
-        pg_sys::ReleaseSysCache(tuple);
-        Some(form)
-    }
+    row(oid)
 }
 
 /// An operator with its schema, as `OPERATOR(schema.name)`; `None` if there is no such operator.
 pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
     let form = operator(oid)?;
     let schema = quoted(&schema_name(form.oprnamespace));
-    // SAFETY: a name ends with a zero.
-    let name = bytes(unsafe { owned(form.oprname.data.as_ptr()) });
-    Some([b"OPERATOR(", schema.as_slice(), b".", &name, b")"].concat())
+    let name = name_of(&form.oprname);
+    Some([b"OPERATOR(", schema.as_slice(), b".", name.to_bytes(), b")"].concat())
+}
+
+/// An operator class. Raises an internal error if there is none.
+pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
+    row(class)
+        .unwrap_or_else(|| panic!("cache lookup failed for operator class {}", class.to_u32()))
 }
 
 /// The default operator family of a type for btree; InvalidOid if it has none.
@@ -251,6 +276,40 @@ pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
     };
     let known = |operator| (operator != pg_sys::InvalidOid).then_some(operator);
     (known(eq), known(lt))
+}
+
+/// The operators of a family.
+pub fn family_operators(family: Oid) -> Vec<pg_sys::FormData_pg_amop> {
+    // SAFETY: entries are copied before the list is released.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(
+            pg_sys::SysCacheIdentifier::AMOPSTRATEGY as i32,
+            1,
+            Datum::from(family),
+            Datum::null(),
+            Datum::null(),
+        );
+        let forms = (0..(*list).n_members)
+            .map(|i| {
+                let member = *(*list).members.as_ptr().add(i as usize);
+                *pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_amop>()
+            })
+            .collect();
+        pg_sys::ReleaseCatCacheList(list);
+        forms
+    }
+}
+
+/// The type of an operator's result.
+pub fn operator_result(operator: Oid) -> Oid {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_op_rettype(operator) }
+}
+
+/// Returns whether a type stands for several, as `anyarray` does.
+pub fn is_pseudo_type(oid: Oid) -> bool {
+    // SAFETY: a catalogue look-up.
+    unsafe { pg_sys::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO }
 }
 
 /// The names of the parameters behind the first, of the functions of a schema with this name that

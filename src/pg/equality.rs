@@ -2,7 +2,7 @@
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog;
-use super::rel::Rel;
+use super::rel::{KeyClass, Rel};
 use super::value::Value;
 
 /// A column of an index, and when its values are equal.
@@ -19,19 +19,17 @@ impl EqualColumn {
     /// The `i`th column of an open index, by the operator of this strategy of its class.
     pub fn new(index: Rel, i: usize, strategy: u16) -> Self {
         let form = index.index_form();
-        assert!(i < form.key_columns, "a key column of the index");
-        // SAFETY: an index has as many operator families, input types and collations as key
-        // columns.
-        let (function, collation) = unsafe {
-            let entry = &*index.raw();
-            let (family, input) = (*entry.rd_opfamily.add(i), *entry.rd_opcintype.add(i));
+        let class = index.key_class(i);
+        // SAFETY: catalogue look-ups.
+        let function = unsafe {
+            let KeyClass { family, input, .. } = class;
             let operator = pg_sys::get_opfamily_member(family, input, input, strategy as i16);
-            (pg_sys::get_opcode(operator), *entry.rd_indcollation.add(i))
+            pg_sys::get_opcode(operator)
         };
         EqualColumn {
             column: form.columns[i],
             function,
-            collation,
+            collation: class.collation,
             value_type: index.attribute(i as i16 + 1).atttypid,
         }
     }

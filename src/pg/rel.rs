@@ -6,6 +6,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
+use super::catalog::name_of;
 use super::{catalog, compat};
 
 /// A relation that is open for `'a`.
@@ -78,6 +79,12 @@ impl<'a> Rel<'a> {
         unsafe { compat::file_number(self.raw) }
     }
 
+    /// Returns whether changes go into the write-ahead log.
+    pub fn needs_wal(self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { compat::relation_needs_wal(self.raw) }
+    }
+
     /// Returns whether it is a temporary one of this session.
     pub fn is_local_temp(self) -> bool {
         self.entry().rd_islocaltemp
@@ -86,6 +93,11 @@ impl<'a> Rel<'a> {
     /// The name with its schema, quoted where need be.
     pub fn qualified_name(self) -> Vec<u8> {
         catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
+    }
+
+    /// The same for messages.
+    pub fn shown_qualified(self) -> String {
+        String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }
 
     /// The columns, dropped ones included.
@@ -166,6 +178,35 @@ impl<'a> Rel<'a> {
             key_columns: form.indnkeyatts as usize,
             columns: columns.to_vec(),
         }
+    }
+
+    /// Operator class of a key column of an index, counted from 0. Raises an internal error if
+    /// there is no such column.
+    pub fn key_class(self, column: usize) -> KeyClass {
+        let entry = self.entry();
+        // SAFETY: null, or the row of pg_index. An index has as many operator families, input types
+        // and collations as key columns.
+        unsafe {
+            let columns = (entry.rd_index.as_ref()).map_or(0, |form| form.indnkeyatts as usize);
+            assert!(column < columns, "no such key column");
+            KeyClass {
+                family: *entry.rd_opfamily.add(column),
+                input: *entry.rd_opcintype.add(column),
+                collation: *entry.rd_indcollation.add(column),
+            }
+        }
+    }
+
+    /// OID of the operator class of a key column of an index, counted from 0.
+    pub fn operator_class(self, column: usize) -> pg_sys::Oid {
+        // SAFETY: a catalogue look-up.
+        unsafe { pg_sys::get_index_column_opclass(self.oid(), column as i32 + 1) }
+    }
+
+    /// Blocks of a fork.
+    pub fn blocks(self, fork: pg_sys::ForkNumber::Type) -> pg_sys::BlockNumber {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.raw, fork) }
     }
 
     /// The table's columns that the expressions and the predicate of an index use (0: whole rows).
@@ -271,6 +312,17 @@ impl<'a> Rel<'a> {
     }
 }
 
+/// Operator class of an index's key column, as the relation cache has it.
+#[derive(Clone, Copy)]
+pub struct KeyClass {
+    /// Operator family.
+    pub family: pg_sys::Oid,
+    /// Type of the values that are indexed.
+    pub input: pg_sys::Oid,
+    /// Collation by which values are compared.
+    pub collation: pg_sys::Oid,
+}
+
 /// An index as pg_index describes it.
 pub struct IndexForm {
     /// The table.
@@ -354,11 +406,6 @@ unsafe fn members(set: *mut pg_sys::Bitmapset) -> Vec<i16> {
         }
         columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
     }
-}
-
-fn name_of(name: &pg_sys::NameData) -> CString {
-    // SAFETY: the server's names end with a zero byte.
-    unsafe { CStr::from_ptr(name.data.as_ptr()) }.to_owned()
 }
 
 /// A relation that was opened here, until dropped. Its lock stays until the transaction ends.

@@ -33,6 +33,15 @@ impl ValueType {
         }
     }
 
+    /// A type whose values are passed by reference; a length below zero varies.
+    pub fn by_reference(oid: Oid, length: i16) -> Self {
+        ValueType {
+            oid,
+            length,
+            by_value: false,
+        }
+    }
+
     /// The type of a column.
     pub fn of_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
         ValueType {
@@ -155,6 +164,32 @@ impl<'a> Value<'a> {
     /// The length of the type's values in bytes; below zero if it varies.
     pub fn length(self) -> i16 {
         self.of.length
+    }
+
+    /// Returns whether a value of variable length has a header of four bytes and is not compressed.
+    /// Raises an internal error for values of fixed length.
+    pub fn is_plain(self) -> bool {
+        assert_eq!(self.of.length, -1);
+        // SAFETY: a value of variable length.
+        unsafe { pgrx::varlena::varatt_is_4b_u(self.datum.cast_mut_ptr()) }
+    }
+
+    /// Copies the first words of a value of fixed length. Raises an internal error if the value is
+    /// shorter.
+    #[inline]
+    pub fn copy_words(self, words: &mut [u64]) {
+        assert!(usize::try_from(self.of.length).is_ok_and(|length| length >= size_of_val(words)));
+        match words {
+            [word] if self.of.by_value => *word = self.datum.value() as u64,
+            words => {
+                let start = self.datum.cast_mut_ptr::<u8>();
+                // SAFETY: a value passed by reference, which is as long as its type says.
+                unsafe {
+                    let to = words.as_mut_ptr().cast();
+                    core::ptr::copy_nonoverlapping(start, to, size_of_val(words));
+                }
+            }
+        }
     }
 
     /// The number, if it is an `int2`, `int4`, `int8` or of a domain over one of them.

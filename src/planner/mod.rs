@@ -5,7 +5,7 @@
 pub mod catalog;
 mod comparison;
 pub mod conditions;
-mod estimate;
+mod estimators;
 mod forms;
 mod jaccard;
 pub mod planned_ball;

@@ -1,148 +1,373 @@
-//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance`
-//! yield.
+//! Selectivity: the estimated share of rows within a distance of a value (a ball), and of pairs of
+//! rows in a join.
 //!
-//! This file reads the questions that the planner asks; `estimate` answers them.
-use pgrx::pg_sys::Datum;
-
-use super::catalog::{Catalog, Metric, catalog};
-use super::estimate::{Distances, join, matched, restriction};
-use super::planned_ball::{BallRadius, PlannedBall};
+//! Three sources, of which the largest share counts:
+//! - **the volume of the ball**, the share of all bit patterns that it holds. For unrelated
+//!   64-bit fingerprints and small radii that is next to nothing (2.4e-15 at radius 3), but
+//!   it grows fast, to 3 % at radius 24; of signatures it is nothing;
+//! - **the value's own kin**: a search for near-duplicates mostly asks about something
+//!   that is in the table, so about one distinct value, with all rows that share it, is expected;
+//! - **the statistics' sample**, which shows how dense the data at hand really is: documents of
+//!   one language or site lie closer to each other than random bits.
+//!
+//! To these come the most common values, whose shares are known exactly.
+use super::catalog::{Metric, Space};
+use super::point::Point;
+use super::signature_sample::KEPT;
 use super::statistics::Column;
-use super::within_arguments::read_arguments;
-use crate::pg::column_statistics::{Operands, Statistics};
-use crate::pg::expr::{Expr, Form};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::planner_request::{Condition, Selectivity, UNHANDLED};
+use crate::types::signature::Signature;
 
-/// Estimate where nothing is known: the server's own default for pattern matches.
-const UNKNOWN: f64 = 0.005;
+/// Fewest matches that a sample must be expected to show, if every value had one, before those that
+/// it does show are evidence.
+const EVIDENCE: f64 = 8.0;
 
-/// `near(a, b)` at some distances, whichever operator or function was written.
-struct NearClause<'c, 'a> {
-    metric: &'c Metric,
-    condition: Condition<'a>,
-    a: Expr<'a>,
-    /// `None` if it cannot be told apart from its ball.
-    b: Option<Expr<'a>>,
-    distances: Distances,
+/// The distances that a condition admits: bits of fingerprints, shares of positions of signatures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distances {
+    from: f64,
+    to: f64,
 }
 
-impl<'c, 'a> NearClause<'c, 'a> {
-    /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=`
-    /// on values with a metric. `radius_of_values`: that of an operator on two values.
-    fn of_operator(
-        catalog: &'c Catalog,
-        condition: Condition<'a>,
-        radius_of_values: fn(&Metric) -> f64,
-    ) -> Option<Self> {
-        let [left, right] = condition.operands.elements()?;
-        let (left_type, right_type) = (left.base_type(), right.base_type());
-        // Anyone may name this estimator for an operator on other types; their values are not to be
-        // read as these.
-        let (metric, a, ball) = if let Some(metric) = catalog.by_ball(right_type) {
-            (metric, left, right)
-        } else if let Some(metric) = catalog.by_ball(left_type) {
-            (metric, right, left)
-        } else {
-            let metric = catalog.by_value(left_type)?;
-            return (left_type == right_type).then(|| NearClause {
-                metric,
-                condition,
-                a: left,
-                b: Some(right),
-                distances: Distances::up_to(radius_of_values(metric)),
-            });
-        };
-        if !a.has_type(metric.value) {
-            return None;
+impl Distances {
+    /// At most `radius`.
+    pub fn up_to(radius: f64) -> Self {
+        Distances {
+            from: 0.0,
+            to: radius,
         }
-        let ball = PlannedBall::read(metric, condition.planner, ball);
-        Some(NearClause {
-            metric,
-            condition,
-            a,
-            b: ball.center,
-            distances: Distances::up_to(metric.estimated_radius(ball.radius)),
-        })
     }
 
-    /// The estimated share of rows.
-    fn estimate(&self) -> Option<f64> {
-        let (metric, distances) = (self.metric, self.distances);
-        // A ball that cannot be read is a value not known yet.
-        let unknown = || self.condition.planner.null(metric.value);
-        let operands = [self.a, self.b.unwrap_or_else(unknown)];
-        self.condition
-            .estimate(operands, |operands| match operands {
-                Operands::Restriction(column, other) => match other.form() {
-                    Form::Constant(None) if self.b.is_some() => 0.0,
-                    _ => {
-                        let center = other.value().and_then(|value| metric.point(value));
-                        restriction(metric, &self.read(column), center, distances)
-                    }
-                },
-                _ if self.b.is_none() => UNKNOWN,
-                Operands::Pairs(a, b) => join(metric, &self.read(a), &self.read(b), distances),
-                Operands::Matched { outer, inner } => {
-                    matched(metric, &self.read(outer), &self.read(inner), distances)
-                }
-            })
+    /// `distance` and no other.
+    pub fn exactly(distance: f64) -> Self {
+        Distances {
+            from: distance,
+            to: distance,
+        }
     }
 
-    fn read<'s>(&self, statistics: &'s Statistics) -> Column<'s> {
-        Column::read(self.metric, statistics, self.condition.function)
+    fn hold(self, distance: f64) -> bool {
+        (self.from..=self.to).contains(&distance)
     }
+
+    /// Returns whether no distance of two values is among them.
+    fn are_none(self, metric: &Metric) -> bool {
+        self.to < 0.0 || self.from > metric.greatest()
+    }
+
+    /// Returns whether every distance of two values is among them.
+    fn are_all(self, metric: &Metric) -> bool {
+        self.from <= 0.0 && self.to >= metric.greatest()
+    }
+
+    /// The part of a value's kin to be expected at these distances. It is as likely at one
+    /// distance of a ball as at another.
+    fn kin(self, distinct: f64) -> f64 {
+        1.0 / (distinct * (self.from.max(0.0) + 1.0))
+    }
+}
+
+/// At most `limit` of the elements, evenly spread.
+fn thin<T: Copy>(limit: usize, sample: &[T]) -> Vec<T> {
+    let step = sample.len().div_ceil(limit).max(1);
+    sample.iter().step_by(step).copied().collect()
 }
 
 impl Metric {
-    /// The radius if the planner can know it, and the usual one if not.
-    fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
-        known.map_or(self.usual_radius(), BallRadius::distance)
+    /// The radius of `~=`, which is assumed as well where the radius is a parameter.
+    pub fn usual_radius(&self) -> f64 {
+        match &self.space {
+            Space::Hamming(hamming) => hamming.traits.near_duplicate.into(),
+            Space::MinHash(_) => 0.2,
+        }
+    }
+
+    /// The greatest distance of two values.
+    fn greatest(&self) -> f64 {
+        match &self.space {
+            Space::Hamming(hamming) => hamming.traits.bits.into(),
+            Space::MinHash(_) => 1.0,
+        }
+    }
+
+    /// The number of values of a sample that are compared at most with those of another: pairs grow
+    /// with the square, and 200 by 200 distances of fingerprints take some 40 microseconds.
+    fn sample(&self) -> usize {
+        match self.space {
+            Space::Hamming(_) => 200,
+            Space::MinHash(_) => 50,
+        }
+    }
+
+    /// The number of values that each of a sample is compared with at most, where it matters that
+    /// one is found: some 400 microseconds. There are as many only where the statistics target was
+    /// raised.
+    fn compared(&self) -> usize {
+        10 * self.sample()
+    }
+
+    /// The share of all values that lie at such a distance from one of them: the sum of
+    /// C(bits, i) / 2^bits over the distances i.
+    fn volume(&self, distances: Distances) -> f64 {
+        let Space::Hamming(hamming) = &self.space else {
+            return 0.0;
+        };
+        let bits = hamming.traits.bits;
+        let mut term = (-f64::from(bits)).exp2();
+        let mut sum = 0.0;
+        for i in 0..=bits {
+            if distances.hold(i.into()) {
+                sum += term;
+            }
+            term *= f64::from(bits - i) / f64::from(i + 1);
+        }
+        sum.min(1.0)
+    }
+
+    /// The share of pairs of different values of two samples that lie that far apart. One
+    /// lucky pair is no evidence, and equal values in samples of one column are one row twice.
+    fn density(&self, a: &[Point], b: &[Point], distances: Distances) -> f64 {
+        let (a, b) = (thin(self.sample(), a), thin(self.sample(), b));
+        let hits = a
+            .iter()
+            .flat_map(|a| b.iter().map(move |b| distance(a, b)))
+            .filter(|distance| *distance > 0.0 && distances.hold(*distance))
+            .count();
+        if hits < 2 {
+            0.0
+        } else {
+            (hits - 1) as f64 / (a.len() * b.len()) as f64
+        }
+    }
+
+    /// Estimated share of pairs at these distances, among values of two columns that are none of
+    /// the most common: the greatest of volume, kin and density.
+    fn others(&self, a: &[Point], b: &[Point], distances: Distances, kin: f64) -> f64 {
+        (self.volume(distances).max(kin)).max(self.density(a, b, distances))
     }
 }
 
-/// The share of rows that an operator's condition is estimated to yield. `radius_of_values`: that
-/// of an operator on two values.
-fn operator_estimate(call: &Call, radius_of_values: fn(&Metric) -> f64) -> Datum {
-    let share = || {
-        let condition = call.estimated_condition()?;
-        let catalog = catalog(call.function_oid())?;
-        NearClause::of_operator(&catalog, condition, radius_of_values)?.estimate()
+/// The distance of two values; that of signatures that were made differently is infinite.
+#[inline(always)]
+fn distance(a: &Point, b: &Point) -> f64 {
+    let distance = match (a, b) {
+        (Point::Signature(a), Point::Signature(b)) => share_of_mismatches(a, b),
+        _ => a.bits(b).map(f64::from),
     };
-    Datum::from(share().unwrap_or(UNKNOWN).clamp(0.0, 1.0).to_bits())
+    distance.unwrap_or(f64::INFINITY)
 }
 
-/// The estimators of `<@`, `@>` and `~=`, of restrictions and of joins.
-fn near_estimate(call: &mut Call) -> Datum {
-    operator_estimate(call, Metric::usual_radius)
+fn near(a: &Point, b: &Point, distances: Distances) -> bool {
+    distances.hold(distance(a, b))
 }
 
-/// The restriction estimator of `=`, which knows the common values of long signatures, too.
-fn equality_estimate(call: &mut Call) -> Datum {
-    operator_estimate(call, |_| 0.0)
+/// The share of positions in which two signatures differ, of which statistics may have kept the
+/// first [`KEPT`] only; `None` if they were made differently.
+fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
+    let length = a.values.len().min(b.values.len());
+    let first = |of: &Signature<'_>| of.values.len() > length && length == KEPT;
+    let a = if first(a) { a.first(length) } else { *a };
+    let b = if first(b) { b.first(length) } else { *b };
+    a.mismatches(&b)
+        .map(|mismatches| mismatches as f64 / length as f64)
 }
 
-/// Answers a request about a function of two values and a bound that says, through `distances`, how
-/// far they lie apart.
-pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
-    let condition = request.condition;
-    let Some((metric, [a, b], bound)) = read_arguments(catalog, condition.operands) else {
-        return UNHANDLED;
-    };
-    let radius = metric.estimated_radius(metric.radius(condition.planner, &bound));
-    let clause = NearClause {
-        metric,
-        condition,
-        a,
-        b: Some(b),
-        distances: distances(radius),
-    };
-    let share = clause.estimate().unwrap_or(UNKNOWN);
-    request.answer(share.clamp(0.0, 1.0))
+/// The share of a column's rows as far from `center`, or from a value not known yet.
+pub fn restriction(
+    metric: &Metric,
+    column: &Column,
+    center: Option<Point>,
+    distances: Distances,
+) -> f64 {
+    if distances.are_none(metric) {
+        return 0.0;
+    }
+    if distances.are_all(metric) {
+        return 1.0 - column.null_fraction;
+    }
+    match center {
+        Some(center) => {
+            let common: f64 = column
+                .common
+                .iter()
+                .filter(|(value, _)| near(value, &center, distances))
+                .map(|(_, share)| share)
+                .sum();
+            // All equal values are among the most common ones, then.
+            if distances == Distances::up_to(0.0) && common > 0.0 {
+                return common;
+            }
+            let kin = distances.kin(column.other_distinct());
+            common
+                + column.other_fraction() * metric.others(&column.sample, &[center], distances, kin)
+        }
+        None => {
+            let kin = distances.kin(column.distinct);
+            (1.0 - column.null_fraction)
+                * metric.others(&column.sample, &column.sample, distances, kin)
+        }
+    }
 }
 
-export! {
-    guarded "_neardup_sel" => near_estimate;
-    guarded "_neardup_joinsel" => near_estimate;
-    guarded "_neardup_signature_eqsel" => equality_estimate;
+/// The share of all pairs of two columns' rows that lie that far apart.
+pub fn join(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
+    if distances.are_none(metric) {
+        return 0.0;
+    }
+    if distances.are_all(metric) {
+        return (1.0 - a.null_fraction) * (1.0 - b.null_fraction);
+    }
+    let kin = distances.kin(a.other_distinct().max(b.other_distinct()));
+    let others = metric.others(&a.sample, &b.sample, distances, kin);
+    common_pairs(metric, a, b, distances)
+        + common_with_others(metric, a, b, distances)
+        + common_with_others(metric, b, a, distances)
+        + a.other_fraction() * b.other_fraction() * others
+}
+
+/// The share of pairs of rows with one of the most common values on both sides.
+fn common_pairs(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
+    over_common(metric, a, |value| {
+        let common = b.common.iter().take(metric.compared());
+        let near = common.filter(|(other, _)| near(value, other, distances));
+        near.map(|(_, share)| share).sum()
+    })
+}
+
+/// The share of pairs of rows with one of the most common values on one side, and one that is none
+/// of them on the other.
+fn common_with_others(
+    metric: &Metric,
+    common: &Column,
+    others: &Column,
+    distances: Distances,
+) -> f64 {
+    let volume = metric.volume(distances);
+    let share = over_common(metric, common, |value| {
+        volume.max(kin_of_common(metric, value, others, distances))
+    });
+    share * others.other_fraction()
+}
+
+/// The share of a column's other rows that are kin of a value: none if its kin is among the most
+/// common values.
+fn kin_of_common(metric: &Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
+    let mut common = column.common.iter().take(metric.compared());
+    if common.any(|(other, _)| near(value, other, distances)) {
+        0.0
+    } else {
+        distances.kin(column.other_distinct())
+    }
+}
+
+/// The sum over the most common values of a column of their shares, each times what `each` says.
+/// Of many, some stand for the others.
+fn over_common(metric: &Metric, column: &Column, each: impl Fn(&Point) -> f64) -> f64 {
+    let all: f64 = column.common.iter().map(|(_, share)| share).sum();
+    let (mut sum, mut seen) = (0.0, 0.0);
+    for (value, share) in thin(metric.sample(), &column.common) {
+        sum += share * each(&value);
+        seen += share;
+    }
+    if seen > 0.0 { sum * all / seen } else { 0.0 }
+}
+
+/// The share of an outer column's rows for which some row of the inner column lies that far from
+/// it. Of a common value all rows have a match or none has.
+pub fn matched(metric: &Metric, outer: &Column, inner: &Column, distances: Distances) -> f64 {
+    if distances.are_none(metric) {
+        return 0.0;
+    }
+    let inner = Inner::new(metric, inner, distances);
+    if distances.are_all(metric) {
+        let any = inner.rows * (1.0 - inner.column.null_fraction) >= 1.0;
+        return if any { 1.0 - outer.null_fraction } else { 0.0 };
+    }
+    let common = over_common(metric, outer, |value| {
+        let kin = kin_of_common(metric, value, inner.column, distances);
+        let others = metric.others(&[*value], &inner.column.sample, distances, kin);
+        1.0 - inner.without_common(value) * (-inner.other_rows() * others).exp()
+    });
+    common + outer.other_fraction() * inner.matches_others(outer)
+}
+
+/// The inner column of a semi-join or anti-join.
+struct Inner<'a> {
+    metric: &'a Metric,
+    column: &'a Column<'a>,
+    distances: Distances,
+    /// Rows, after conditions on their table.
+    rows: f64,
+    /// The share of rows that those conditions leave.
+    kept: f64,
+}
+
+impl<'a> Inner<'a> {
+    fn new(metric: &'a Metric, column: &'a Column<'a>, distances: Distances) -> Self {
+        let rows = column.rows.unwrap_or(column.distinct);
+        let tuples = column.tuples.max(rows).max(1.0);
+        Inner {
+            metric,
+            column,
+            distances,
+            rows,
+            kept: rows / tuples,
+        }
+    }
+
+    fn other_rows(&self) -> f64 {
+        self.rows * self.column.other_fraction()
+    }
+
+    /// The chance that of rows, counted before the conditions, none is left.
+    fn chance_of_none(&self, rows: f64) -> f64 {
+        (1.0 - self.kept).powf(rows.max(1.0))
+    }
+
+    /// The chance that no row with one of the most common values lies as far from this one.
+    fn without_common(&self, value: &Point) -> f64 {
+        let tuples = self.rows / self.kept;
+        let common = self.column.common.iter().take(self.metric.compared());
+        common
+            .filter(|(other, _)| near(value, other, self.distances))
+            .map(|(_, share)| self.chance_of_none(share * tuples))
+            .product()
+    }
+
+    /// The chance that a value of `outer` which is none of its most common ones has a match.
+    fn matches_others(&self, outer: &Column) -> f64 {
+        let sample = thin(self.metric.sample(), &outer.sample);
+        let without_common = match sample.len() {
+            0 => 1.0,
+            count => {
+                let chances = sample.iter().map(|value| self.without_common(value));
+                chances.sum::<f64>() / count as f64
+            }
+        };
+        let without_others = 1.0
+            - self.evidence(&sample).unwrap_or_else(|| {
+                let column = self.column;
+                let distinct = outer.other_distinct().max(column.other_distinct());
+                let kin = self.distances.kin(distinct);
+                let (a, b) = (&outer.sample, &column.sample);
+                let share = self.metric.others(a, b, self.distances, kin);
+                -(-self.other_rows() * share).exp_m1()
+            });
+        1.0 - without_common * without_others
+    }
+
+    /// The chance that one of some values has a match among those that are not the most common
+    /// ones, as far as samples that cover enough of them tell.
+    fn evidence(&self, outer: &[Point]) -> Option<f64> {
+        let inner = thin(self.metric.compared(), &self.column.sample);
+        let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);
+        let expected = outer.len() as f64 * covered;
+        if expected < EVIDENCE {
+            return None;
+        }
+        let has_match =
+            |value: &&Point| (inner.iter()).any(|other| near(value, other, self.distances));
+        let seen = outer.iter().filter(has_match).count();
+        let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
+        Some((seen as f64 / expected).min(1.0) * (1.0 - self.chance_of_none(rows_each)))
+    }
 }

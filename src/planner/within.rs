@@ -8,9 +8,9 @@
 use pgrx::pg_sys::Datum;
 
 use super::catalog::{Catalog, Hamming, Metric, catalog};
-use super::estimate::Distances;
+use super::estimators;
 use super::planned_ball::bound_kind;
-use super::selectivity;
+use super::selectivity::Distances;
 use super::within_arguments::read_arguments;
 use crate::pg::catalog::strategy_in_family;
 use crate::pg::expr::{Expr, Form, List};
@@ -82,7 +82,7 @@ fn at_distance_support(call: &mut Call) -> Datum {
         // The ball holds nearer ones as well: each row is compared once more.
         SupportRequest::IndexCondition(request) => index_condition(&catalog, request, true),
         SupportRequest::Selectivity(request) => {
-            selectivity::answer(&catalog, request, Distances::exactly)
+            estimators::answer(&catalog, request, Distances::exactly)
         }
         _ => UNHANDLED,
     }
@@ -99,7 +99,7 @@ fn within_support(call: &mut Call) -> Datum {
             replaced_by(simplify_within(&catalog, planner, arguments))
         }
         SupportRequest::Selectivity(request) => {
-            selectivity::answer(&catalog, request, Distances::up_to)
+            estimators::answer(&catalog, request, Distances::up_to)
         }
         SupportRequest::Other => UNHANDLED,
     }

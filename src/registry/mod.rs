@@ -1,5 +1,5 @@
-//! Rows in flight: rows that triggers have found no near-duplicate of, and that do not stand in
-//! their table's indexes yet.
+//! Rows in flight: rows that triggers publish before they look for near-duplicates, and that do not
+//! stand in their table's indexes yet.
 //!
 //! docs/architecture.md has the way of a row through the trigger.
 //!
@@ -9,7 +9,8 @@
 //! 1. It locks a token of its own, which nobody else asks for but to wait for this row. Waiting is
 //!    thus seen by the server's deadlock detector, and ended by its timeouts.
 //! 2. Under one short lock it compares the row with those of other backends, at true distance, and
-//!    publishes it if none is near. Otherwise it waits for the near one's token, and begins again.
+//!    publishes it if none is near. If one is, it looks in the index first, where an existing near
+//!    row decides the matter; without one it waits for the near one's token, and begins again.
 //! 3. It looks in the index. Rows of transactions that have not ended are seen, and waited for
 //!    after the row has been withdrawn.
 //! 4. The row is withdrawn when it stands in every index through which others may look
@@ -107,7 +108,8 @@ impl Token {
         }
     }
 
-    /// Waits at nothing for a token of one's own, and for another's until its row is withdrawn.
+    /// Locks the token. One's own is free, so that this does not wait; another backend's is held
+    /// until its row is withdrawn.
     fn lock(self, mode: pg_sys::LOCKMODE) {
         // SAFETY: the tag is whole. A deadlock or a cancellation is an error of the server.
         unsafe { pg_sys::LockAcquire(&self.tag(), mode, false, false) };

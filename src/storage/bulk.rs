@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 use super::temp::{TempFile, TempSpace};
 use crate::pg::compat;
 use crate::pg::errors::UserError;
+use crate::pg::rel::Rel;
 
 /// Pages that are logged and written together: as many as one log record can hold.
 const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
@@ -37,8 +38,8 @@ impl Pages {
 /// The pages go to the storage manager and not through the buffers: nobody else can see them
 /// before the build commits, and a large index would only push others out. What the log says is
 /// what recovery needs, since the files themselves are synced at the end.
-pub struct BulkWriter<F: FnMut(usize, usize)> {
-    relation: pg_sys::Relation,
+pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
+    relation: Rel<'a>,
     fork: pg_sys::ForkNumber::Type,
     logged: bool,
     /// True if the next checkpoint need not sync the pages: they are synced at the end, or with
@@ -52,25 +53,17 @@ pub struct BulkWriter<F: FnMut(usize, usize)> {
     table_done: F,
 }
 
-impl<F: FnMut(usize, usize)> BulkWriter<F> {
+impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
     /// Starts to write. `table_done` is told how many tables of how many are written.
     ///
     /// # Safety
-    /// The relation is an index that nobody else can see yet, and stays open as long as this
-    /// lives; the fork exists and is empty.
-    pub unsafe fn new(
-        relation: pg_sys::Relation,
-        fork: pg_sys::ForkNumber::Type,
-        table_done: F,
-    ) -> Self {
-        // SAFETY: the caller's promise.
-        let needs_wal = unsafe { compat::relation_needs_wal(relation) };
+    /// The relation is an index that nobody else can see yet; the fork exists and is empty.
+    pub unsafe fn new(relation: Rel<'a>, fork: pg_sys::ForkNumber::Type, table_done: F) -> Self {
         // The init fork of an unlogged index is logged: it must be there after a crash.
-        let logged = needs_wal || fork == pg_sys::ForkNumber::INIT_FORKNUM;
+        let logged = relation.needs_wal() || fork == pg_sys::ForkNumber::INIT_FORKNUM;
         // An unlogged index is not reset by a clean shutdown, so that its pages must be on disk
-        // then. SAFETY: the relation is open.
-        let unlogged = unsafe { (*(*relation).rd_rel).relpersistence } as u8
-            == pg_sys::RELPERSISTENCE_UNLOGGED;
+        // then.
+        let unlogged = relation.persistence() == pg_sys::RELPERSISTENCE_UNLOGGED;
         let skip_sync = logged || !unlogged;
         let pages = Pages::new();
         // Block 0 comes last; until then it holds the place.
@@ -94,59 +87,49 @@ impl<F: FnMut(usize, usize)> BulkWriter<F> {
             // A checkpoint may have passed since the first page was logged; these pages were not
             // among the buffers that it wrote and synced.
             // SAFETY: the relation is open.
-            unsafe { pg_sys::smgrimmedsync(compat::smgr(self.relation), self.fork) };
+            unsafe { pg_sys::smgrimmedsync(compat::smgr(self.relation.raw()), self.fork) };
         }
     }
 
     fn flush(&mut self) {
-        let pages = &mut self.pages.0[..self.waiting];
-        if pages.is_empty() {
-            return;
+        if self.waiting > 0 {
+            self.write(self.first, self.waiting, true);
+            self.first += self.waiting as Block;
+            self.waiting = 0;
+            pgrx::check_for_interrupts!();
         }
-        let blocks: Vec<Block> = (self.first..).take(pages.len()).collect();
+    }
+
+    /// Logs and writes the first pages of the batch: new ones, or ones that exist in the fork.
+    fn write(&mut self, first: Block, count: usize, new: bool) {
+        let (relation, fork, skip_sync) = (self.relation.raw(), self.fork, self.skip_sync);
+        let pages = &mut self.pages.0[..count];
+        let blocks: Vec<Block> = (first..).take(count).collect();
         // SAFETY: the relation is open, and the pages are as many as the blocks.
         unsafe {
             if self.logged {
-                compat::log_new_pages(self.relation, self.fork, &blocks, pages);
+                compat::log_new_pages(relation, fork, &blocks, pages);
             }
             for (page, &block) in pages.iter_mut().zip(&blocks) {
                 let page = page.as_mut_ptr();
                 pg_sys::PageSetChecksumInplace(page.cast(), block);
-                let smgr = compat::smgr(self.relation);
-                pg_sys::smgrextend(smgr, self.fork, block, page.cast(), self.skip_sync);
+                let smgr = compat::smgr(relation);
+                match new {
+                    true => pg_sys::smgrextend(smgr, fork, block, page.cast(), skip_sync),
+                    false => pg_sys::smgrwrite(smgr, fork, block, page.cast(), skip_sync),
+                }
             }
         }
-        self.first += self.waiting as Block;
-        self.waiting = 0;
-        pgrx::check_for_interrupts!();
     }
 }
 
-impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<F> {
+impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<'_, F> {
     fn put(&mut self, block: Block, page: &mut Page) {
         if block == 0 {
             self.flush();
-            // SAFETY: the relation is open, and block 0 was written as a page of zeroes.
-            unsafe {
-                if self.logged {
-                    compat::log_new_pages(
-                        self.relation,
-                        self.fork,
-                        &[0],
-                        core::slice::from_mut(page),
-                    );
-                }
-                self.pages.0[0] = *page;
-                let aligned = self.pages.0[0].as_mut_ptr();
-                pg_sys::PageSetChecksumInplace(aligned.cast(), 0);
-                pg_sys::smgrwrite(
-                    compat::smgr(self.relation),
-                    self.fork,
-                    0,
-                    aligned.cast(),
-                    self.skip_sync,
-                );
-            }
+            // It was written as a page of zeroes.
+            self.pages.0[0] = *page;
+            self.write(0, 1, false);
             return;
         }
         debug_assert_eq!(block, self.first + self.waiting as Block);
@@ -162,7 +145,7 @@ impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<F> {
     }
 }
 
-impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<F> {
+impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<'_, F> {
     type File = TempFile;
 
     fn create(&mut self) -> TempFile {

@@ -90,21 +90,22 @@ pub fn note_read(relation: Rel) {
 
 /// Returns whether a row has been written speculatively, as `INSERT ... ON CONFLICT` does: it may
 /// be taken back, and the row written again. Of a table that is no heap nobody can say; then it may
-/// be.
-///
-/// # Safety
-/// The table is open, and the address that of a row which this transaction has just written.
-pub unsafe fn is_speculative(table: pg_sys::Relation, tid: pg_sys::ItemPointer) -> bool {
-    // SAFETY: the caller's promise. Nobody removes a row of a transaction in progress.
+/// be. The row is one that this transaction has just written.
+pub fn is_speculative(table: Rel, tid: Tid) -> bool {
+    let table = table.raw();
+    // SAFETY: the table is open. A line that the page has and that is in use leads to a row on it;
+    // nobody removes a row of a transaction in progress.
     unsafe {
         if (*table).rd_tableam != pg_sys::GetHeapamTableAmRoutine() {
             return true;
         }
-        let (block, line) = pgrx::itemptr::item_pointer_get_both(*tid);
-        let buffer = pg_sys::ReadBuffer(table, block);
+        let buffer = pg_sys::ReadBuffer(table, tid.block);
         pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
         let page = pg_sys::BufferGetPage(buffer);
-        let item = pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, line));
+        assert!((1..=pg_sys::PageGetMaxOffsetNumber(page) as u16).contains(&tid.offset));
+        let line = pg_sys::PageGetItemId(page, tid.offset);
+        assert!((*line).lp_len() > 0, "a row that was just written");
+        let item = pg_sys::PageGetItem(page, line);
         let header = item.cast::<pg_sys::HeapTupleHeaderData>();
         let speculative = u32::from((*header).t_ctid.ip_posid) == pg_sys::SpecTokenOffsetNumber;
         pg_sys::UnlockReleaseBuffer(buffer);

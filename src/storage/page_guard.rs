@@ -15,36 +15,110 @@ unsafe extern "C-unwind" {
     fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
 }
 
-/// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
-/// then the server releases all of a backend's locks and pins by itself.
-struct Locked<'a> {
+/// A pinned buffer that holds a block of an index. If it is forgotten, the server releases the pin
+/// when the statement ends.
+pub struct Pinned {
     buffer: pg_sys::Buffer,
-    page: *mut Page,
     block: Block,
-    _store: PhantomData<&'a ()>,
 }
 
-impl Locked<'_> {
+impl Pinned {
+    /// Wraps a pin.
+    ///
     /// # Safety
-    /// The buffer holds this block, and is pinned and locked by the caller, who leaves both to the
-    /// result.
-    unsafe fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
-        // SAFETY: the buffer is pinned, so its page stays where it is.
-        let page = unsafe { pg_sys::BufferGetPage(buffer) }.cast::<Page>();
+    /// The buffer holds this block, and is pinned by the caller, who leaves the pin to the result.
+    #[inline]
+    pub(super) unsafe fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
+        Pinned { buffer, block }
+    }
+
+    /// The buffer.
+    #[inline]
+    pub(super) fn buffer(&self) -> pg_sys::Buffer {
+        self.buffer
+    }
+
+    /// Locks the page shared.
+    #[inline]
+    pub(super) fn read<'a>(self) -> ReadPage<'a> {
+        ReadPage(self.lock(pg_sys::BUFFER_LOCK_SHARE))
+    }
+
+    /// Locks the page exclusively.
+    #[inline]
+    pub(super) fn write<'a>(self) -> WritePage<'a> {
+        let locked = self.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE);
+        WritePage { locked, new: false }
+    }
+
+    #[inline]
+    fn lock<'a>(self, mode: u32) -> Locked<'a> {
+        // SAFETY: the buffer is pinned.
+        unsafe {
+            LockBuffer(self.buffer, mode as i32);
+            self.locked()
+        }
+    }
+
+    /// Locks the page exclusively once nobody else has it pinned; `None` if `wait` is false and
+    /// somebody has. The buffer must be pinned once by this backend.
+    pub(super) fn clean_up<'a>(self, wait: bool) -> Option<WritePage<'a>> {
+        // SAFETY: the buffer is pinned.
+        unsafe {
+            if wait {
+                pg_sys::LockBufferForCleanup(self.buffer);
+            } else if !pg_sys::ConditionalLockBufferForCleanup(self.buffer) {
+                pg_sys::ReleaseBuffer(self.buffer);
+                return None;
+            }
+            Some(self.locked_exclusively())
+        }
+    }
+
+    /// A page that the caller has locked exclusively already.
+    ///
+    /// # Safety
+    /// The caller leaves the lock to the result.
+    pub(super) unsafe fn locked_exclusively<'a>(self) -> WritePage<'a> {
+        WritePage {
+            // SAFETY: the caller's promise.
+            locked: unsafe { self.locked() },
+            new: false,
+        }
+    }
+
+    /// # Safety
+    /// The buffer is locked by the caller, who leaves that to the result.
+    #[inline]
+    unsafe fn locked<'a>(self) -> Locked<'a> {
         Locked {
-            buffer,
-            page,
-            block,
+            // SAFETY: the buffer is pinned, so its page stays where it is.
+            page: unsafe { pg_sys::BufferGetPage(self.buffer) }.cast(),
+            pinned: self,
             _store: PhantomData,
         }
     }
+
+    /// Releases the pin.
+    pub(super) fn release(self) {
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::ReleaseBuffer(self.buffer) }
+    }
+}
+
+/// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
+/// then the server releases all of a backend's locks and pins by itself.
+struct Locked<'a> {
+    pinned: Pinned,
+    page: *mut Page,
+    _store: PhantomData<&'a ()>,
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: the buffer was pinned and locked by us.
-            unsafe { UnlockReleaseBuffer(self.buffer) }
+            unsafe { UnlockReleaseBuffer(self.pinned.buffer) }
         }
     }
 }
@@ -69,55 +143,19 @@ pub struct WritePage<'a> {
 }
 
 impl ReadPage<'_> {
-    /// Locks a buffer.
-    ///
-    /// # Safety
-    /// The buffer holds this block, and is pinned by the caller, who leaves the pin to the result.
-    #[inline]
-    pub(super) unsafe fn lock(buffer: pg_sys::Buffer, block: Block) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-            ReadPage(Locked::new(buffer, block))
-        }
-    }
-
     /// Unlocks the buffer and returns it, still pinned.
-    pub(super) fn unlock_keep_pin(self) -> pg_sys::Buffer {
-        let buffer = self.0.buffer;
+    pub(super) fn unlock_keep_pin(self) -> Pinned {
+        let (buffer, block) = (self.0.pinned.buffer, self.0.pinned.block);
         core::mem::forget(self);
         // SAFETY: the buffer is pinned and locked by us.
-        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) };
-        buffer
+        unsafe {
+            LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+            Pinned::new(buffer, block)
+        }
     }
 }
 
 impl WritePage<'_> {
-    /// Locks a buffer.
-    ///
-    /// # Safety
-    /// As for [`ReadPage::lock`].
-    #[inline]
-    pub(super) unsafe fn lock(buffer: pg_sys::Buffer, block: Block) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
-            Self::locked(buffer, block)
-        }
-    }
-
-    /// A buffer that is locked exclusively already.
-    ///
-    /// # Safety
-    /// As for [`ReadPage::lock`]; the caller leaves the lock to the result as well.
-    pub(super) unsafe fn locked(buffer: pg_sys::Buffer, block: Block) -> Self {
-        WritePage {
-            // SAFETY: the caller's promise.
-            locked: unsafe { Locked::new(buffer, block) },
-            new: false,
-        }
-    }
-
     /// The same page, to be logged whole with its first change.
     pub(super) fn into_new(mut self) -> Self {
         self.new = true;
@@ -126,7 +164,7 @@ impl WritePage<'_> {
 
     /// The buffer, for the log.
     pub(super) fn buffer(&self) -> pg_sys::Buffer {
-        self.locked.buffer
+        self.locked.pinned.buffer
     }
 
     /// Returns whether the page is to be logged whole.
@@ -162,12 +200,12 @@ impl Deref for WritePage<'_> {
 
 impl PageGuard for ReadPage<'_> {
     fn block(&self) -> Block {
-        self.0.block
+        self.0.pinned.block
     }
 }
 
 impl PageGuard for WritePage<'_> {
     fn block(&self) -> Block {
-        self.locked.block
+        self.locked.pinned.block
     }
 }

@@ -6,8 +6,9 @@ use neardup_blocktree::page::{PAGE_SIZE, Page};
 use neardup_blocktree::store::{PageStore, Patch};
 use pgrx::pg_sys;
 
-use super::page_guard::{ReadPage, WritePage};
+use super::page_guard::{Pinned, ReadPage, WritePage};
 use super::{buffer_hints, wal};
+use crate::pg::buffer_strategy::Strategy;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
@@ -28,12 +29,13 @@ pub struct IndexPages<'a> {
     file: Option<u32>,
     /// True if changes go into the write-ahead log.
     logged: bool,
-    /// The ring of buffers to read through; null for all of them.
-    strategy: pg_sys::BufferAccessStrategy,
+    /// The ring of buffers to read through.
+    strategy: Strategy<'a>,
     /// True if to stay on the leaf whose rows are being used.
     staying: Cell<bool>,
-    /// The buffer of that leaf, pinned but not locked; 0 for none.
-    stayed_on: Cell<pg_sys::Buffer>,
+    /// That leaf. An error that ends the statement drops the scan together with its pages, and
+    /// releases their pins itself.
+    stayed_on: Cell<Option<Pinned>>,
 }
 
 impl<'a> IndexPages<'a> {
@@ -42,43 +44,20 @@ impl<'a> IndexPages<'a> {
         // Numbers of temporary files are drawn apart from those of others, and a buffer's tag does
         // not tell both kinds apart.
         let is_temporary = relation.persistence() == pg_sys::RELPERSISTENCE_TEMP;
-        // SAFETY: the relation is open.
-        let (logged, file) = unsafe {
-            let raw = relation.raw();
-            let file = (!is_temporary).then(|| compat::file_number(raw));
-            (compat::relation_needs_wal(raw), file)
-        };
         IndexPages {
             relation,
-            file,
-            logged,
-            strategy: core::ptr::null_mut(),
+            file: (!is_temporary).then(|| relation.file_number()),
+            logged: relation.needs_wal(),
+            strategy: Strategy::ALL,
             staying: Cell::new(false),
-            stayed_on: Cell::new(0),
+            stayed_on: Cell::new(None),
         }
     }
 
-    /// The same for a vacuum, with its ring of buffers.
-    ///
-    /// # Safety
-    /// The strategy is null or lives as long.
-    pub unsafe fn for_vacuum(relation: Rel<'a>, strategy: pg_sys::BufferAccessStrategy) -> Self {
+    /// The same through a ring of buffers.
+    pub fn through(relation: Rel<'a>, strategy: Strategy<'a>) -> Self {
         IndexPages {
             strategy,
-            ..IndexPages::new(relation)
-        }
-    }
-
-    /// The same for reading all pages once, through a ring of few buffers, so that what others need
-    /// stays in the rest.
-    ///
-    /// # Safety
-    /// The memory context that is current now lives as long.
-    pub unsafe fn for_one_pass(relation: Rel<'a>) -> Self {
-        let bulk_read = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
-        IndexPages {
-            // SAFETY: the caller's promise.
-            strategy: unsafe { pg_sys::GetAccessStrategy(bulk_read) },
             ..IndexPages::new(relation)
         }
     }
@@ -88,32 +67,26 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Returns whether to stay on the leaf whose rows are being used, so that VACUUM leaves their
-    /// addresses alone: what an index-only scan needs, which may not look at the rows themselves.
+    /// Sets whether the leaf whose rows are being used stays pinned, so that VACUUM leaves their
+    /// addresses alone, and releases a leaf pinned earlier. Index-only scans need it, which do not
+    /// look at the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
-        self.move_on(0);
+        self.move_on(None);
     }
 
-    /// Lets go of the leaf stayed on and stays on another; 0 for none.
-    fn move_on(&self, buffer: pg_sys::Buffer) {
-        let left = self.stayed_on.replace(buffer);
-        if left != 0 && !std::thread::panicking() {
-            // SAFETY: pinned by us, and by nobody released since: an error that ends the statement
-            // drops the scan together with its pages.
-            unsafe { pg_sys::ReleaseBuffer(left) }
+    /// Lets go of the leaf stayed on, and stays on another.
+    fn move_on(&self, leaf: Option<Pinned>) {
+        if let Some(left) = self.stayed_on.replace(leaf)
+            && !std::thread::panicking()
+        {
+            left.release();
         }
     }
 
     /// Blocks in the index now.
     pub fn blocks(&self) -> Block {
-        // SAFETY: the relation is open.
-        unsafe {
-            pg_sys::RelationGetNumberOfBlocksInFork(
-                self.relation.raw(),
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-            )
-        }
+        self.relation.blocks(pg_sys::ForkNumber::MAIN_FORKNUM)
     }
 
     /// Does what needs the index for itself, as soon as nobody else uses it; `None` if somebody
@@ -144,41 +117,53 @@ impl<'a> IndexPages<'a> {
         unsafe { pg_sys::LockHasWaitersRelation(self.relation.raw(), mode) }
     }
 
-    /// Cuts the index off after so many blocks. To be called from [`IndexPages::alone`].
+    /// Truncates the index to `blocks` blocks. To be called from [`IndexPages::alone`].
     pub fn truncate(&self, blocks: Block) {
         // SAFETY: the relation is open, and nobody else uses it.
         unsafe { pg_sys::RelationTruncate(self.relation.raw(), blocks) }
     }
 
-    fn pin(&self, block: Block) -> pg_sys::Buffer {
+    fn pin(&self, block: Block) -> Pinned {
+        let (fork, mode) = (
+            pg_sys::ForkNumber::MAIN_FORKNUM,
+            pg_sys::ReadBufferMode::RBM_NORMAL,
+        );
+        let (relation, strategy) = (self.relation.raw(), self.strategy.raw());
         // SAFETY: the relation is open; a block that does not exist is an error of the server.
         unsafe {
-            let (fork, mode) = (
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-                pg_sys::ReadBufferMode::RBM_NORMAL,
-            );
-            pg_sys::ReadBufferExtended(self.relation.raw(), fork, block, mode, self.strategy)
+            let buffer = pg_sys::ReadBufferExtended(relation, fork, block, mode, strategy);
+            Pinned::new(buffer, block)
         }
     }
-}
 
-impl IndexPages<'_> {
     /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
     /// that very page.
-    fn pin_recent(&self, block: Block) -> pg_sys::Buffer {
-        let Some(file) = self.file.filter(|_| self.strategy.is_null()) else {
+    fn pin_recent(&self, block: Block) -> Pinned {
+        let Some(file) = self.file.filter(|_| !self.strategy.is_ring()) else {
             return self.pin(block);
         };
         if let Some(buffer) = buffer_hints::buffer_of(file, block)
             && !buffer_hints::bypass()
-            // SAFETY: the relation is open.
-            && unsafe { compat::read_recent_buffer(self.relation.raw(), block, buffer) }
         {
-            return buffer;
+            // SAFETY: the relation is open.
+            unsafe {
+                if compat::read_recent_buffer(self.relation.raw(), block, buffer) {
+                    return Pinned::new(buffer, block);
+                }
+            }
         }
-        let buffer = self.pin(block);
-        buffer_hints::store(file, block, buffer);
-        buffer
+        let pinned = self.pin(block);
+        buffer_hints::store(file, block, pinned.buffer());
+        pinned
+    }
+
+    /// Has the machine fetch what the server keeps of a page's buffer, and the page's first bytes,
+    /// if it is known where the page was last.
+    #[inline]
+    fn prefetch_recent(&self, block: Block, bytes: usize) {
+        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
+            prefetch(buffer, bytes, true);
+        }
     }
 }
 
@@ -187,16 +172,21 @@ const MOST_OF_A_LEAF: usize = 60 * 64;
 /// Bytes that are read first. The machine sees where it goes on and fetches that by itself.
 const START_OF_A_LEAF: usize = 10 * 64;
 
-/// Has the machine fetch a leaf into its caches: the fields at the end, and so many bytes from the
-/// start.
+/// Has the machine fetch a leaf into its caches: the fields at the end, and `bytes` bytes from the
+/// start. With the descriptor of a shared buffer: the page's name, its lock and its pins.
 #[inline]
-fn prefetch(buffer: pg_sys::Buffer, bytes: usize) {
+fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const LINE: usize = 64;
-        // SAFETY: a buffer's place is fixed; a prefetch reads nothing that the program would see.
+        // SAFETY: places of buffers are fixed, and shared ones count from 1; a prefetch reads
+        // nothing that the program would see.
         unsafe {
+            if with_descriptor {
+                let descriptor = pg_sys::BufferDescriptors.add(buffer as usize - 1);
+                _mm_prefetch::<_MM_HINT_T0>(descriptor.cast());
+            }
             let page = pg_sys::BufferGetPage(buffer).cast::<i8>();
             _mm_prefetch::<_MM_HINT_T0>(page);
             _mm_prefetch::<_MM_HINT_T0>(page.add(PAGE_SIZE - LINE));
@@ -206,23 +196,7 @@ fn prefetch(buffer: pg_sys::Buffer, bytes: usize) {
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (buffer, bytes);
-}
-
-/// The same for what the server keeps of a shared buffer: the page's name, its lock and its pins.
-#[inline]
-fn prefetch_descriptor(buffer: pg_sys::Buffer) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: as above; shared buffers count from 1.
-        unsafe {
-            let descriptor = pg_sys::BufferDescriptors.add(buffer as usize - 1);
-            _mm_prefetch::<_MM_HINT_T0>(descriptor.cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = buffer;
+    let _ = (buffer, bytes, with_descriptor);
 }
 
 impl PageStore for IndexPages<'_> {
@@ -237,47 +211,35 @@ impl PageStore for IndexPages<'_> {
 
     #[inline]
     fn read(&self, block: Block) -> ReadPage<'_> {
-        let buffer = self.pin_recent(block);
-        prefetch(buffer, START_OF_A_LEAF);
-        // SAFETY: the buffer is pinned, and holds this block.
-        unsafe { ReadPage::lock(buffer, block) }
+        let pinned = self.pin_recent(block);
+        prefetch(pinned.buffer(), START_OF_A_LEAF, false);
+        pinned.read()
     }
 
     #[inline]
     fn read_inner(&self, block: Block) -> ReadPage<'_> {
-        let buffer = self.pin_recent(block);
-        // SAFETY: the buffer is pinned, and holds this block.
-        unsafe { ReadPage::lock(buffer, block) }
+        self.pin_recent(block).read()
     }
 
     #[inline]
     fn prefetch(&self, block: Block) {
-        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
-            prefetch_descriptor(buffer);
-            prefetch(buffer, MOST_OF_A_LEAF);
-        }
+        self.prefetch_recent(block, MOST_OF_A_LEAF);
     }
 
     #[inline]
     fn prefetch_for_write(&self, block: Block) {
-        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
-            prefetch_descriptor(buffer);
-            prefetch(buffer, 0);
-        }
+        self.prefetch_recent(block, 0);
     }
 
     fn unlock_keep_pin(&self, page: ReadPage<'_>) {
-        if !self.staying.get() {
-            return;
+        if self.staying.get() {
+            self.move_on(Some(page.unlock_keep_pin()));
         }
-        self.move_on(page.unlock_keep_pin());
     }
 
     #[inline]
     fn write(&self, block: Block) -> WritePage<'_> {
-        let buffer = self.pin_recent(block);
-        // SAFETY: the buffer is pinned, and holds this block.
-        unsafe { WritePage::lock(buffer, block) }
+        self.pin_recent(block).write()
     }
 
     fn write_new(&self, block: Block) -> WritePage<'_> {
@@ -285,31 +247,19 @@ impl PageStore for IndexPages<'_> {
     }
 
     fn cleanup_lock(&self, block: Block) -> WritePage<'_> {
-        let buffer = self.pin(block);
-        // SAFETY: the buffer is pinned, once, and holds this block.
-        unsafe {
-            pg_sys::LockBufferForCleanup(buffer);
-            WritePage::locked(buffer, block)
-        }
+        (self.pin(block).clean_up(true)).expect("waits for the lock")
     }
 
     fn try_cleanup_lock(&self, block: Block) -> Option<WritePage<'_>> {
-        let buffer = self.pin(block);
-        // SAFETY: the buffer is pinned by us, once, and holds this block.
-        unsafe {
-            if !pg_sys::ConditionalLockBufferForCleanup(buffer) {
-                pg_sys::ReleaseBuffer(buffer);
-                return None;
-            }
-            Some(WritePage::locked(buffer, block))
-        }
+        self.pin(block).clean_up(false)
     }
 
     fn allocate(&self) -> WritePage<'_> {
         // SAFETY: the relation is open; the buffer comes pinned and locked.
         unsafe {
             let buffer = compat::extend_relation(self.relation.raw());
-            WritePage::locked(buffer, pg_sys::BufferGetBlockNumber(buffer)).into_new()
+            let pinned = Pinned::new(buffer, pg_sys::BufferGetBlockNumber(buffer));
+            pinned.locked_exclusively().into_new()
         }
     }
 

@@ -71,8 +71,7 @@ impl TempFiles for TempSpace {
     }
 
     fn rewind(&mut self, file: &mut TempFile) {
-        // SAFETY: the file is open. Its start always exists, so the result tells nothing.
-        unsafe { pg_sys::BufFileSeek(file.raw(), 0, 0, 0) };
+        self.seek(file, 0);
     }
 
     fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {

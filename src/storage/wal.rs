@@ -1,4 +1,5 @@
-//! Changing pages and logging the changes: the only place that writes the index's log records.
+//! Changing pages and logging the changes: all log records of the index but those of a build, which
+//! `bulk.rs` writes.
 //!
 //! All records are of the server's generic kind (access/generic_xlog.h), which every server can
 //! replay without this extension: for each page a list of (offset u16, length u16, bytes).
@@ -18,7 +19,7 @@ unsafe extern "C-unwind" {
     fn MarkBufferDirty(buffer: pg_sys::Buffer);
 }
 
-/// Bytes of the longest list of fragments that [`patch`] can log.
+/// Bytes of the longest list of fragments that [`write_logged`] can log.
 const LONGEST: usize = 160;
 
 /// Writes a few bytes and logs just those.

@@ -116,8 +116,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Checks the pages of a level against the separators and downlinks above them. Returns those
-    /// on the pages.
+    /// Checks the pages of a level against the separators and downlinks above them. Returns the
+    /// separators and downlinks that the level's pages hold.
     fn check_inner_level(
         &self,
         level: u16,

@@ -25,10 +25,11 @@ pub fn split(joined: u64) -> (u32, u32) {
 /// are known: one or several entries of it tell which other dense nodes it may be near. The first
 /// word of their keys is the rank and the node.
 pub trait Centers<F: TempFiles, const M: usize> {
-    /// Returns the rank of the first that is near a node, if it is below another.
+    /// Returns the lowest rank of a representative near the node with the entries `own`, if that is
+    /// less than `below`.
     fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32>;
 
-    /// Adds one, of a higher rank than those before.
+    /// Adds a representative, of a higher rank than those added before.
     fn push(&mut self, files: &mut F, own: &[Entry<M>]);
 }
 

@@ -3,6 +3,7 @@
 use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
 use crate::leaf::{Leaf, LeafMut, LeafRef};
+use crate::leaf_cache;
 use crate::meta::{FreeList, MetaMut, MetaRef, Root};
 use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PageGuard, PageStore};
@@ -12,10 +13,10 @@ use crate::tree::Tree;
 const PREFETCH_DEPTH: usize = 4;
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
-    /// Finds and prefetches the leaves to which entries will be added. Does nothing without a leaf
-    /// cache.
+    /// Finds and prefetches the leaves to which entries will be added, as many as the leaf cache
+    /// keeps. Does nothing without one.
     pub fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
-        let mut entry_keys = entry_keys.fuse();
+        let mut entry_keys = entry_keys.take(leaf_cache::TABLES).fuse();
         while self.leaves.is_some() {
             let wanted: [_; PREFETCH_DEPTH] = std::array::from_fn(|_| {
                 entry_keys

@@ -71,7 +71,8 @@ impl<const N: usize> KnnScan<N> {
         nearest
     }
 
-    /// The rows within `limit` bits of the query of `scan`, by their distance to `center` instead.
+    /// A search for the rows within `limit` bits of the query of `scan`, in the order of their
+    /// distance to `center`.
     pub fn around(
         center: Key<N>,
         scan: Scan<N>,

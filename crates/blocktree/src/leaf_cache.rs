@@ -9,7 +9,7 @@ use crate::key::{Block, Key};
 use std::cell::Cell;
 
 /// Tables that are cached. More would take longer to probe than to find.
-const TABLES: usize = 32;
+pub(crate) const TABLES: usize = 32;
 
 /// Leaf cache of an index. It is valid as long as no page is moved, see
 /// [`crate::tree::Tree::compact`].

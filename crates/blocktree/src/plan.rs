@@ -36,7 +36,7 @@ pub struct Probe<const N: usize> {
     pub bits: u32,
     /// In how many of them an entry may differ from the query.
     pub threshold: u32,
-    /// Those bits, where they stand in the fingerprint.
+    /// Mask of the looked-up bits in the unpermuted fingerprint.
     pub mask: Key<N>,
 }
 

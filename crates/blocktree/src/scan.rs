@@ -159,9 +159,9 @@ impl<const N: usize> Scan<N> {
         Some((EntryKey::before_key(probe.table, first), permuted))
     }
 
-    /// Finds and prefetches the leaves of the current probe and of those after it, as far as each
-    /// is about one prefix, and has them fetched. They may be split before they are read: then what
-    /// has moved is found by right links.
+    /// Finds and prefetches the leaves of the current probe and of those after it, up to the first
+    /// that is about more than one prefix. They may be split before they are read: then what has
+    /// moved is found by right links.
     fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let first = self.probe;
         let with_one_prefix = (self.plan.probes[first..].iter().take(PREFETCH_DEPTH))

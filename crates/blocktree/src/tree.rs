@@ -1,5 +1,5 @@
-//! A B-link tree (Lehman and Yao, ACM TODS 6, 1981) over a store: finding the page where a
-//! position belongs.
+//! A B-link tree (Lehman and Yao, ACM TODS 6, 1981) over a store: finding the page where an
+//! entry key belongs.
 
 use crate::inner::{self, Inner};
 use crate::key::{Block, EntryKey, Key};
@@ -343,8 +343,8 @@ enum PositionCheck {
     Stale,
 }
 
-/// Number of stale pages met on one way. Each time a vacuum must have come between two accesses; a
-/// damaged link leads to stale pages for ever.
+/// Number of stale pages met in one search, with a limit: for each a vacuum must have come between
+/// two accesses, but a damaged link leads to stale pages for ever.
 #[derive(Default)]
 struct Restarts(u32);
 

@@ -1,4 +1,4 @@
-//! Taking entries away.
+//! Removal of dead rows' entries from all leaves, and merging of leaves that are left nearly empty.
 
 use crate::build::Fill;
 use crate::key::Tid;

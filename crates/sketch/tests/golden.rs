@@ -1,11 +1,11 @@
 //! Fingerprints that must never change.
 //!
-//! Users store fingerprints and compare them for years. A change of any value in `golden.tsv` (64
-//! bits), `golden128.tsv` (128 bits), `golden_options.tsv` (both, for all options) or
-//! `golden_sets.tsv` (Chinese words, HTML pages, and fingerprints of feature sets) is a breaking
-//! change: all stored fingerprints would have to be computed again. If this test fails after an
-//! upgrade of a dependency or of the compiler, the upgrade is at fault, not the file. Adding lines
-//! is fine.
+//! Users store fingerprints and compare them for years. A change of any value in
+//! `golden_simhash64.tsv` (64 bits), `golden_simhash128.tsv` (128 bits),
+//! `golden_simhash_options.tsv` (both, for all options) or `golden_minhash.tsv` (Chinese words,
+//! HTML pages, and fingerprints of feature sets) is a breaking change: all stored fingerprints
+//! would have to be computed again. If this test fails after an upgrade of a dependency or of the
+//! compiler, the upgrade is at fault, not the file. Adding lines is fine.
 //!
 //! A line of the first two is: fingerprint in hex or `none`; the number of repetitions of the text;
 //! the text, with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the
@@ -85,7 +85,7 @@ fn check(golden: &str, today: fn(&str) -> String, definition: fn(&str) -> String
 #[test]
 fn fingerprints_never_change() {
     check(
-        include_str!("golden.tsv"),
+        include_str!("golden_simhash64.tsv"),
         |text| today64(text, &TextOptions::SIMHASH),
         |text| hex64(reference::simhash64(text, &TextOptions::SIMHASH)),
     );
@@ -94,7 +94,7 @@ fn fingerprints_never_change() {
 #[test]
 fn wide_fingerprints_never_change() {
     check(
-        include_str!("golden128.tsv"),
+        include_str!("golden_simhash128.tsv"),
         |text| today128(text, &TextOptions::SIMHASH),
         |text| hex128(reference::simhash128(text, &TextOptions::SIMHASH)),
     );
@@ -123,7 +123,7 @@ fn named(names: &str) -> TextOptions {
 
 #[test]
 fn fingerprints_of_all_options_never_change() {
-    let golden = include_str!("golden_options.tsv");
+    let golden = include_str!("golden_simhash_options.tsv");
     let (mut now, mut text, mut checked) = (String::new(), String::new(), 0);
     for line in golden.lines() {
         let columns: Vec<&str> = line.split('\t').collect();
@@ -188,7 +188,7 @@ fn hash_of(signature: Vec<u32>) -> u64 {
 
 #[test]
 fn words_pages_and_sets_never_change() {
-    let golden = include_str!("golden_sets.tsv");
+    let golden = include_str!("golden_minhash.tsv");
     let (mut now, mut text, mut checked) = (String::new(), String::new(), 0);
     let family = HashFamily::new(Scheme::Neardup1, 128, 0).unwrap();
     for line in golden.lines() {

@@ -15,8 +15,8 @@ use crate::am::keys::with_words;
 use crate::dedup::limits::share;
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers};
 use crate::dedup::tid_set::UnseenEntries;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
-use crate::pg::relation::LockedIndex;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
@@ -88,8 +88,8 @@ fn find_nodes<const N: usize, const M: usize>(
     let mut is_left_out = |files: &mut TempSpace, entry| {
         (left_out.as_mut()).is_some_and(|entries| entries.contains(files, entry))
     };
-    let plan = PairPlan::new(&index.design, radius, index.rows());
-    let mut pairs = Pairs::thinned(index.design.clone(), plan, work_mem(), thinning);
+    let plan = PairPlan::new(&index.block_layout, radius, index.rows());
+    let mut pairs = Pairs::thinned(index.block_layout.clone(), plan, work_mem(), thinning);
     let tree = index.tree();
     let mut ends = ExternalSort::<TempSpace, N>::new(memory);
     let mut count = 0u64;
@@ -105,9 +105,12 @@ fn find_nodes<const N: usize, const M: usize>(
     })) {}
     drop(pairs);
 
-    let mut ends = Ends::new(ends.sorted(files, Some(&index.design.tables()[0])), files);
+    let mut ends = Ends::new(
+        ends.sorted(files, Some(&index.block_layout.tables()[0])),
+        files,
+    );
     let mut rows = Lookup::new(relations, index);
-    let mut walk = KeyOrderScan::new(index.design.clone());
+    let mut walk = KeyOrderScan::new(index.block_layout.clone());
     let mut group = Group {
         graph: Graph::new(memory),
         thinning,
@@ -129,7 +132,7 @@ fn find_nodes<const N: usize, const M: usize>(
             if group.key != Some(key) {
                 group.finish(files, &mut ends);
                 let passed = ends.passed;
-                let permuted = index.design.tables()[0].permute(&key);
+                let permuted = index.block_layout.tables()[0].permute(&key);
                 let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
                 if ends.passed > passed {
                     group.note(Gap::Unseen);

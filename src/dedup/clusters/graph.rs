@@ -24,7 +24,7 @@ pub struct Graph<const M: usize, const D: usize> {
     /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
     /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
     pub dense: ExternalSort<TempSpace, D>,
-    /// True if pairs may have been left out that no others connect.
+    /// Reason why pairs may have been left out that no others connect.
     pub gap: Gap,
 }
 
@@ -40,7 +40,7 @@ pub enum Gap {
 }
 
 impl<const M: usize, const D: usize> Graph<M, D> {
-    /// Nothing, with so many bytes for each list.
+    /// An empty graph, with `memory` bytes for each list.
     pub fn new(memory: usize) -> Self {
         Graph {
             nodes: 0,

@@ -32,7 +32,7 @@ impl Method {
 /// Entries of dense nodes.
 pub type Dense<const D: usize> = ExternalSort<TempSpace, D>;
 
-/// Nodes and what is near what, as in [`Graph`](super::graph::Graph).
+/// The parts of a [`Graph`](super::graph::Graph) that grouping needs.
 pub struct Links<const D: usize> {
     pub nodes: u32,
     pub ends: ExternalSort<TempSpace, 2>,

@@ -13,11 +13,11 @@ use pgrx::pg_sys;
 use super::distance::DistanceArgument;
 use super::limits::{share, too_many};
 use super::source::{Distances, find_index};
-use crate::am::bands;
+use crate::am::keys::is_on_signatures;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::order_by::OrderBy;
-use crate::pg::relation::LockedIndex;
 use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
 use crate::storage::temp::TempSpace;
@@ -48,7 +48,7 @@ fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
         };
         let index = find_index(function, call.oid(0), column.as_deref(), distances);
         let relations = LockedIndex::open_for_reading(index);
-        let find = match bands::is_on_signatures(relations.index()) {
+        let find = match is_on_signatures(relations.index()) {
             true => signatures::find,
             false => fingerprints::find,
         };

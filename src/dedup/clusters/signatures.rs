@@ -13,7 +13,7 @@ use crate::dedup::limits::share;
 use crate::dedup::signatures::groups::Groups;
 use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
 use crate::dedup::signatures::{CrowdedRows, edges, mismatches};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 
@@ -114,7 +114,7 @@ fn find_in<const N: usize>(
 ) {
     let distance = arguments.distance.fraction(relations.index());
     let mismatches = mismatches(index, distance);
-    let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+    let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
     let mut rows = SignatureRows::new(relations, index);
     let mut files = TempSpace;
     let mut groups = Groups::find(index, &mut rows, files);

@@ -7,8 +7,8 @@ use super::{PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::scope::ScopeColumns;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
-use crate::pg::relation::LockedIndex;
 use crate::storage::heap_fetch::HeapFetch;
 
 /// Two rows and their distance.
@@ -32,8 +32,8 @@ impl FingerprintPairs {
     pub fn new(relations: &LockedIndex, distance: u32) -> Self {
         let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            let plan = PairPlan::new(&index.design, distance, index.rows());
-            Box::new(Pairs::<N>::new(index.design.clone(), plan, work_mem(), false))
+            let plan = PairPlan::new(&index.block_layout, distance, index.rows());
+            Box::new(Pairs::<N>::new(index.block_layout.clone(), plan, work_mem(), false))
         });
         FingerprintPairs {
             index: relations.index().oid(),

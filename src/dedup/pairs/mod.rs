@@ -1,4 +1,7 @@
 //! `neardup_pairs`: all pairs of a table's rows within a distance.
+//!
+//! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], that
+//! of signatures in `super::signatures`.
 mod fingerprints;
 mod signatures;
 
@@ -7,11 +10,10 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::distance::DistanceArgument;
 use super::source::{Distances, find_index};
-use crate::am::bands;
-use crate::am::index::name;
+use crate::am::keys::is_on_signatures;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::relation::LockedIndex;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::srf::SetReturning;
 use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
@@ -57,7 +59,7 @@ impl PairSet {
     /// All pairs within a distance in an index, which the caller must be allowed to read.
     fn new(index: pg_sys::Oid, distance: DistanceArgument) -> Self {
         let relations = LockedIndex::open_for_reading(index);
-        let search: Box<dyn PairSearch> = if bands::is_on_signatures(relations.index()) {
+        let search: Box<dyn PairSearch> = if is_on_signatures(relations.index()) {
             let distance = distance.fraction(relations.index());
             Box::new(SignaturePairs::new(&relations, distance))
         } else {
@@ -95,8 +97,8 @@ fn check_file(relations: &LockedIndex, file: u32) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "index {} was rebuilt while it was being read",
-                name(relations.index())
+                "index \"{}\" was rebuilt while it was being read",
+                relations.index().shown()
             ),
         )
         .hint("Run the query again.")

@@ -9,8 +9,8 @@ use crate::am::keys::with_words;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
 use crate::dedup::signatures::rows::SignatureRows;
 use crate::dedup::signatures::{edges, mismatches};
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
-use crate::pg::relation::LockedIndex;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
 
@@ -47,7 +47,7 @@ impl SignaturePairs {
         let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let mut rows = SignatureRows::new(relations, &index);
-            let hashes = index.bands.as_ref().map_or(1, |bands| bands.hashes());
+            let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
             (Groups::find(&index, &mut rows, files), hashes)
         });
         SignaturePairs {

@@ -72,7 +72,7 @@ impl Groups {
     ) -> Self {
         let mut alike = Alike::new();
         let tree = index.tree();
-        let mut walk = KeyOrderScan::new(index.design.clone());
+        let mut walk = KeyOrderScan::new(index.block_layout.clone());
         // Equal signatures have equal keys. The first entry with a key, as long as it is the only.
         let mut run: Option<(Key<N>, Option<Tid>)> = None;
         let mut entries = Vec::new();

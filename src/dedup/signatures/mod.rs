@@ -22,7 +22,7 @@ const BELOW: u32 = 16;
 
 /// Returns the most mismatches of signatures in an index that are within a distance.
 pub fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
-    let hashes = index.bands.as_ref().map_or(0, |bands| bands.hashes());
+    let hashes = index.metric.bands().map_or(0, |bands| bands.hashes());
     usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
 }
 
@@ -45,9 +45,9 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Gives all pairs of rows with so many mismatches or fewer, each once, of rows that stand for
-/// themselves or for others, in the order of their entries. With a crowd, two rows of it that are
-/// in one bucket need not come as a pair. Candidates go to files if they are many.
+/// Gives all pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
+/// themselves or for others, in the order of their entries. If crowded rows are asked for, two of
+/// them that are in one bucket need not come as a pair. Candidates go to files if they are many.
 pub fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,
@@ -56,7 +56,7 @@ pub fn edges<const N: usize>(
     mut crowd: Option<&mut CrowdedRows>,
     mut give: impl FnMut(Edge),
 ) {
-    let Some(bands) = index.bands.clone() else {
+    let Some(bands) = index.metric.bands().cloned() else {
         return;
     };
     let mut files = TempSpace;

@@ -2,13 +2,13 @@
 use neardup_blocktree::bands::RowSource;
 use neardup_blocktree::key::Tid;
 
-use crate::am::bands::with_signature_of;
 use crate::am::index::Index;
-use crate::am::keys::{Layout, row_scope};
+use crate::am::keys::Layout;
+use crate::am::minhash::with_signature;
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers, Values};
 use crate::pg::index_columns::IndexColumns;
+use crate::pg::locked_index::LockedIndex;
 use crate::pg::rel::Rel;
-use crate::pg::relation::LockedIndex;
 use crate::pg::value::Value;
 use crate::storage::heap_fetch::HeapFetch;
 
@@ -89,12 +89,15 @@ impl<'a> SignatureRows<'a> {
         let slot = self.rows.slot();
         let found = self.columns.with(slot, |values| {
             let values: Vec<Value> = values.iter().copied().collect::<Option<_>>()?;
-            let hash = row_scope(self.index, &self.layout, &values).unwrap_or(0);
+            let hash = (self
+                .layout
+                .row_scope(self.index, |column| Some(values[column])))
+            .unwrap_or(0);
             if only.is_some_and(|only| only != hash) {
                 return None;
             }
             let own = values[self.layout.scope_columns];
-            Some(with_signature_of(self.index, own, |signature| FoundRow {
+            Some(with_signature(own, |signature| FoundRow {
                 scope: (hash, 0),
                 made: (signature.scheme_code(), signature.seed),
                 values: signature.values.to_vec(),

@@ -113,7 +113,7 @@ pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
 /// Error 23P01, which tells the existing row's key only to someone who may read it, as the server's
 /// own constraints do.
 fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
-    let (unit, limit) = (columns.metric.unit(), columns.metric.limit());
+    let (unit, limit) = (columns.metric.unit(), columns.limit);
     let may_read = |key| !has_policies(table) && may_select(table, key);
     let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(*key));
     let detail = match shown {

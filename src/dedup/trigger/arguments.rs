@@ -2,7 +2,7 @@
 use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
-use crate::am::metric::Limits;
+use crate::am::strategies::near_radius;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Trigger;
 use crate::types::signature::{Bound, near_duplicate};
@@ -30,10 +30,15 @@ pub enum Near {
 }
 
 impl Near {
-    /// The greatest distance of fingerprints, in bits.
-    pub fn bits(&self) -> Result<i32, String> {
+    /// The greatest distance of near-duplicates: mismatches of signatures of so many values, or
+    /// else bits of fingerprints. An error is a sentence that says what makes no sense.
+    pub fn limit(&self, hashes: Option<usize>) -> Result<u32, String> {
+        hashes.map_or_else(|| self.bits(), |hashes| self.mismatches(hashes))
+    }
+
+    fn bits(&self) -> Result<u32, String> {
         match self {
-            Near::Conventional => Ok(3),
+            Near::Conventional => Ok(near_radius(1)),
             Near::Distance(text) => number(text)
                 .filter(|distance| (0..=256).contains(distance))
                 .ok_or_else(|| {
@@ -59,16 +64,15 @@ impl Near {
         share.unwrap_or(0.8)
     }
 
-    /// The most positions in which signatures of so many values differ.
-    pub fn mismatches(&self, hashes: usize) -> Result<usize, String> {
+    fn mismatches(&self, hashes: usize) -> Result<u32, String> {
         let (text, bound) = match self {
-            Near::Conventional => return Ok(near_duplicate(hashes)),
+            Near::Conventional => return Ok(near_duplicate(hashes) as u32),
             Near::Distance(text) => (text, Bound::Distance),
             Near::Similarity(text) => (text, Bound::Similarity),
         };
         number(text)
             .filter(|share| (0.0..=1.0).contains(share))
-            .map(|share| bound.mismatches(hashes, share).unsigned_abs() as usize)
+            .map(|share| bound.mismatches(hashes, share).unsigned_abs())
             .ok_or_else(|| {
                 format!(
                     "The distance or similarity of signatures is a number from 0 to 1, \
@@ -76,27 +80,6 @@ impl Near {
                     text.to_string_lossy()
                 )
             })
-    }
-}
-
-impl Limits for Near {
-    fn bits(&self) -> Option<u32> {
-        Near::bits(self).ok().map(i32::unsigned_abs)
-    }
-
-    fn mismatches(&self, hashes: usize) -> Option<u32> {
-        Near::mismatches(self, hashes).ok().map(|most| most as u32)
-    }
-}
-
-/// Raises an error for limits that make no sense.
-impl Limits for Arguments {
-    fn bits(&self) -> Option<u32> {
-        Some(self.or_invalid(self.near.bits()).unsigned_abs())
-    }
-
-    fn mismatches(&self, hashes: usize) -> Option<u32> {
-        Some(self.or_invalid(self.near.mismatches(hashes)) as u32)
     }
 }
 

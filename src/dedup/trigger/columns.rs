@@ -1,10 +1,13 @@
 //! Columns and index that a trigger's arguments name.
+use core::ops::Deref;
 use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
 use super::names;
+use crate::am::index::metric_of;
+use crate::am::keys::Layout;
 use crate::am::metric::Metric;
 use crate::am::strategies;
 use crate::pg::catalog;
@@ -91,47 +94,41 @@ impl NamedColumns {
 
 /// Columns of the trigger's table, counted from 1, and the index.
 pub struct Columns {
-    pub fingerprint: i16,
-    pub text: Option<i16>,
-    /// By which rows are named to users.
-    pub key: Option<i16>,
-    /// Column for the key of the row that is repeated.
-    pub mark: Option<i16>,
+    named: NamedColumns,
     /// Within whose equal values rows are compared, in the order of the index's columns.
     pub scope: Vec<EqualColumn>,
     pub index: pg_sys::Oid,
     pub metric: Metric,
+    /// The greatest distance of near-duplicates.
+    pub limit: u32,
+}
+
+impl Deref for Columns {
+    type Target = NamedColumns;
+
+    fn deref(&self) -> &NamedColumns {
+        &self.named
+    }
 }
 
 impl Columns {
     /// Finds all of them; raises an error if one is missing.
     pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
-        let NamedColumns {
-            fingerprint,
-            text,
-            key,
-            mark,
-            scope: wanted,
-        } = NamedColumns::find(table, arguments);
-        let column_type = table.attribute(fingerprint).atttypid;
+        let named = NamedColumns::find(table, arguments);
+        let column_type = table.attribute(named.fingerprint).atttypid;
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
         // Whatever index there is: an argument that makes no sense is told first.
-        arguments.or_invalid(match holds_signatures {
-            true => arguments.near.mismatches(1).map(drop),
-            false => arguments.near.bits().map(drop),
-        });
-        let Some((index, scope, metric)) = find_index(table, fingerprint, &wanted, mark, arguments)
-        else {
+        arguments.or_invalid(arguments.near.limit(holds_signatures.then_some(1)));
+        let found = find_index(table, &named, arguments);
+        let Some((index, scope, metric, limit)) = found else {
             no_index(table, arguments, holds_signatures);
         };
         Columns {
-            fingerprint,
-            text,
-            key,
-            mark,
+            named,
             scope,
             index,
             metric,
+            limit,
         }
     }
 }
@@ -179,14 +176,12 @@ fn check_types(table: Rel, mark: i16, key: i16) {
 }
 
 /// Finds the index that rows are looked up in: one with exactly the wanted columns in front.
-/// Returns its scope columns as well, and its metric.
+/// Returns its scope columns as well, its metric, and the greatest distance of near-duplicates.
 fn find_index(
     table: Rel,
-    fingerprint: i16,
-    wanted: &[i16],
-    mark: Option<i16>,
+    named: &NamedColumns,
     arguments: &Arguments,
-) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Metric)> {
+) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Metric, u32)> {
     // All are opened, and stay locked, so that none is dropped meanwhile.
     let indexes = table.indexes().into_iter();
     let opened: Vec<OpenRelation> = indexes
@@ -194,8 +189,14 @@ fn find_index(
         .collect();
     opened.iter().find_map(|index| {
         let index = index.rel();
-        let (scope, metric) = fits(table, index, fingerprint, wanted, mark, arguments)?;
-        Some((index.oid(), scope, metric))
+        let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
+        if !index.holds_all_with_null(table, named.mark) || Layout::of(index).values.are_balls() {
+            return None;
+        }
+        let metric = metric_of(index);
+        let hashes = metric.bands().map(|bands| bands.hashes());
+        let limit = arguments.or_invalid(arguments.near.limit(hashes));
+        (metric.finds_all_within(limit)).then(|| (index.oid(), scope, metric, limit))
     })
 }
 
@@ -222,21 +223,6 @@ fn columns_in_front(index: Rel, fingerprint: i16, wanted: &[i16]) -> Option<Vec<
         front.len() == wanted.len() && wanted.iter().all(|column| front.contains(column));
     let scope = (0..front.len()).map(|i| EqualColumn::new(index, i, strategies::EQUAL));
     (*last == fingerprint && same_scope).then(|| scope.collect())
-}
-
-fn fits(
-    table: Rel,
-    index: Rel,
-    fingerprint: i16,
-    wanted: &[i16],
-    mark: Option<i16>,
-    arguments: &Arguments,
-) -> Option<(Vec<EqualColumn>, Metric)> {
-    let scope = columns_in_front(index, fingerprint, wanted)?;
-    if !index.holds_all_with_null(table, mark) {
-        return None;
-    }
-    Some((scope, Metric::of_index(index, arguments)?))
 }
 
 fn no_index(table: Rel, arguments: &Arguments, of_signatures: bool) -> ! {

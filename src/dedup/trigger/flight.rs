@@ -76,7 +76,10 @@ impl Flight {
         scope: &[Value],
         is_update: bool,
     ) -> Row {
-        let (kind, value) = columns.metric.in_flight(fingerprint);
+        let (kind, value) = (
+            columns.metric.group(fingerprint),
+            columns.metric.in_flight(fingerprint),
+        );
         let others = match is_update {
             true => &self.others_at_update,
             false => &self.others_at_insert,
@@ -165,13 +168,14 @@ fn other_scopes(
 /// The greatest radius of the table's triggers with this function that compare the same rows.
 fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
     let wanted = sorted_scope(arguments);
+    let hashes = columns.metric.bands().map(|bands| bands.hashes());
     (table.triggers().iter())
         .filter(|other| other.function == function)
         // What makes no sense is an error when that trigger is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
-        .filter_map(|other| columns.metric.limit_by(&other.near))
-        .fold(columns.metric.limit(), u32::max)
+        .filter_map(|other| other.near.limit(hashes).ok())
+        .fold(columns.limit, u32::max)
 }
 
 /// The index of the access method that the server writes last of those that have a column as their
@@ -185,7 +189,7 @@ fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
         if form.is_ready
             && form.columns.last() == Some(&column)
             && index.rel().is_neardup_index()
-            && !Layout::of(index.rel()).balls
+            && !Layout::of(index.rel()).values.are_balls()
         {
             last = oid;
         }

@@ -166,11 +166,10 @@ fn lookup(
     let vanished = |row| {
         vanished.insert(row);
     };
-    let (index, metric) = (columns.index, columns.metric);
     near_rows(
         table,
-        index,
-        metric,
+        columns.index,
+        (&columns.metric, columns.limit),
         query.scope,
         query.fingerprint,
         vanished,
@@ -193,7 +192,7 @@ fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
         return None;
     }
     let distance = columns.metric.distance(fingerprint, query.fingerprint)?;
-    (distance <= columns.metric.limit()).then_some(distance)
+    (distance <= columns.limit).then_some(distance)
 }
 
 /// 40001, as the server's own ON CONFLICT DO NOTHING has it: the answer would be a row that the

@@ -71,7 +71,7 @@ fn of_words<const N: usize, const W: usize>(
     push_rest(keys, seen, query, N - W, radius, found);
 }
 
-/// The bits that are set in each word.
+/// Returns the number of set bits of each 64-bit word.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn count(words: __m256i) -> __m256i {
@@ -89,7 +89,7 @@ fn count(words: __m256i) -> __m256i {
     _mm256_sad_epu8(bytes, _mm256_setzero_si256())
 }
 
-/// The words that count of the `part`th four `W`th of the keys of a step.
+/// Loads the compared words (without the scope) of one part of a step: four words, of `4 / W` keys.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {

@@ -33,7 +33,8 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Keys of which the last `W` words count, `STEPS` steps to a check of the result.
+/// [`within`] for keys whose last `W` words are compared; the results of `STEPS` steps are examined
+/// together.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     keys: &[u8],
@@ -97,7 +98,8 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     }
 }
 
-/// The words that count of the `part`th eight `W`th of the keys of a step.
+/// Loads the compared words (without the scope) of one part of a step: eight words, of `8 / W`
+/// keys.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {

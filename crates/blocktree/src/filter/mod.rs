@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keys of `N` words, some of them near the query but for their first word.
+    /// Keys of `N` words, some of which are near the query in all words but the first.
     fn keys_near<const N: usize>(
         query: &Key<N>,
         keys: &[([u64; N], Vec<u32>, bool)],

@@ -7,9 +7,10 @@ use crate::scan::prefix;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 
-/// An entry whose row has been looked up: it is replaced by what the caller sees of it.
+/// Flag of an entry that has been resolved: the rest of the word is the address that `resolve`
+/// returned.
 const RESOLVED: u64 = 1 << 63;
-/// One whose row the caller does not want.
+/// Flag, beside [`RESOLVED`], of an entry for which `resolve` returned `None`.
 const UNWANTED: u64 = 1 << 62;
 
 /// Entries of one scope that follow each other; without scopes, all of a chunk.

@@ -76,7 +76,7 @@ pub(super) struct GroupPair {
     pub left: Range<usize>,
     pub right: Range<usize>,
     pub same: bool,
-    /// If pairs are thinned out.
+    /// In a thinned search: the entries of `right` that may still bring pairs.
     pub open: Open,
     /// Progress of the entry at the start of `left`.
     at: usize,

@@ -67,8 +67,9 @@ pub struct Pairs<const N: usize> {
     /// The current pass.
     probe: usize,
     phase: Phase,
-    /// Cursor of the chunk, and the end of the part read so far; `None` at the table's end.
+    /// Cursor that reads the chunk.
     cursor: LevelCursor<N>,
+    /// End of the part read so far; `None` at the table's end.
     end: Option<EntryKey<N>>,
     chunk: SortedChunk<N>,
     /// The same for what lies right of the chunk and is compared with it.

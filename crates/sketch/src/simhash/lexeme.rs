@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(lexeme_weight([4, 0, 0, 9]), 32 << 16);
     }
 
-    /// Lexemes without labels that are the words of a text: the simhash of its single words.
+    /// The words of a text, given as lexemes without labels, have the text's simhash at shingle 1.
     #[test]
     fn equals_the_words_of_a_text() {
         let words = TextOptions {

@@ -11,7 +11,7 @@ pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
 /// The length of signatures unless it is given, as that of `minhash()`.
 const DEFAULT_HASHES: usize = 128;
 
-/// The similarity from which on all rows are found unless it is given: that of `~=`.
+/// Default of the option `similarity`, from which on all rows are found: the threshold of `~=`.
 const DEFAULT_SIMILARITY: f64 = 0.8;
 
 /// The options as they were given; 0 stands for those that were not.

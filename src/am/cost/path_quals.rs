@@ -46,7 +46,7 @@ pub enum Scope {
 }
 
 /// An index path's conditions and order, as the planner knows them.
-pub struct Search {
+pub struct PathQuals {
     /// The narrowest radius, which a scan follows.
     pub radius: Radius,
     /// The centre of that radius; null if it is not known, or there is none.
@@ -59,7 +59,7 @@ pub struct Search {
     pub approximate: bool,
 }
 
-impl Search {
+impl PathQuals {
     /// Reads the conditions and the order of a path.
     ///
     /// # Safety
@@ -70,7 +70,7 @@ impl Search {
         unsafe {
             let info = &*(*path).indexinfo;
             let last = info.nkeycolumns - 1;
-            let mut search = Search {
+            let mut quals = PathQuals {
                 radius: Radius::None,
                 center: core::ptr::null_mut(),
                 order: Order::None,
@@ -89,34 +89,34 @@ impl Search {
                         given[column as usize] |= !is_not_null(qual.cast());
                         on_scope = pg_sys::lappend(on_scope, qual);
                     } else {
-                        search.take(root, info, qual.cast());
+                        quals.take(root, info, qual.cast());
                     }
                 }
             }
             if last > 0 {
-                search.scope = Scope::All;
+                quals.scope = Scope::All;
                 if given.iter().all(|&given| given) {
                     let (rel, join) = ((*info.rel).relid as i32, pg_sys::JoinType::JOIN_INNER);
                     let no_join = core::ptr::null_mut();
                     let share = pg_sys::clauselist_selectivity(root, on_scope, rel, join, no_join);
-                    search.scope = Scope::One(share);
+                    quals.scope = Scope::One(share);
                 }
             }
             if let Some(first) = list((*path).indexorderbys).next() {
                 let by = first.cast::<pg_sys::OpExpr>();
                 let from = pg_sys::list_nth((*by).args, 1).cast::<core::ffi::c_void>();
                 let has_radius = matches!(
-                    search.radius,
+                    quals.radius,
                     Radius::Unknown | Radius::Default | Radius::Known(_)
                 );
-                let same = !search.center.is_null() && pg_sys::equal(search.center.cast(), from);
-                search.order = if has_radius && !same {
+                let same = !quals.center.is_null() && pg_sys::equal(quals.center.cast(), from);
+                quals.order = if has_radius && !same {
                     Order::ByAnother
                 } else {
                     Order::ByCenter
                 };
             }
-            search
+            quals
         }
     }
 
@@ -178,7 +178,7 @@ impl Search {
 
 /// Returns whether a condition is `IS NOT NULL`.
 unsafe fn is_not_null(qual: *mut pg_sys::RestrictInfo) -> bool {
-    // SAFETY: as in `Search::of`.
+    // SAFETY: as in `PathQuals::of`.
     unsafe {
         let test = (*qual).clause.cast::<pg_sys::NullTest>();
         (*test).xpr.type_ == pg_sys::NodeTag::T_NullTest

@@ -6,7 +6,7 @@ use super::catalog::{relation_kind, relation_name};
 use super::errors::UserError;
 use super::rel::{OpenRelation, Rel};
 use super::security_context::AsOwner;
-use super::{acl, compat};
+use super::{acl, backend, compat};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
 /// until the transaction ends, as for the server's own commands.
@@ -139,9 +139,7 @@ fn refuse_unreadable(index: Rel) {
         .detail("Its pages are in that session's own memory.")
         .raise();
     }
-    // SAFETY: asks for the server's state.
-    let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
-    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && in_recovery {
+    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && backend::in_recovery() {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(

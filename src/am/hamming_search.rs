@@ -1,0 +1,273 @@
+//! Searches of an index on fingerprints: within a radius (`WHERE`), and by increasing distance
+//! (`ORDER BY fp <~> q`).
+use neardup_blocktree::key::{EntryKey, Key, distance};
+use neardup_blocktree::knn::KnnScan;
+use neardup_blocktree::leaf;
+use neardup_blocktree::level_cursor::Row;
+use neardup_blocktree::scan::{Match, Scan};
+use neardup_blocktree::tree::Tree;
+
+use super::index::{Index, plan_of};
+use super::keys::Layout;
+use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
+use super::search::{NearSearch, Step};
+use super::strategies;
+use crate::pg::memory::work_mem;
+use crate::storage::pages::IndexPages;
+
+/// A condition on the fingerprint: a ball, of which an equality is the smallest.
+#[derive(Clone, Copy)]
+struct BallQual<const N: usize> {
+    /// Without a scope.
+    center: Key<N>,
+    /// In bits.
+    radius: u32,
+}
+
+impl<const N: usize> BallQual<N> {
+    /// The condition that a key makes; `None` if nothing fulfils it.
+    fn of(layout: &Layout, key: ScanKey) -> Option<Self> {
+        if key.is_with_ball() {
+            let (center, radius) = layout.ball(key.value())?;
+            return Some(BallQual { center, radius });
+        }
+        let radius = match key.strategy() {
+            strategies::NEAR => strategies::near_radius(layout.values.words()),
+            _ => 0,
+        };
+        let mut center = layout.key_in_scope(None);
+        let value = key.value();
+        match value.length() {
+            // Shorter integers that a bigint is to be equal to.
+            2 | 4 => center[layout.scope_words()] = value.integer()? as u64,
+            _ => layout.put_fingerprint(&mut center, value),
+        }
+        Some(BallQual { center, radius })
+    }
+}
+
+/// Returns whether a row fulfils conditions; `skipped` words of a key are its scope.
+fn all_hold<const N: usize>(quals: &[BallQual<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
+    quals
+        .iter()
+        .all(|qual| distance(&qual.center, fingerprint, skipped) <= qual.radius)
+}
+
+/// Source of rows.
+enum Source<const N: usize> {
+    /// None.
+    Nothing,
+    /// Those near a query, in no order.
+    Near(Scan<N>),
+    /// By distance from a query, up to a radius if there is one, and then those without any.
+    Ordered {
+        nearest: Box<KnnScan<N>>,
+        then_nulls: bool,
+    },
+}
+
+/// A search of an index on fingerprints.
+pub struct HammingSearch<const N: usize> {
+    /// Rows in the index when the scan began, for choosing plans.
+    rows: f64,
+    /// A scope and, about, the rows that it had when it was looked at first.
+    rows_of_scope: Option<(u64, f64)>,
+    source: Source<N>,
+    /// Conditions that the source does not see to.
+    other_quals: Vec<BallQual<N>>,
+    scope: Option<u64>,
+    matches: Vec<Match<N>>,
+}
+
+impl<const N: usize> NearSearch<N> for HammingSearch<N> {
+    const RECHECKS: bool = false;
+
+    fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool {
+        let near = quals
+            .near
+            .iter()
+            .map(|key| BallQual::of(&index.layout, *key));
+        let Some(mut near) = near.collect::<Option<Vec<BallQual<N>>>>() else {
+            return false;
+        };
+        let order: Vec<Key<N>> = (order_bys.iter())
+            .filter(|key| !key.is_with_null())
+            .map(|key| {
+                let mut center = [0; N];
+                index.layout.put_fingerprint(&mut center, key.value());
+                center
+            })
+            .collect();
+        self.scope = quals.scope;
+        let narrowest = (0..near.len()).min_by_key(|&i| near[i].radius);
+        let narrowest = narrowest.map(|i| near.swap_remove(i));
+        self.other_quals = near;
+        match (narrowest, &order[..]) {
+            (None, []) => unreachable!("all rows, in no order"),
+            (Some(near), []) => self.search(index, near),
+            (None, [query, then_by @ ..]) => {
+                let then_nulls = quals.presence == Presence::Any;
+                self.search_in_order(index, *query, then_by, None, then_nulls);
+            }
+            (Some(near), [query, then_by @ ..]) if near.center == *query => {
+                self.search_in_order(index, *query, then_by, Some(near.radius), false);
+            }
+            (Some(near), [center, then_by @ ..]) => {
+                // Rows near one thing in the order of their distance to another.
+                let scan = self.scan_from(index, near.center, near.radius);
+                let (then_by, memory) = (then_by.to_vec(), work_mem());
+                let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
+                self.source = Source::Ordered {
+                    nearest: Box::new(nearest),
+                    then_nulls: false,
+                };
+            }
+        }
+        true
+    }
+
+    fn step(
+        &mut self,
+        index: &Index<N>,
+        tree: &Tree<IndexPages, N>,
+        rows: &mut Vec<Row<N>>,
+    ) -> Step {
+        let among = self.rows_searched();
+        let plan = |radius| plan_of(&index.meta, &index.block_layout, radius, among);
+        let (other_quals, skipped) = (&self.other_quals, index.layout.scope_words());
+        let admits = |found: &Match<N>| all_hold(other_quals, &found.fingerprint, skipped);
+        match &mut self.source {
+            Source::Nothing => Step::End,
+            Source::Near(scan) => {
+                self.matches.clear();
+                let more = index.or_corrupt(scan.step(tree, &mut self.matches));
+                let admitted = self.matches.iter().filter(|found| admits(found));
+                rows.extend(admitted.map(Match::row));
+                if more { Step::Leaf } else { Step::End }
+            }
+            Source::Ordered {
+                nearest,
+                then_nulls,
+            } => match index.or_corrupt(nearest.next(tree, plan, admits)) {
+                Some(found) => {
+                    rows.push(found.row());
+                    Step::Gathered
+                }
+                None if *then_nulls => Step::OnlyNulls,
+                None => Step::End,
+            },
+        }
+    }
+}
+
+impl<const N: usize> HammingSearch<N> {
+    /// A search of an index with `rows` rows.
+    pub fn new(rows: f64) -> Self {
+        HammingSearch {
+            rows,
+            rows_of_scope: None,
+            source: Source::Nothing,
+            other_quals: Vec::new(),
+            scope: None,
+            matches: Vec::new(),
+        }
+    }
+
+    /// Returns whether rows of all scopes are looked at.
+    fn in_all_scopes(&self, index: &Index<N>) -> bool {
+        self.scope.is_none() && index.layout.scope_columns > 0
+    }
+
+    /// Rows, about, among which is searched.
+    fn rows_searched(&self) -> f64 {
+        match (self.scope, self.rows_of_scope) {
+            (Some(scope), Some((known, rows))) if scope == known => rows,
+            _ => self.rows,
+        }
+    }
+
+    /// Learns how many rows the scope has: where they stand on few leaves, these are read and no
+    /// others.
+    fn measure_scope(&mut self, index: &Index<N>) {
+        let Some(scope) = self.scope else { return };
+        if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
+            return;
+        }
+        let (mut first, mut last) = ([0; N], [u64::MAX; N]);
+        (first[0], last[0]) = (scope, scope);
+        let (from, to) = (EntryKey::before_key(0, first), EntryKey::after_key(0, last));
+        let leaves = index.or_corrupt(index.tree().leaves_between(&from, &to));
+        let rows = (leaves * leaf::usual_count(N)).min(self.rows);
+        self.rows_of_scope = Some((scope, rows));
+    }
+
+    /// The key that is searched for.
+    fn query(&self, center: Key<N>) -> Key<N> {
+        let mut query = center;
+        if let Some(scope) = self.scope {
+            query[0] = scope;
+        }
+        query
+    }
+
+    fn scan_from(&mut self, index: &Index<N>, center: Key<N>, radius: u32) -> Scan<N> {
+        self.measure_scope(index);
+        let query = self.query(center);
+        let Index {
+            block_layout, meta, ..
+        } = index;
+        if !self.in_all_scopes(index) {
+            let plan = plan_of(meta, block_layout, radius, self.rows_searched());
+            return Scan::new(block_layout.clone(), plan, query);
+        }
+        // Scopes stand apart, so that a table can only be read whole, as for all distances.
+        let plan = plan_of(meta, block_layout, u32::MAX, 1.0);
+        let mut scan = Scan::new(block_layout.clone(), plan, query).in_all_scopes();
+        scan.narrow(radius.min(block_layout.bits()));
+        scan
+    }
+
+    fn search(&mut self, index: &Index<N>, near: BallQual<N>) {
+        self.measure_scope(index);
+        let (query, rows, all) = (
+            self.query(near.center),
+            self.rows_searched(),
+            self.in_all_scopes(index),
+        );
+        if let Source::Near(scan) = &mut self.source
+            && !(all || scan.is_in_all_scopes())
+        {
+            // The usual case of a nested loop, which begins again for each outer row.
+            let plan = if scan.plan().radius == near.radius && self.scope.is_none() {
+                scan.plan().clone()
+            } else {
+                plan_of(&index.meta, &index.block_layout, near.radius, rows)
+            };
+            scan.restart(plan, query);
+            return;
+        }
+        self.source = Source::Near(self.scan_from(index, near.center, near.radius));
+    }
+
+    fn search_in_order(
+        &mut self,
+        index: &Index<N>,
+        query: Key<N>,
+        then_by: &[Key<N>],
+        up_to: Option<u32>,
+        then_nulls: bool,
+    ) {
+        let limit = up_to.unwrap_or(u32::MAX);
+        let first = match self.in_all_scopes(index) {
+            // Scopes stand apart, so that there is one ring.
+            true => limit,
+            false => index.block_layout.distance().min(limit),
+        };
+        let scan = self.scan_from(index, query, first);
+        let nearest = KnnScan::new(scan, then_by.to_vec(), limit, work_mem());
+        self.source = Source::Ordered {
+            nearest: Box::new(nearest),
+            then_nulls,
+        };
+    }
+}

@@ -1,0 +1,63 @@
+//! Indexes on MinHash signatures: each row stands in one table for each band of its signature.
+pub mod options;
+pub mod search;
+
+use neardup_blocktree::bands::Bands;
+use pgrx::PgSqlErrorCode;
+
+use crate::pg::errors::UserError;
+use crate::pg::rel::Rel;
+use crate::pg::value::Value;
+use crate::types::signature::{Signature, SignatureBall};
+
+/// Hash of the scheme and the seed of a signature, for [`Bands::hash`]: equal for all that can be
+/// compared.
+pub fn scheme_hash(signature: &Signature) -> u64 {
+    (signature.seed ^ u64::from(signature.scheme.code()) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Raises an error unless a signature is as long as those of an index.
+pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
+    let hashes = signature.values.len();
+    if hashes != bands.hashes() {
+        let name = index.shown();
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
+            format!("signature has another length than those of index \"{name}\""),
+        )
+        .detail(format!(
+            "It has {hashes} hashes; the index is for {}.",
+            bands.hashes()
+        ))
+        .hint(format!(
+            "Make the index WITH (hashes = {hashes}), or the signature with hashes => {}.",
+            bands.hashes()
+        ))
+        .raise();
+    }
+}
+
+/// Calls a function with a signature, which is copied if it has to be read from TOAST: the caller
+/// may do so for millions of rows before the server frees anything. Raises an internal error for
+/// values of fixed length.
+pub fn with_signature<T>(value: Value, each: impl FnOnce(&Signature) -> T) -> T {
+    with_plain(value, |plain| {
+        // SAFETY: a plain value, of which what is no signature is refused.
+        each(&unsafe { Signature::from_datum(plain.datum()) })
+    })
+}
+
+/// Calls a function with a ball of signatures, as [`with_signature`] does.
+pub fn with_ball<T>(value: Value, each: impl FnOnce(&SignatureBall) -> T) -> T {
+    with_plain(value, |plain| {
+        // SAFETY: as above.
+        each(&unsafe { SignatureBall::from_datum(plain.datum()) })
+    })
+}
+
+fn with_plain<T>(value: Value, each: impl FnOnce(Value) -> T) -> T {
+    match value.is_plain() {
+        true => each(value),
+        false => each(value.to_owned().get()),
+    }
+}

@@ -1,0 +1,134 @@
+//! Searching an index on signatures.
+//!
+//! Bands find all rows within what they guarantee. Beyond it, the sketches of all rows are looked
+//! at, which is exact as well; or the bands nevertheless, which is not, if both the query and the
+//! session allow it. Each row is checked again by the server: the index does not hold signatures.
+use std::rc::Rc;
+
+use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::level_cursor::{FullScan, Row};
+use neardup_blocktree::tree::Tree;
+
+use super::{scheme_hash, with_ball, with_signature};
+use crate::am::index::Index;
+use crate::am::scan_keys::{ScanKey, ScanKeys, ScanQuals};
+use crate::am::search::{NearSearch, Step};
+use crate::am::strategies;
+use crate::pg::memory::work_mem;
+use crate::settings;
+use crate::storage::pages::IndexPages;
+use crate::types::signature::{Signature, near_duplicate};
+
+/// Condition of a scan key on the signature: at most some number of mismatches with a centre.
+struct SignatureQual<const N: usize> {
+    query: BandQuery<N>,
+    mismatches: usize,
+    approximate: bool,
+}
+
+/// Source of rows.
+enum Source<const N: usize> {
+    /// None.
+    Nothing,
+    /// Those whose sketches are near.
+    Sketches(FullScan<N>, BandQuery<N>),
+    /// By bands.
+    Bands(BandScan<N>),
+}
+
+/// A search of an index on signatures.
+pub struct BandSearch<const N: usize> {
+    bands: Rc<Bands>,
+    source: Source<N>,
+    tids: Vec<Tid>,
+}
+
+impl<const N: usize> BandSearch<N> {
+    /// A search by these bands.
+    pub fn new(bands: Rc<Bands>) -> Self {
+        BandSearch {
+            bands,
+            source: Source::Nothing,
+            tids: Vec::new(),
+        }
+    }
+
+    /// The condition that a key makes; `None` if nothing fulfils it.
+    fn qual(&self, key: ScanKey, scope: Option<u64>) -> Option<SignatureQual<N>> {
+        let qual = |center: &Signature, mismatches: usize, approximate| {
+            // Nothing of another length is in the index, and can be compared.
+            (center.values.len() == self.bands.hashes()).then(|| {
+                let (values, kind) = (center.values, scheme_hash(center));
+                SignatureQual {
+                    query: BandQuery::new(&self.bands, values, kind, scope, mismatches),
+                    mismatches,
+                    approximate,
+                }
+            })
+        };
+        if key.is_with_ball() {
+            return with_ball(key.value(), |ball| {
+                let mismatches = usize::try_from(ball.mismatches).ok()?;
+                let approximate = ball.approximate && settings::allow_approximate();
+                qual(&ball.center, mismatches, approximate)
+            });
+        }
+        with_signature(key.value(), |center| match key.strategy() {
+            strategies::NEAR => qual(center, near_duplicate(center.values.len()), false),
+            _ => qual(center, 0, false),
+        })
+    }
+}
+
+impl<const N: usize> NearSearch<N> for BandSearch<N> {
+    const RECHECKS: bool = true;
+
+    fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, _order_bys: ScanKeys) -> bool {
+        let near = (quals.near.iter()).map(|&key| self.qual(key, quals.scope));
+        let Some(near) = near.collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let Some(near) = near.into_iter().min_by_key(|qual| qual.mismatches) else {
+            return false;
+        };
+        let in_all_scopes = index.layout.scope_columns > 0 && quals.scope.is_none();
+        let by_bands = near.mismatches <= self.bands.guaranteed() || near.approximate;
+        if !by_bands || in_all_scopes {
+            let all = FullScan::new(index.block_layout.clone(), quals.scope);
+            self.source = Source::Sketches(all.without_nulls(), near.query);
+        } else if let Source::Bands(scan) = &mut self.source {
+            // The usual case of a nested loop, which begins again for each outer row.
+            scan.restart(near.query);
+        } else {
+            let scan = BandScan::new(self.bands.clone(), near.query, work_mem());
+            self.source = Source::Bands(scan);
+        }
+        true
+    }
+
+    fn step(
+        &mut self,
+        index: &Index<N>,
+        tree: &Tree<IndexPages, N>,
+        rows: &mut Vec<Row<N>>,
+    ) -> Step {
+        match &mut self.source {
+            Source::Nothing => Step::End,
+            Source::Bands(scan) => {
+                self.tids.clear();
+                let more = index.or_corrupt(scan.step(tree, &mut self.tids));
+                rows.extend(self.tids.iter().map(|&tid| Row {
+                    tid,
+                    fingerprint: None,
+                }));
+                if more { Step::Gathered } else { Step::End }
+            }
+            Source::Sketches(scan, query) => {
+                let more = index.or_corrupt(scan.step(tree, rows));
+                rows.retain(|row| row.fingerprint.is_some_and(|key| query.admits(&key)));
+                if more { Step::Leaf } else { Step::End }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance`
+//! yield.
+//!
+//! This file reads the questions that the planner asks; `estimate` answers them.
+use pgrx::pg_sys::Datum;
+
+use super::catalog::{Catalog, Metric, catalog};
+use super::planned_ball::{BallRadius, PlannedBall};
+use super::selectivity::{Distances, join, matched, restriction};
+use super::statistics::Column;
+use super::within_arguments::read_arguments;
+use crate::pg::column_statistics::{Operands, Statistics};
+use crate::pg::expr::{Expr, Form};
+use crate::pg::fmgr::{Call, export};
+use crate::pg::planner_request::{Condition, Selectivity, UNHANDLED};
+
+/// Estimate where nothing is known: the server's own default for pattern matches.
+const UNKNOWN: f64 = 0.005;
+
+/// `near(a, b)` at some distances, whichever operator or function was written.
+struct NearClause<'c, 'a> {
+    metric: &'c Metric,
+    condition: Condition<'a>,
+    a: Expr<'a>,
+    /// `None` if it cannot be told apart from its ball.
+    b: Option<Expr<'a>>,
+    distances: Distances,
+}
+
+impl<'c, 'a> NearClause<'c, 'a> {
+    /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=`
+    /// on values with a metric. `radius_of_values`: that of an operator on two values.
+    fn of_operator(
+        catalog: &'c Catalog,
+        condition: Condition<'a>,
+        radius_of_values: fn(&Metric) -> f64,
+    ) -> Option<Self> {
+        let [left, right] = condition.operands.elements()?;
+        let (left_type, right_type) = (left.base_type(), right.base_type());
+        // Anyone may name this estimator for an operator on other types; their values are not to be
+        // read as these.
+        let (metric, a, ball) = if let Some(metric) = catalog.by_ball(right_type) {
+            (metric, left, right)
+        } else if let Some(metric) = catalog.by_ball(left_type) {
+            (metric, right, left)
+        } else {
+            let metric = catalog.by_value(left_type)?;
+            return (left_type == right_type).then(|| NearClause {
+                metric,
+                condition,
+                a: left,
+                b: Some(right),
+                distances: Distances::up_to(radius_of_values(metric)),
+            });
+        };
+        if !a.has_type(metric.value) {
+            return None;
+        }
+        let ball = PlannedBall::read(metric, condition.planner, ball);
+        Some(NearClause {
+            metric,
+            condition,
+            a,
+            b: ball.center,
+            distances: Distances::up_to(metric.estimated_radius(ball.radius)),
+        })
+    }
+
+    /// The estimated share of rows.
+    fn estimate(&self) -> Option<f64> {
+        let (metric, distances) = (self.metric, self.distances);
+        // A ball that cannot be read is a value not known yet.
+        let unknown = || self.condition.planner.null(metric.value);
+        let operands = [self.a, self.b.unwrap_or_else(unknown)];
+        self.condition
+            .estimate(operands, |operands| match operands {
+                Operands::Restriction(column, other) => match other.form() {
+                    Form::Constant(None) if self.b.is_some() => 0.0,
+                    _ => {
+                        let center = other.value().and_then(|value| metric.point(value));
+                        restriction(metric, &self.read(column), center, distances)
+                    }
+                },
+                _ if self.b.is_none() => UNKNOWN,
+                Operands::Pairs(a, b) => join(metric, &self.read(a), &self.read(b), distances),
+                Operands::Matched { outer, inner } => {
+                    matched(metric, &self.read(outer), &self.read(inner), distances)
+                }
+            })
+    }
+
+    fn read<'s>(&self, statistics: &'s Statistics) -> Column<'s> {
+        Column::read(self.metric, statistics, self.condition.function)
+    }
+}
+
+impl Metric {
+    /// The radius if the planner can know it, and the usual one if not.
+    fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
+        known.map_or(self.usual_radius(), BallRadius::distance)
+    }
+}
+
+/// The share of rows that an operator's condition is estimated to yield. `radius_of_values`: that
+/// of an operator on two values.
+fn operator_estimate(call: &Call, radius_of_values: fn(&Metric) -> f64) -> Datum {
+    let share = || {
+        let condition = call.estimated_condition()?;
+        let catalog = catalog(call.function_oid())?;
+        NearClause::of_operator(&catalog, condition, radius_of_values)?.estimate()
+    };
+    Datum::from(share().unwrap_or(UNKNOWN).clamp(0.0, 1.0).to_bits())
+}
+
+/// The estimators of `<@`, `@>` and `~=`, of restrictions and of joins.
+fn near_estimate(call: &mut Call) -> Datum {
+    operator_estimate(call, Metric::usual_radius)
+}
+
+/// The restriction estimator of `=`, which knows the common values of long signatures, too.
+fn equality_estimate(call: &mut Call) -> Datum {
+    operator_estimate(call, |_| 0.0)
+}
+
+/// Answers a request about a function of two values and a bound that says, through `distances`, how
+/// far they lie apart.
+pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
+    let condition = request.condition;
+    let Some((metric, [a, b], bound)) = read_arguments(catalog, condition.operands) else {
+        return UNHANDLED;
+    };
+    let radius = metric.estimated_radius(metric.radius(condition.planner, &bound));
+    let clause = NearClause {
+        metric,
+        condition,
+        a,
+        b: Some(b),
+        distances: distances(radius),
+    };
+    let share = clause.estimate().unwrap_or(UNKNOWN);
+    request.answer(share.clamp(0.0, 1.0))
+}
+
+export! {
+    guarded "_neardup_sel" => near_estimate;
+    guarded "_neardup_joinsel" => near_estimate;
+    guarded "_neardup_signature_eqsel" => equality_estimate;
+}
