@@ -2,14 +2,14 @@
 use pgrx::pg_sys;
 
 /// Returns whether a role owns a relation, or is a member of the role that does.
-#[cfg(any(feature = "pg14", feature = "pg15"))]
+#[cfg(feature = "pg15")]
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalogue look-ups.
     unsafe { pg_sys::pg_class_ownercheck(relation, role) }
 }
 
 /// Returns whether a role owns a relation, or is a member of the role that does.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalogue look-ups.
     unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role) }
@@ -48,20 +48,9 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
 pub unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
     // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         return (*relation).rd_node.relNode.to_u32();
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         return (*relation).rd_locator.relNumber.to_u32();
     }
-}
-
-/// Returns whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).
-pub fn nulls_not_distinct(index: &pg_sys::FormData_pg_index) -> bool {
-    #[cfg(feature = "pg14")]
-    {
-        let _ = index;
-        false
-    }
-    #[cfg(not(feature = "pg14"))]
-    index.indnullsnotdistinct
 }

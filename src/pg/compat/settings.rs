@@ -2,18 +2,9 @@
 use pgrx::pg_sys;
 
 /// Refuses settings whose names begin with a prefix and that are not defined by now.
-#[cfg(not(feature = "pg14"))]
 pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
     // SAFETY: the server copies the terminated name.
     unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
-}
-
-/// Warns of settings whose names begin with a prefix and that are not defined by now. Version 14
-/// cannot refuse later ones.
-#[cfg(feature = "pg14")]
-pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
-    // SAFETY: the server reads the terminated name.
-    unsafe { pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr()) }
 }
 
 /// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the struct

@@ -3,7 +3,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// Hands an input error to a caller that wants it as data instead of an exception. False if
 /// there is no such caller; before version 16 there never is.
-#[cfg(any(feature = "pg14", feature = "pg15"))]
+#[cfg(feature = "pg15")]
 pub fn save_soft_error(
     _context: *mut pg_sys::Node,
     _code: PgSqlErrorCode,
@@ -16,7 +16,7 @@ pub fn save_soft_error(
 
 /// Hands an input error to a caller that wants it as data instead of an exception. False if
 /// there is no such caller.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 pub fn save_soft_error(
     context: *mut pg_sys::Node,
     code: PgSqlErrorCode,
@@ -47,7 +47,7 @@ pub fn save_soft_error(
 }
 
 /// A copy of `text` as a C string in the current memory context.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 fn copy(text: &str) -> *mut core::ffi::c_char {
     // SAFETY: `pnstrdup` reads as many bytes as the text has, and adds the terminator.
     unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len()) }

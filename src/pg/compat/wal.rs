@@ -20,13 +20,13 @@ pub unsafe fn relation_needs_wal(relation: pg_sys::Relation) -> bool {
     }
 }
 
-#[cfg(any(feature = "pg14", feature = "pg15"))]
+#[cfg(feature = "pg15")]
 unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
     // SAFETY: the relation is open.
     unsafe { (*relation).rd_firstRelfilenodeSubid }
 }
 
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 unsafe fn first_locator_subid(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
     // SAFETY: the relation is open.
     unsafe { (*relation).rd_firstRelfilelocatorSubid }
@@ -67,9 +67,9 @@ pub unsafe fn log_new_pages(
         .collect();
     // SAFETY: the caller's promise; the server does not change the block numbers.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         let file = &raw mut (*relation).rd_node;
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         let file = &raw mut (*relation).rd_locator;
         let count = blocks.len() as core::ffi::c_int;
         pg_sys::log_newpages(
