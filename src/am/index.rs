@@ -192,8 +192,9 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
-                    "index {name} has layout version {version}, \
-                     which this version of neardup does not know"
+                    "index \"{}\" has layout version {version}, \
+                     which this version of neardup does not know",
+                    relation.shown()
                 ),
             )
             .detail(format!(
@@ -210,7 +211,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     let name = name(relation);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index {name} is damaged"),
+        format!("index \"{}\" is damaged", relation.shown()),
     )
     .detail(format!("In {corruption}."))
     .hint(format!(

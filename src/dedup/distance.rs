@@ -2,7 +2,6 @@
 use pgrx::pg_sys;
 
 use super::source::Distances;
-use crate::am::index::name;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::Call;
 use crate::pg::rel::Rel;
@@ -70,7 +69,7 @@ impl DistanceArgument {
 }
 
 fn refuse_bits(relation: Rel) -> ! {
-    UserError::invalid_parameter(format!("index {} is on signatures", name(relation)))
+    UserError::invalid_parameter(format!("index \"{}\" is on signatures", relation.shown()))
         .detail("Their distance is a number from 0 to 1, and no integer.")
         .hint("Write it with a point, such as 0.2, or as 0.0 or 1::float8.")
         .raise()

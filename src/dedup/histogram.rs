@@ -10,7 +10,7 @@ use super::distance_counts::{BottomKSample, Counts, Line, mix};
 use super::pairs::FingerprintPairs;
 use super::scope::{ScopeColumns, Values};
 use super::source::{Distances, find_index};
-use crate::am::index::{Index, name, words_of};
+use crate::am::index::{Index, words_of};
 use crate::am::keys::{is_on_signatures, with_words};
 use crate::pg::catalog::relation_kind;
 use crate::pg::errors::UserError;
@@ -117,7 +117,7 @@ fn refuse_signatures(index: Rel) {
     if is_on_signatures(index) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!("index {} is on signatures", name(index)),
+            format!("index \"{}\" is on signatures", index.shown()),
         )
         .detail("Signatures have no distances in whole bits.")
         .hint(

@@ -127,7 +127,10 @@ fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
     let Tid { block, offset } = Tid::from_packed(packed);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
-        format!("index {name} does not agree with its table"),
+        format!(
+            "index \"{}\" does not agree with its table",
+            relations.index().shown()
+        ),
     )
     .detail(format!("The row ({block},{offset}) {error}."))
     .hint(format!("REINDEX INDEX {name} rebuilds it from the table."))

@@ -12,6 +12,7 @@ pub mod buffer_strategy;
 pub mod catalog;
 pub mod column_statistics;
 pub mod compat;
+pub mod datum_sort;
 pub mod equality;
 pub mod errors;
 pub mod expr;

@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 use pgrx::pg_sys::{self, BoolExprType, CoercionForm, Oid, PlannerInfo};
 
 use super::catalog;
+use super::compat;
 use super::expr::{Expr, List};
 use super::value::{Value, ValueType};
 
@@ -57,9 +58,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns whether a column is of a stored table, and of no subquery, as far as this query
-    /// knows. So are columns of outer queries, and columns in expressions of the catalogue.
-    pub fn is_stored(self, entry: i64, levels_up: u32) -> bool {
+    /// Returns whether no expression takes the place of a column in a condition that this query has
+    /// simplified, unless the condition is simplified once more with it: in a subquery into which
+    /// it is moved, or below the GROUP BY. It does in a part of a UNION ALL. Columns of outer
+    /// queries, and columns in expressions of the catalogue, are not replaced.
+    pub fn is_settled_column(self, entry: i64, levels_up: u32) -> bool {
         let Some(root) = self.root().filter(|_| levels_up == 0) else {
             return true;
         };
@@ -71,7 +74,12 @@ impl<'a> Planner<'a> {
             }
             let entry: *mut pg_sys::RangeTblEntry =
                 pg_sys::list_nth(entries, entry as i32 - 1).cast();
-            (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION
+            match (*entry).rtekind {
+                pg_sys::RTEKind::RTE_RELATION => true,
+                // A UNION ALL whose parts are planned with this query is an entry with children.
+                pg_sys::RTEKind::RTE_SUBQUERY => !(*entry).inh,
+                kind => compat::is_group(kind),
+            }
         }
     }
 

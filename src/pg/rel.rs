@@ -192,7 +192,7 @@ impl<'a> Rel<'a> {
             is_valid: form.indisvalid,
             is_ready: form.indisready,
             is_unique_at_once: form.indisunique && form.indimmediate && !form.indisexclusion,
-            nulls_equal: compat::nulls_not_distinct(form),
+            nulls_equal: form.indnullsnotdistinct,
             key_columns: form.indnkeyatts as usize,
             columns: columns.to_vec(),
         }

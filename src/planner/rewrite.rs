@@ -143,16 +143,19 @@ pub fn rewrite<'a>(
     }
 }
 
-/// Returns whether an argument of a comparison can no longer turn into a distance of two
-/// fingerprints. A column of a subquery can: the comparison may be moved down to where the column
-/// is computed.
+/// Returns whether an argument of a comparison cannot turn into a distance of two fingerprints, or
+/// only where [`super::conditions`] sees the comparison again.
+///
+/// A column of a DISTINCT or GROUP BY can: the comparison is moved down to where the column is
+/// computed. From version 18.6 on the server moves only its own comparisons, of which it knows that
+/// they agree with the equality that groups the rows.
 fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;
     }
     match argument.strip_relabel().form() {
         Form::Constant(_) | Form::Parameter => true,
-        Form::Column { entry, levels_up } => planner.is_stored(entry, levels_up),
+        Form::Column { entry, levels_up } => planner.is_settled_column(entry, levels_up),
         _ => false,
     }
 }

@@ -4,7 +4,7 @@ use core::fmt::Write;
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
-use crate::pg::compat;
+use crate::pg::datum_sort;
 use crate::pg::fmgr::{Call, export};
 
 // The type is passed by value, as the SQL script declares it.
@@ -94,7 +94,7 @@ impl Fingerprint for Bigint {
 
 /// Gives the server a comparison without the cost of a function call through SQL.
 fn sort_support(call: &mut Call) -> pg_sys::Datum {
-    call.sort_support().comparator = Some(compat::unsigned_datum_comparator());
+    call.sort_support().comparator = Some(datum_sort::unsigned_datum_comparator());
     pg_sys::Datum::from(0)
 }
 

@@ -7,7 +7,7 @@ use pgrx::pg_sys::{Datum, SortSupport};
 
 use super::Ball;
 use super::fingerprint::{Fingerprint, arg};
-use crate::pg::compat;
+use crate::pg::datum_sort;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::varlena;
 
@@ -123,7 +123,7 @@ fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     let support = call.sort_support();
     support.comparator = Some(compare::<W>);
     if support.abbreviate {
-        support.comparator = Some(compat::unsigned_datum_comparator());
+        support.comparator = Some(datum_sort::unsigned_datum_comparator());
         support.abbrev_converter = Some(first_word::<W>);
         support.abbrev_abort = Some(never);
         support.abbrev_full_comparator = Some(compare::<W>);

@@ -11,7 +11,7 @@ use neardup_tests::Database;
 /// locks from 101 on lets go of the next one.
 const STEP_BY_STEP: &str = "CREATE SEQUENCE IF NOT EXISTS steps; \
     CREATE OR REPLACE FUNCTION step(site bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ \
-        DECLARE lock bigint = nextval('steps'); \
+        DECLARE lock bigint = nextval('public.steps'); \
         BEGIN \
             PERFORM pg_advisory_lock_shared(lock); PERFORM pg_advisory_unlock_shared(lock); \
             RETURN site; \

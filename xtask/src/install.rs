@@ -1,4 +1,5 @@
 //! `cargo xtask install`: the extension into a real server.
+use crate::setup::PgChoice;
 use crate::{extension, setup, ui};
 use anyhow::{Result, bail};
 use neardup_pgserver::{Artifacts, PgConfig};
@@ -8,9 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Builds for the server that `pg_config` describes, and puts the files into its folders.
-pub fn command(pg_config: Option<&Path>) -> Result<ExitCode> {
-    let pg = setup::run(pg_config)?.pg;
+/// Builds for the server of this choice, and puts the files into its folders.
+pub fn command(choice: &PgChoice) -> Result<ExitCode> {
+    let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
     let files = destinations(&pg, &artifacts);
     for (source, target) in &files {

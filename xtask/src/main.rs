@@ -3,6 +3,7 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::setup::PgChoice;
 use xtask::{check, demo, install, measure, psql, setup, signals, sql, test, torture};
 
 /// Development commands of neardup
@@ -11,10 +12,8 @@ use xtask::{check, demo, install, measure, psql, setup, signals, sql, test, tort
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH,
-    /// the one on PATH, the newest in /usr/lib/postgresql]
-    #[arg(long, global = true, value_name = "PROGRAM")]
-    pg_config: Option<PathBuf>,
+    #[command(flatten)]
+    choice: PgChoice,
 }
 
 #[derive(Subcommand)]
@@ -34,6 +33,11 @@ enum Command {
     /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
     /// (regress) and the isolation tests (isolation).
     Test {
+        /// Parts of names
+        filters: Vec<String>,
+    },
+    /// Run all tests, or those whose name contains a FILTER, on each version that is supported
+    Matrix {
         /// Parts of names
         filters: Vec<String>,
     },
@@ -76,18 +80,19 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = signals::install().and_then(|()| {
-        let pg_config = arguments.pg_config.as_deref();
+        let choice = &arguments.choice;
         match arguments.command {
-            Command::Setup => setup::command(pg_config),
-            Command::Demo { path } => demo::command(pg_config, path.as_deref()),
-            Command::Test { filters } => test::command(pg_config, &filters),
+            Command::Setup => setup::command(choice),
+            Command::Demo { path } => demo::command(choice, path.as_deref()),
+            Command::Test { filters } => test::command(choice, &filters),
+            Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Check => check::command(),
             Command::Sql => sql::command(),
-            Command::Torture(options) => torture::command(pg_config, &options),
-            Command::Install => install::command(pg_config),
-            Command::Bench { arguments } => measure::command("bench", pg_config, &arguments),
-            Command::Eval { arguments } => measure::command("eval", pg_config, &arguments),
-            Command::Psql { fresh, arguments } => psql::command(pg_config, fresh, &arguments),
+            Command::Torture(options) => torture::command(choice, &options),
+            Command::Install => install::command(choice),
+            Command::Bench { arguments } => measure::command("bench", choice, &arguments),
+            Command::Eval { arguments } => measure::command("eval", choice, &arguments),
+            Command::Psql { fresh, arguments } => psql::command(choice, fresh, &arguments),
         }
     });
     xtask::exit_code(result)

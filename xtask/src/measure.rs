@@ -1,22 +1,20 @@
 //! `cargo xtask bench` and `cargo xtask eval`: commands of a package of their own, which is built
 //! when one of them is called.
 use crate::cargo::cargo;
+use crate::setup::PgChoice;
 use crate::signals;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs a command of the package of benchmarks with these arguments.
 ///
 /// # Errors
 /// If cargo cannot be run.
-pub fn command(name: &str, pg_config: Option<&Path>, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn command(name: &str, choice: &PgChoice, arguments: &[OsString]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "neardup-bench", "--"]);
-    if let Some(program) = pg_config {
-        command.arg("--pg-config").arg(program);
-    }
+    command.args(choice.to_arguments());
     if let Ok(folder) = std::env::current_dir() {
         // Arguments name files as the user sees them.
         command.current_dir(folder);

@@ -1,4 +1,5 @@
 //! From nothing to a private server with the extension: what demo, test and psql have in common.
+use crate::setup::PgChoice;
 use crate::{cargo, extension, setup, signals, ui};
 use anyhow::{Result, bail};
 use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
@@ -15,8 +16,8 @@ pub struct Private {
 }
 
 /// Set-up, build, private copy, installation into the copy.
-pub fn prepare(pg_config: Option<&Path>) -> Result<Private> {
-    let pg = setup::run(pg_config)?.pg;
+pub fn prepare(choice: &PgChoice) -> Result<Private> {
+    let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
     let preferred = cargo::target_dir()?.join("pg").join(pg.major.to_string());
     let user = OsUser::for_server()?;

@@ -1,10 +1,10 @@
 //! `cargo xtask psql`: a shell on a private server with the extension.
 use crate::private::{self, Private};
+use crate::setup::PgChoice;
 use crate::{extension, signals, ui};
 use anyhow::{Context, Result, bail};
 use neardup_pgserver::{Lock, Server, stop_leftovers};
 use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// The server that psql and the demo share, so that the demo's tables can be looked at afterwards.
@@ -13,8 +13,8 @@ pub const PURPOSE: &str = "demo";
 pub const DATABASE: &str = "neardup";
 
 /// Opens psql with `arguments`; `fresh` begins with a new server.
-pub fn command(pg_config: Option<&Path>, fresh: bool, arguments: &[String]) -> Result<ExitCode> {
-    let private = private::prepare(pg_config)?;
+pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<ExitCode> {
+    let private = private::prepare(choice)?;
     let lock = take_lock(&private)?;
     let server = start(&private, fresh)?;
     if !has_database(&server)? {

@@ -1,11 +1,11 @@
 //! `cargo xtask torture`: the tests that kill servers and load them, run for as long as one likes.
 use crate::cargo::cargo;
 use crate::private::{self, Private};
+use crate::setup::PgChoice;
 use crate::{signals, test, ui};
 use anyhow::{Context, Result};
 use clap::Args;
 use neardup_pgserver::stop_leftovers;
-use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
 /// The beginning of the servers' names.
@@ -34,8 +34,8 @@ pub struct Options {
 }
 
 /// Runs what the options ask for.
-pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> {
-    let private = private::prepare(pg_config)?;
+pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
+    let private = private::prepare(choice)?;
     let dir = private.instance.data_root.clone();
     let lock = private::take(&dir, PURPOSE)?;
     let milliseconds = (options.seconds * 1e3).max(1.0) as u64;

@@ -5,8 +5,8 @@ mod eval;
 mod lines;
 
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::setup::PgChoice;
 use xtask::signals;
 
 /// Benchmarks and evaluation of neardup
@@ -15,9 +15,8 @@ use xtask::signals;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// The pg_config of the PostgreSQL to build for
-    #[arg(long, global = true, value_name = "PROGRAM")]
-    pg_config: Option<PathBuf>,
+    #[command(flatten)]
+    choice: PgChoice,
 }
 
 #[derive(Subcommand)]
@@ -31,7 +30,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = signals::install().and_then(|()| match arguments.command {
-        Command::Bench(options) => bench::command(arguments.pg_config.as_deref(), &options),
+        Command::Bench(options) => bench::command(&arguments.choice, &options),
         Command::Eval(options) => eval::command(&options),
     });
     xtask::exit_code(result)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The major versions of PostgreSQL that the extension can be built for.
-pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
+pub const SUPPORTED: RangeInclusive<u32> = 15..=18;
 
 /// One installed PostgreSQL, as its `pg_config` describes it.
 #[derive(Debug, Clone)]
@@ -191,7 +191,7 @@ VERSION = PostgreSQL 15.20 (Debian 15.20-0+deb12u1)
         let config = PgConfig::parse(Path::new("pg_config"), &old).unwrap();
         let message = config.feature().unwrap_err().to_string();
         assert!(message.contains("13.1"), "{message}");
-        assert!(message.contains("14 to 18"), "{message}");
+        assert!(message.contains("15 to 18"), "{message}");
     }
 
     #[test]

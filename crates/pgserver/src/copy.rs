@@ -46,7 +46,7 @@ impl PrivateCopy {
     /// When no folder can be written that `user` can run programs from.
     pub fn make(config: &PgConfig, preferred: &Path, user: &OsUser) -> Result<Self> {
         let mut reasons = String::new();
-        for root in candidates(preferred, config.major) {
+        for root in candidate_dirs(preferred, &config.major.to_string()) {
             let attempt = Self::make_at(config, &root).and_then(|copy| {
                 user.can_run(&copy.bindir.join("postgres"))?;
                 Ok(copy)
@@ -84,6 +84,7 @@ impl PrivateCopy {
             &copy.extension_dir,
             &[],
         )?;
+        link_libraries(&root, config.bindir())?;
         for name in PROGRAMS {
             refresh_file(&config.bindir().join(name), &copy.bindir.join(name))?;
         }
@@ -125,11 +126,12 @@ impl PrivateCopy {
     }
 }
 
-/// Where the copy may stand, best first.
-fn candidates(preferred: &Path, major: u32) -> Vec<PathBuf> {
+/// Folders for what the server's user has to reach, best first: the preferred one, and folders for
+/// temporary files whose names end with `suffix`.
+pub fn candidate_dirs(preferred: &Path, suffix: &str) -> Vec<PathBuf> {
     // The name says which checkout it belongs to, so that a second run finds the same folder.
     let owner = rustix::process::geteuid().as_raw();
-    let name = format!("neardup-{owner}-{:016x}-{major}", fnv1a(preferred));
+    let name = format!("neardup-{owner}-{:016x}-{suffix}", fnv1a(preferred));
     [std::env::temp_dir(), PathBuf::from("/var/tmp")]
         .into_iter()
         .map(|dir| dir.join(&name))
@@ -153,13 +155,34 @@ fn fnv1a(path: &Path) -> u64 {
 
 /// Makes `dir` and makes sure that it is ours: in a folder for temporary files anyone could have
 /// placed it before us.
-fn own_dir(dir: &Path) -> Result<()> {
+///
+/// # Errors
+/// When it cannot be made, or is somebody else's.
+pub fn own_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let metadata = fs::symlink_metadata(dir)?;
     if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
         bail!("the folder is not the current user's own");
     }
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+/// Links the folders `NAME.libs` beside the installation, if there are any: a server out of a
+/// Python wheel has its libraries there, and finds them by a path relative to the file that wants
+/// them.
+fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
+    for dir in bindir.ancestors().skip(2).take(2) {
+        for name in entries(dir)? {
+            let source = dir.join(&name);
+            let target = root.join(source.strip_prefix("/").unwrap_or(&source));
+            let is_libraries = Path::new(&name).extension().is_some_and(|e| e == "libs");
+            if is_libraries && fs::symlink_metadata(&target).is_err() {
+                symlink(&source, &target)
+                    .with_context(|| format!("cannot link {}", target.display()))?;
+            }
+        }
+    }
     Ok(())
 }
 

@@ -15,7 +15,7 @@ mod stale_servers;
 mod user;
 
 pub use config::{PgConfig, SUPPORTED};
-pub use copy::{Artifacts, PrivateCopy};
+pub use copy::{Artifacts, PrivateCopy, candidate_dirs, own_dir};
 pub use process::{interrupted, stop_all};
 pub use server::{Instance, Server, Settings};
 pub use stale_servers::{Lock, stop_leftovers};

@@ -1,5 +1,5 @@
 //! The operating system's user that servers run under.
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -90,6 +90,19 @@ impl OsUser {
         if !status.success() {
             bail!("{} --version failed ({status})", program.display());
         }
+        Ok(())
+    }
+
+    /// Returns whether this user can enter a folder; `Err` says what the system answered.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn can_enter(&self, dir: &Path) -> Result<()> {
+        // The user changes before the folder does.
+        let mut command = self.command(Path::new("true"));
+        let status = command.current_dir(dir).status();
+        let status = status.with_context(|| format!("cannot enter {}", dir.display()))?;
+        ensure!(status.success(), "cannot enter {}", dir.display());
         Ok(())
     }
 

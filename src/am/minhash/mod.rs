@@ -20,10 +20,10 @@ pub fn scheme_hash(signature: &Signature) -> u64 {
 pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
     let hashes = signature.values.len();
     if hashes != bands.hashes() {
-        let name = index.shown_qualified();
+        let name = index.shown();
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-            format!("signature has another length than those of index {name}"),
+            format!("signature has another length than those of index \"{name}\""),
         )
         .detail(format!(
             "It has {hashes} hashes; the index is for {}.",

@@ -10,7 +10,6 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::distance::DistanceArgument;
 use super::source::{Distances, find_index};
-use crate::am::index::name;
 use crate::am::keys::is_on_signatures;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -98,8 +97,8 @@ fn check_file(relations: &LockedIndex, file: u32) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "index {} was rebuilt while it was being read",
-                name(relations.index())
+                "index \"{}\" was rebuilt while it was being read",
+                relations.index().shown()
             ),
         )
         .hint("Run the query again.")

@@ -1,5 +1,5 @@
 //! Pages in buffers and files, and the statistics of their use.
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 /// The storage manager's handle of a relation.
 ///
@@ -14,7 +14,7 @@ pub unsafe fn smgr(relation: pg_sys::Relation) -> pg_sys::SMgrRelation {
 ///
 /// # Safety
 /// The relation is open.
-#[cfg(any(feature = "pg14", feature = "pg15"))]
+#[cfg(feature = "pg15")]
 pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
     // SAFETY: the caller's promise. InvalidBlockNumber asks for a new page (P_NEW); the lock keeps
     // two backends from adding the same one.
@@ -31,7 +31,7 @@ pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
 ///
 /// # Safety
 /// The relation is open.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
     let target = pg_sys::BufferManagerRelation {
         rel: relation,
@@ -55,14 +55,14 @@ pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
 pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) {
     // SAFETY: the caller's promise; there is room for as many bytes.
     unsafe {
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         pg_sys::BufFileReadExact(file, bytes.as_mut_ptr().cast(), bytes.len());
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         {
             let read = pg_sys::BufFileRead(file, bytes.as_mut_ptr().cast(), bytes.len());
             if read != bytes.len() {
                 crate::pg::errors::UserError::new(
-                    PgSqlErrorCode::ERRCODE_IO_ERROR,
+                    pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR,
                     "could not read a temporary file of an index build",
                 )
                 .detail(format!("Got {read} of {} bytes.", bytes.len()))
@@ -86,17 +86,17 @@ pub unsafe fn read_recent_buffer(
     let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
     // SAFETY: the caller's promise; the server compares the buffer's tag under its lock.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         let found = pg_sys::ReadRecentBuffer((*relation).rd_node, fork, block, buffer);
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         let found = pg_sys::ReadRecentBuffer((*relation).rd_locator, fork, block, buffer);
         if found && let Some(statistics) = statistics_of(relation) {
-            #[cfg(any(feature = "pg14", feature = "pg15"))]
+            #[cfg(feature = "pg15")]
             {
                 statistics.t_counts.t_blocks_fetched += 1;
                 statistics.t_counts.t_blocks_hit += 1;
             }
-            #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+            #[cfg(not(feature = "pg15"))]
             {
                 statistics.counts.blocks_fetched += 1;
                 statistics.counts.blocks_hit += 1;
@@ -116,7 +116,6 @@ pub(super) unsafe fn statistics_of<'a>(
 ) -> Option<&'a mut pg_sys::PgStat_TableStatus> {
     // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(not(feature = "pg14"))]
         if (*relation).pgstat_info.is_null() && (*relation).pgstat_enabled {
             pg_sys::pgstat_assoc_relation(relation);
         }

@@ -5,9 +5,9 @@ use pgrx::pg_sys;
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalogue look-ups.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         return pg_sys::pg_class_ownercheck(relation, role);
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         return pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role);
     }
 }
@@ -46,29 +46,18 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
 
 /// The number of a relation's file (`relfilenode`).
 pub fn file_number(relation: &pg_sys::RelationData) -> u32 {
-    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    #[cfg(feature = "pg15")]
     return relation.rd_node.relNode.to_u32();
-    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    #[cfg(not(feature = "pg15"))]
     return relation.rd_locator.relNumber.to_u32();
 }
 
 /// Returns whether a relation's file is new in this transaction.
 pub fn has_new_file(relation: &pg_sys::RelationData) -> bool {
-    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    #[cfg(feature = "pg15")]
     let first = relation.rd_firstRelfilenodeSubid;
-    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    #[cfg(not(feature = "pg15"))]
     let first = relation.rd_firstRelfilelocatorSubid;
     // 0 is InvalidSubTransactionId.
     relation.rd_createSubid != 0 || first != 0
-}
-
-/// Returns whether a unique index takes NULLs for equal (`NULLS NOT DISTINCT`, from version 15 on).
-pub fn nulls_not_distinct(index: &pg_sys::FormData_pg_index) -> bool {
-    #[cfg(feature = "pg14")]
-    {
-        let _ = index;
-        false
-    }
-    #[cfg(not(feature = "pg14"))]
-    index.indnullsnotdistinct
 }

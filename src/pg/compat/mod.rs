@@ -9,15 +9,12 @@ mod session;
 mod settings;
 mod shared_memory;
 mod soft_error;
-mod sort;
 mod vacuum;
 mod wal;
 
 pub use buffers::{buf_file_read_exact, extend_relation, read_recent_buffer, smgr};
-pub use catalog::{
-    attribute, creation_xid, file_number, has_new_file, nulls_not_distinct, owns_relation,
-};
-pub use planner::estimate_array_length;
+pub use catalog::{attribute, creation_xid, file_number, has_new_file, owns_relation};
+pub use planner::{estimate_array_length, is_group};
 pub use scan::{
     bitmap_scans_trust_visibility_map, count_index_scan, index_beginscan, is_mvcc_snapshot,
 };
@@ -25,6 +22,5 @@ pub use session::local_transaction;
 pub use settings::{int_option, real_option, reserve_settings, restrict_search_path};
 pub use shared_memory::named_segment;
 pub use soft_error::save_soft_error;
-pub use sort::unsigned_datum_comparator;
 pub use vacuum::{in_vacuum, vacuum_delay_point, vacuum_may_truncate, vacuum_truncate_nap};
 pub use wal::{RM_GENERIC_ID, log_new_pages, page_set_lsn, xlog_register_buffer_data};

@@ -1,4 +1,4 @@
-//! The planner's estimates.
+//! The planner's range table and estimates.
 use pgrx::pg_sys;
 
 /// The number of elements that an array expression is expected to have.
@@ -18,5 +18,17 @@ pub unsafe fn estimate_array_length(
             let _ = root;
             f64::from(pg_sys::estimate_array_length(array))
         }
+    }
+}
+
+/// Returns whether an entry of the range table stands for the expressions of a GROUP BY, which have
+/// one since version 18.
+pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
+    #[cfg(feature = "pg18")]
+    return kind == pg_sys::RTEKind::RTE_GROUP;
+    #[cfg(not(feature = "pg18"))]
+    {
+        let _ = kind;
+        false
     }
 }

@@ -15,11 +15,11 @@ pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
             instrument.nsearches += 1;
         }
         if let Some(statistics) = super::buffers::statistics_of(relation) {
-            #[cfg(any(feature = "pg14", feature = "pg15"))]
+            #[cfg(feature = "pg15")]
             {
                 statistics.t_counts.t_numscans += 1;
             }
-            #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+            #[cfg(not(feature = "pg15"))]
             {
                 statistics.counts.numscans += 1;
             }
@@ -40,7 +40,6 @@ pub fn bitmap_scans_trust_visibility_map() -> bool {
         };
         let version: u32 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
         match (version / 10_000, version % 10_000) {
-            (14, minor) => minor < 18,
             (15, minor) => minor < 13,
             (16, minor) => minor < 9,
             (17, minor) => minor < 5,

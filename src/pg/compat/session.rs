@@ -5,9 +5,9 @@ use pgrx::pg_sys;
 pub fn local_transaction() -> u32 {
     // SAFETY: a backend has its entry from its start to its end, and changes this part alone.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
         return (*pg_sys::MyProc).lxid;
-        #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         return (*pg_sys::MyProc).vxid.lxid;
     }
 }

@@ -1,16 +1,10 @@
 //! Settings, and the options of indexes.
 use pgrx::pg_sys;
 
-/// Refuses settings whose names begin with a prefix and that are not defined by now. Version 14
-/// cannot, and warns of those that are set already.
+/// Refuses settings whose names begin with a prefix and that are not defined by now.
 pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
-    // SAFETY: the server reads or copies the terminated name.
-    unsafe {
-        #[cfg(not(feature = "pg14"))]
-        pg_sys::MarkGUCPrefixReserved(prefix.as_ptr());
-        #[cfg(feature = "pg14")]
-        pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr());
-    }
+    // SAFETY: the server copies the terminated name.
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
 }
 
 /// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the struct

@@ -1,5 +1,5 @@
 //! Shared memory of all backends.
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 /// A segment of shared memory that all of the server's processes find under a name; the first one
 /// makes it and calls `initialize`, while all others wait. It stays mapped as long as the process
@@ -11,7 +11,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 ///
 /// # Safety
 /// In a transaction; the size and what initializes are the same in all processes.
-#[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
+#[cfg(any(feature = "pg15", feature = "pg16"))]
 pub unsafe fn named_segment(
     name: &'static core::ffi::CStr,
     size: usize,
@@ -44,7 +44,7 @@ pub unsafe fn named_segment(
         };
         if segment.is_null() {
             crate::pg::errors::UserError::new(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
                 "could not map a segment of shared memory",
             )
             .detail("It has been made since the server started, and has gone.")

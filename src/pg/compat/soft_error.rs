@@ -1,12 +1,12 @@
 //! Errors handed to a caller as data.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 use crate::pg::varlena;
 
 /// Hands an input error to a caller that wants it as data instead of an exception. False if
 /// there is no such caller; before version 16 there never is.
-#[cfg(any(feature = "pg14", feature = "pg15"))]
+#[cfg(feature = "pg15")]
 pub fn save_soft_error(
     _context: *mut pg_sys::Node,
     _code: PgSqlErrorCode,
@@ -19,7 +19,7 @@ pub fn save_soft_error(
 
 /// Hands an input error to a caller that wants it as data instead of an exception. False if
 /// there is no such caller.
-#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+#[cfg(not(feature = "pg15"))]
 pub fn save_soft_error(
     context: *mut pg_sys::Node,
     code: PgSqlErrorCode,

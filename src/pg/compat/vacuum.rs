@@ -47,9 +47,6 @@ pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
 /// # Safety
 /// No lock on a page is held.
 pub unsafe fn vacuum_truncate_nap() {
-    #[cfg(feature = "pg14")]
-    use pg_sys::WaitEventTimeout::WAIT_EVENT_PG_SLEEP as REASON;
-    #[cfg(not(feature = "pg14"))]
     use pg_sys::WaitEventTimeout::WAIT_EVENT_VACUUM_TRUNCATE as REASON;
     /// VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL of the server, in milliseconds.
     const INTERVAL: core::ffi::c_long = 50;

@@ -39,9 +39,9 @@ pub unsafe fn log_new_pages(
         .collect();
     // SAFETY: the caller's promise; the server does not change the block numbers.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         let file = &raw mut (*relation).rd_node;
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         let file = &raw mut (*relation).rd_locator;
         let count = blocks.len() as core::ffi::c_int;
         pg_sys::log_newpages(

@@ -2,6 +2,7 @@
 -- it.
 -- What can be created without neardup (some need a preloaded library or another language) must be
 -- creatable beside it: a name that both want would show here.
+-- Needs: btree_gist, pg_trgm, cube, hstore, intarray, citext
 SET client_min_messages = warning;
 DROP EXTENSION neardup;
 CREATE FUNCTION create_all() RETURNS text[] LANGUAGE plpgsql AS $$

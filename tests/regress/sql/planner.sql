@@ -90,6 +90,9 @@ CREATE FUNCTION near(a fingerprint, b fingerprint) RETURNS boolean LANGUAGE sql
 SELECT conditions('SELECT id FROM v WHERE distance <= 3');
 SELECT conditions('SELECT id FROM u WHERE distance <= 3');
 SELECT * FROM conditions('SELECT id FROM g WHERE distance <= 3') c WHERE c !~ 'Sort';
+SELECT * FROM conditions('SELECT id FROM g WHERE 4.5::float8 > distance') c WHERE c !~ 'Sort';
+SELECT * FROM conditions($$SELECT id, fp <~> '0123456789abcdef' FROM d GROUP BY 1, 2
+    HAVING fp <~> '0123456789abcdef' <= 3$$) c WHERE c !~ 'Sort';
 SELECT conditions($$SELECT id FROM d WHERE near('0123456789abcdef', fp)$$);
 CREATE TABLE p (id int, fp fingerprint) PARTITION BY HASH (id);
 CREATE TABLE p0 PARTITION OF p FOR VALUES WITH (modulus 2, remainder 0);

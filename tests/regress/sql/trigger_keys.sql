@@ -1,6 +1,7 @@
 -- The trigger neardup_dedup: unique keys of every kind say which row is the same, and the log,
 -- domains
 -- and names.
+-- Needs: citext
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 

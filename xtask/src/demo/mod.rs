@@ -9,6 +9,7 @@ mod machine;
 mod report;
 mod source;
 
+use crate::setup::PgChoice;
 use crate::{private, psql, ui};
 use anyhow::{Result, bail};
 use database::{CREATE_INDEX, CREATE_TABLE, Choice, Demo, Loaded};
@@ -21,10 +22,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Loads the documents at `path`, or those that the machine has, and shows what is alike.
-pub fn command(pg_config: Option<&Path>, path: Option<&Path>) -> Result<ExitCode> {
+pub fn command(choice: &PgChoice, path: Option<&Path>) -> Result<ExitCode> {
     // Before the build: a slip in the path should not cost minutes.
     let source = Source::of(path)?;
-    let private = private::prepare(pg_config)?;
+    let private = private::prepare(choice)?;
     let lock = psql::take_lock(&private)?;
     let server = psql::start(&private, true)?;
     psql::create_database(&server)?;

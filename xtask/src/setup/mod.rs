@@ -2,12 +2,14 @@
 mod clang;
 mod find;
 mod packages;
+mod wheels;
+
+pub use find::{PgChoice, installed};
 
 use crate::ui;
 use anyhow::{Context, Result, bail};
 use neardup_pgserver::PgConfig;
 use std::fmt;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Tools that were found.
@@ -52,8 +54,8 @@ impl fmt::Display for Need {
 }
 
 /// `cargo xtask setup`: prints the settings that plain cargo needs, for `eval` in a shell.
-pub fn command(pg_config: Option<&Path>) -> Result<ExitCode> {
-    let setup = run(pg_config)?;
+pub fn command(choice: &PgChoice) -> Result<ExitCode> {
+    let setup = run(choice)?;
     ui::heading(format!(
         "{} ({}), headers and libclang are there",
         setup.pg.version,
@@ -72,11 +74,14 @@ pub fn command(pg_config: Option<&Path>) -> Result<ExitCode> {
 ///
 /// # Errors
 /// [`Missing`] when the user has to install something.
-pub fn run(pg_config: Option<&Path>) -> Result<Setup> {
-    let found = find::postgres(pg_config)?;
+pub fn run(choice: &PgChoice) -> Result<Setup> {
+    let found = find::postgres(choice)?;
     let mut needs = Vec::new();
     match &found {
-        None => needs.extend([Need::Server(None), Need::Headers(None)]),
+        None => {
+            let major = choice.only_major()?;
+            needs.extend([Need::Server(major), Need::Headers(major)]);
+        }
         Some(pg) => {
             pg.feature()?;
             if !pg.has_server() {
@@ -96,7 +101,7 @@ pub fn run(pg_config: Option<&Path>) -> Result<Setup> {
         None => packages::provide(&needs, None)?,
     }
 
-    let pg = find::postgres(pg_config)?
+    let pg = find::postgres(choice)?
         .context("the packages are installed, but no pg_config is to be found")?;
     pg.feature()?;
     for (there, what) in [

@@ -2,13 +2,13 @@
 use super::{Counts, PURPOSE};
 use crate::cargo::workspace;
 use crate::private::Private;
-use crate::{extension, ui};
+use crate::{extension, setup, ui};
 use anyhow::{Context, Result};
-use neardup_pgserver::Server;
+use neardup_pgserver::{PgConfig, Server};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// One kind of test that PostgreSQL has a program for.
 struct Suite {
@@ -48,11 +48,12 @@ impl Suite {
             .into_iter()
             .filter(|test| is_selected(&format!("{}/{test}", self.name), filters))
             .collect();
+        let tests = self.possible(tests, private)?;
         if tests.is_empty() {
             return Ok(Counts::default());
         }
         ui::heading(format!("{}: {}", self.program, tests.join(", ")));
-        let Some(program) = private.pg.test_program(self.program) else {
+        let Some((program, bindir)) = self.programs(private) else {
             return Ok(self.without_program(tests.len()));
         };
         let output = self.output_dir(private)?;
@@ -62,7 +63,7 @@ impl Suite {
             .current_dir(&output)
             .arg(format!("--inputdir={}", input.display()))
             .arg(format!("--outputdir={}", output.display()))
-            .arg(format!("--bindir={}", private.instance.bindir.display()))
+            .arg(format!("--bindir={}", bindir.display()))
             .arg(format!("--host={}", server.socket_dir().display()))
             .arg(format!("--port={}", server.port()))
             .args(["--user=postgres", "--encoding=UTF8"])
@@ -94,6 +95,43 @@ impl Suite {
             show_differences(&output, status, missing);
         }
         Ok(counts)
+    }
+
+    /// The program and the folder of the psql that it calls: the server's own, or if they are not
+    /// there or do not run (as of one wheel) those of an installed PostgreSQL, for any server.
+    fn programs(&self, private: &Private) -> Option<(PathBuf, PathBuf)> {
+        let of = |pg: &PgConfig, bindir: &Path| {
+            let program = pg.test_program(self.program)?;
+            (runs(&program) && runs(&bindir.join("psql"))).then(|| (program, bindir.to_owned()))
+        };
+        of(&private.pg, &private.instance.bindir).or_else(|| {
+            let others = setup::installed();
+            let (programs, other) = others
+                .iter()
+                .find_map(|other| Some((of(other, other.bindir())?, other)))?;
+            ui::note(format!("by the programs of {}", other.version));
+            Some(programs)
+        })
+    }
+
+    /// Leaves out the tests that need an extension that this server lacks, and says so.
+    fn possible(&self, tests: Vec<String>, private: &Private) -> Result<Vec<String>> {
+        let (folder, ending) = self.scripts;
+        let folder = workspace().join("tests").join(self.name).join(folder);
+        let extensions = private.pg.sharedir().join("extension");
+        let mut possible = Vec::new();
+        for test in tests {
+            let script = fs::read_to_string(folder.join(format!("{test}.{ending}")))?;
+            let lacks = |name: &&str| !extensions.join(format!("{name}.control")).is_file();
+            match needed_extensions(&script).find(lacks) {
+                Some(missing) => ui::note(format!(
+                    "{}/{test} is not run: this PostgreSQL does not come with {missing}",
+                    self.name
+                )),
+                None => possible.push(test),
+            }
+        }
+        Ok(possible)
     }
 
     /// Not every packaging has PostgreSQL's test programs. CI has to have them.
@@ -146,7 +184,20 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a line about one test, as PostgreSQL 14 and 15 write it (`test a ... ok   12 ms`) or
+fn runs(program: &Path) -> bool {
+    let output = Command::new(program).arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// The names in a script's line `-- Needs: citext, hstore`.
+fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
+    let line = script
+        .lines()
+        .find_map(|line| line.strip_prefix("-- Needs: "));
+    line.into_iter().flat_map(|names| names.split(", "))
+}
+
+/// Reads a line about one test, as PostgreSQL 15 writes it (`test a ... ok   12 ms`) or
 /// later ones (`ok 1   - a   12 ms`). `None` for any other line.
 fn outcome(line: &str) -> Option<bool> {
     if line.starts_with("ok ") {
@@ -199,6 +250,13 @@ mod tests {
         ] {
             assert_eq!(outcome(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn reads_what_a_script_needs() {
+        let script = "-- Keys.\n-- Needs: citext, hstore\nSELECT 1;\n";
+        assert!(needed_extensions(script).eq(["citext", "hstore"]));
+        assert!(needed_extensions("SELECT 1;\n").next().is_none());
     }
 
     #[test]

@@ -6,11 +6,11 @@ mod python;
 pub use packages::provide;
 
 use crate::private::{self, Private};
+use crate::setup::PgChoice;
 use crate::{signals, ui};
-use anyhow::{Result, bail};
-use neardup_pgserver::{Server, stop_leftovers};
+use anyhow::{Result, bail, ensure};
+use neardup_pgserver::{SUPPORTED, Server, stop_leftovers};
 use std::ops::AddAssign;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// The name of the shared server, and the beginning of the names of those that tests make.
@@ -30,9 +30,56 @@ impl AddAssign for Counts {
     }
 }
 
-/// Runs the tests that `filters` select, all when there are none, and prints the count.
-pub fn command(pg_config: Option<&Path>, filters: &[String]) -> Result<ExitCode> {
-    let private = private::prepare(pg_config)?;
+/// Runs the tests that `filters` select, all when there are none, and prints the count; a line
+/// for each version in the end if several are chosen.
+pub fn command(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
+    if choice.pg.len() > 1 {
+        return on_each(&choice.pg, filters);
+    }
+    let (_, counts) = on_one(choice, filters)?;
+    println!("{} passed, {} failed", counts.passed, counts.failed);
+    Ok(ExitCode::from(u8::from(counts.failed > 0)))
+}
+
+/// Runs the tests that `filters` select on each supported version.
+pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
+    ensure!(
+        choice.pg.is_empty() && choice.pg_config.is_none(),
+        "matrix runs on all versions; `test --pg` takes those that you name"
+    );
+    on_each(&SUPPORTED.collect::<Vec<u32>>(), filters)
+}
+
+/// Runs the tests on one version after the other. A version that cannot be had or built is a line
+/// in the table as well, and a failure.
+fn on_each(majors: &[u32], filters: &[String]) -> Result<ExitCode> {
+    let mut lines = Vec::new();
+    let mut all_passed = true;
+    for major in majors {
+        ui::heading(format!("PostgreSQL {major}"));
+        match on_one(&PgChoice::major(*major), filters) {
+            Ok((version, counts)) => {
+                all_passed &= counts.failed == 0;
+                lines.push(format!(
+                    "{version}: {} passed, {} failed",
+                    counts.passed, counts.failed
+                ));
+            }
+            Err(error) => {
+                signals::wait_if_interrupted();
+                all_passed = false;
+                ui::error(&error);
+                lines.push(format!("PostgreSQL {major}: not run: {error:#}"));
+            }
+        }
+    }
+    println!("{}", lines.join("\n"));
+    Ok(ExitCode::from(u8::from(!all_passed)))
+}
+
+/// Runs the tests on one PostgreSQL, and returns its version.
+fn on_one(choice: &PgChoice, filters: &[String]) -> Result<(String, Counts)> {
+    let private = private::prepare(choice)?;
     let dir = private.instance.data_root.clone();
     let lock = private::take(&dir, PURPOSE)?;
     let server = start(&private)?;
@@ -47,8 +94,7 @@ pub fn command(pg_config: Option<&Path>, filters: &[String]) -> Result<ExitCode>
     if counts == Counts::default() && !filters.is_empty() {
         bail!("no test has a name that contains {}", filters.join(" or "));
     }
-    println!("{} passed, {} failed", counts.passed, counts.failed);
-    Ok(ExitCode::from(u8::from(counts.failed > 0)))
+    Ok((private.pg.version, counts))
 }
 
 fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {

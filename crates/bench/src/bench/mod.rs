@@ -20,6 +20,7 @@ use session::Session;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use xtask::setup::PgChoice;
 use xtask::{cargo, extension, private, ui};
 
 /// Options of the command line.
@@ -73,8 +74,8 @@ const LARGE: u64 = 10_000_000;
 const PURPOSE: &str = "bench";
 
 /// Runs the benchmark.
-pub fn command(pg_config: Option<&Path>, options: &Options) -> Result<ExitCode> {
-    let private = private::prepare(pg_config)?;
+pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
+    let private = private::prepare(choice)?;
     let dir = &private.instance.data_root;
     let Some(_lock) = Lock::try_take(dir, PURPOSE)? else {
         bail!("another cargo xtask bench is running");

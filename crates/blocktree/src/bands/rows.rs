@@ -20,6 +20,9 @@ pub trait RowSource {
     fn are_near(&self, a: &Self::Row, b: &Self::Row) -> bool;
 }
 
+/// Most slots of a cache, however much memory there is: all are allocated at once.
+const MOST_SLOTS: usize = 1 << 16;
+
 /// A row by its entry, or none.
 type Cached<R> = (Tid, Option<R>);
 
@@ -36,7 +39,7 @@ impl<S: RowSource> RowCache<S> {
     /// An empty cache. `memory` is in bytes.
     pub fn new<F: TempFiles>(files: &mut F, source: S, memory: usize) -> Self {
         let bytes = size_of::<Option<Cached<S::Row>>>() + source.row_bytes();
-        let count = (memory / bytes).max(1);
+        let count = (memory / bytes).clamp(1, MOST_SLOTS);
         let mut slots = Vec::new();
         if slots.try_reserve_exact(count).is_err() {
             files.out_of_memory();

