@@ -6,6 +6,7 @@ pub mod extension;
 pub mod install;
 pub mod measure;
 pub mod private;
+mod program;
 pub mod psql;
 pub mod setup;
 pub mod signals;

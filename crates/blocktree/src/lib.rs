@@ -17,6 +17,7 @@
 //! use neardup_blocktree::store::{PageGuard, PageStore, Patch};
 //! use neardup_blocktree::tree::Tree;
 //! use std::cell::RefCell;
+//! use std::io::{Cursor, Read, Write};
 //! use std::rc::Rc;
 //!
 //! struct Memory(RefCell<Vec<Rc<Page>>>);
@@ -70,14 +71,18 @@
 //!     }
 //!     fn table_done(&mut self, _done: usize, _tables: usize) {}
 //! }
-//! // So few rows need no temporary file.
+//! // More rows than fit into memory are sorted in files.
 //! impl TempFiles for Memory {
-//!     type File = ();
-//!     fn create(&mut self) { unimplemented!() }
-//!     fn write(&mut self, _: &mut (), _: &[u8]) { unimplemented!() }
-//!     fn rewind(&mut self, _: &mut ()) { unimplemented!() }
-//!     fn read(&mut self, _: &mut (), _: &mut [u8]) { unimplemented!() }
-//!     fn seek(&mut self, _: &mut (), _: u64) { unimplemented!() }
+//!     type File = Cursor<Vec<u8>>;
+//!     fn create(&mut self) -> Self::File { Cursor::default() }
+//!     fn write(&mut self, file: &mut Self::File, bytes: &[u8]) {
+//!         file.write_all(bytes).unwrap();
+//!     }
+//!     fn rewind(&mut self, file: &mut Self::File) { file.set_position(0); }
+//!     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]) {
+//!         file.read_exact(bytes).unwrap();
+//!     }
+//!     fn seek(&mut self, file: &mut Self::File, place: u64) { file.set_position(place); }
 //!     fn check_interrupts(&mut self) {}
 //! }
 //!

@@ -1,5 +1,6 @@
 //! Servers with headers out of Python wheels on PyPI, for versions that are not installed: brought
 //! into `target/` without root, each of one release with a pinned sum.
+use crate::program::run;
 use crate::{cargo, ui};
 use anyhow::{Context, Result, bail, ensure};
 use neardup_pgserver::{OsUser, PgConfig, candidate_dirs, own_dir};
@@ -138,15 +139,6 @@ fn set_modes(tree: &Path) -> Result<()> {
         let mode = if is_open { 0o755 } else { 0o644 };
         fs::set_permissions(entry.path(), PermissionsExt::from_mode(mode))?;
     }
-    Ok(())
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}", errors.trim());
     Ok(())
 }
 

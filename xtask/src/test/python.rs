@@ -1,7 +1,8 @@
 //! Drivers for Python, which `tests/drivers.rs` runs.
 use crate::cargo::{target_dir, workspace};
+use crate::program::run;
 use crate::ui;
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -52,13 +53,4 @@ fn install(folder: &Path, pins: &Path) -> Result<()> {
     run(Command::new(folder.join("bin/python"))
         .args(pip)
         .args([Path::new("--requirement"), pins]))
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}", errors.trim());
-    Ok(())
 }
