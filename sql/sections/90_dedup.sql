@@ -48,6 +48,13 @@ COMMENT ON FUNCTION neardup_dedup() IS
     'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that '
     'are there';
 
+CREATE FUNCTION neardup_remark(relation regclass, trigger_name name DEFAULT NULL)
+    RETURNS bigint LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE COST 1000000
+    AS 'MODULE_PATHNAME', 'neardup_remark';
+COMMENT ON FUNCTION neardup_remark(regclass, name) IS
+    'sets all marks of a table as its trigger neardup_dedup would have set them for rows in the '
+    'order of their keys; returns how many rows it has changed';
+
 CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
     AS 'MODULE_PATHNAME', 'neardup_rows_in_flight';

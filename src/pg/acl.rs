@@ -24,15 +24,26 @@ pub fn check_some(table: pg_sys::Oid) {
 /// Raises an error unless the caller owns the table of an index. To be called before anything is
 /// locked. What is no index passes, for the caller to refuse.
 pub fn check_owner(index: pg_sys::Oid) {
-    let (table, user) = (server::IndexGetRelation(index, true), server::GetUserId());
-    if table == pg_sys::InvalidOid || compat::owns_relation(table, user) {
+    let table = server::IndexGetRelation(index, true);
+    if table != pg_sys::InvalidOid {
+        check_owner_of_table(
+            table,
+            "This function reads an index whole, past row security and rights on columns.",
+        );
+    }
+}
+
+/// Raises an error, which says why, unless the caller owns a table. To be called before anything is
+/// locked.
+pub fn check_owner_of_table(table: pg_sys::Oid, why: &str) {
+    if compat::owns_relation(table, server::GetUserId()) {
         return;
     }
     UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
         format!("must be owner of table {}", relation_name(table)),
     )
-    .detail("This function reads an index whole, past row security and rights on columns.")
+    .detail(why)
     .raise()
 }
 

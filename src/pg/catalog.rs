@@ -62,9 +62,9 @@ pub fn literal(text: &CStr) -> Vec<u8> {
     bytes(server::quote_literal_cstr(text))
 }
 
-/// Looks a table up by a name as written by a user, and returns its quoted name. A name without a
-/// schema is one of the given schema. An unknown table is error 42P01.
-pub fn find_table(name: &CStr, schema: Oid) -> Vec<u8> {
+/// Looks a table up by a name as written by a user, and returns it with its quoted name. A name
+/// without a schema is one of the given schema. An unknown table is error 42P01.
+pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     // SAFETY: lists and names live in the current memory context.
     unsafe {
         let names = pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()));
@@ -74,11 +74,10 @@ pub fn find_table(name: &CStr, schema: Oid) -> Vec<u8> {
         }
         // No lock: the name goes into a statement, which takes its own.
         let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
-        pg_sys::RangeVarGetRelidExtended(place, no_lock, 0, None, core::ptr::null_mut());
-        bytes(owned(pg_sys::quote_qualified_identifier(
-            (*place).schemaname,
-            (*place).relname,
-        )))
+        let table =
+            pg_sys::RangeVarGetRelidExtended(place, no_lock, 0, None, core::ptr::null_mut());
+        let name = pg_sys::quote_qualified_identifier((*place).schemaname, (*place).relname);
+        (table, bytes(owned(name)))
     }
 }
 

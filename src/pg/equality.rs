@@ -5,6 +5,13 @@ use super::rel::{KeyClass, Rel};
 use super::value::Value;
 use super::{catalog, server};
 
+/// Calls one of the comparisons below with two values of its type.
+fn call(function: Oid, collation: Oid, a: Value, b: Value) -> pg_sys::Datum {
+    // SAFETY: the function is of an operator class that the server has accepted for the type, or
+    // the type's default one, and the callers have compared the types.
+    unsafe { pg_sys::OidFunctionCall2Coll(function, collation, a.datum(), b.datum()) }
+}
+
 /// A column of an index, and when its values are equal.
 pub struct EqualColumn {
     /// The column of the table, counted from 1; 0 for an expression.
@@ -39,8 +46,7 @@ impl EqualColumn {
     /// of the column's type.
     pub fn equal(&self, a: Value, b: Value) -> bool {
         assert!([a, b].map(Value::type_oid) == [self.value_type; 2]);
-        // SAFETY: the server has accepted the operator class for values of this type.
-        unsafe { self.equal_datums(a.datum(), b.datum()) }
+        call(self.function, self.collation, a, b).value() != 0
     }
 
     /// The same.
@@ -50,6 +56,32 @@ impl EqualColumn {
     pub(super) unsafe fn equal_datums(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
         // SAFETY: the caller's promise.
         unsafe { pg_sys::OidFunctionCall2Coll(self.function, self.collation, a, b).value() != 0 }
+    }
+}
+
+/// The order of a type, by its default operator class of btree and a collation.
+pub struct TypeOrder {
+    function: Oid,
+    collation: Oid,
+    type_oid: Oid,
+}
+
+impl TypeOrder {
+    /// By the default operator class; `None` if the type has none.
+    pub fn new(type_oid: Oid, collation: Oid) -> Option<Self> {
+        let function = catalog::cached_type(type_oid, pg_sys::TYPECACHE_CMP_PROC).cmp_proc;
+        (function != pg_sys::InvalidOid).then_some(TypeOrder {
+            function,
+            collation,
+            type_oid,
+        })
+    }
+
+    /// Returns whether the first of two values comes before the second. Raises an internal error if
+    /// they are not of the type.
+    pub fn is_before(&self, a: Value, b: Value) -> bool {
+        assert!([a, b].map(Value::type_oid) == [self.type_oid; 2]);
+        (call(self.function, self.collation, a, b).value() as i32) < 0
     }
 }
 
@@ -84,11 +116,6 @@ impl TypeEquality {
             return a.is_none() && b.is_none();
         };
         assert!([a, b].map(Value::type_oid) == [self.type_oid; 2]);
-        // SAFETY: the operator is the type's default one.
-        unsafe {
-            pg_sys::OidFunctionCall2Coll(self.function, self.collation, a.datum(), b.datum())
-                .value()
-                != 0
-        }
+        call(self.function, self.collation, a, b).value() != 0
     }
 }

@@ -72,6 +72,22 @@ impl UserError {
     /// Ends the current statement with this error. The caller runs below a guard (`pg::fmgr`).
     #[track_caller]
     pub fn raise(self) -> ! {
+        self.report(PgLogLevel::ERROR);
+        unreachable!("an error report of level ERROR does not return")
+    }
+
+    /// Sends it to the client as a notice, and goes on.
+    pub fn notify(self) {
+        self.report(PgLogLevel::NOTICE);
+    }
+
+    /// Sends it to the client and to the server's log as a warning, and goes on.
+    pub fn warn(self) {
+        self.report(PgLogLevel::WARNING);
+    }
+
+    #[track_caller]
+    fn report(self, level: PgLogLevel) {
         let mut report = ErrorReport::new(self.code, self.message, "neardup");
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
@@ -79,8 +95,7 @@ impl UserError {
         if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report.report(PgLogLevel::ERROR);
-        unreachable!("an error report of level ERROR does not return")
+        report.report(level);
     }
 }
 

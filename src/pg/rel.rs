@@ -145,6 +145,24 @@ impl<'a> Rel<'a> {
             && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED
     }
 
+    /// The columns that a stored generated column is computed from (0: whole rows); none for other
+    /// columns.
+    pub fn columns_of_generated(self, column: i16) -> Vec<i16> {
+        if !self.is_stored_generated(column) {
+            return Vec::new();
+        }
+        // SAFETY: the relation is open, and the column has an expression, which is made in the
+        // current memory context.
+        let expression =
+            unsafe { Expr::new(pg_sys::build_column_default(self.raw, i32::from(column))) };
+        expression.columns_used()
+    }
+
+    /// Returns whether rules rewrite statements on it.
+    pub fn has_rules(self) -> bool {
+        self.class().relhasrules
+    }
+
     /// The table's indexes, in the order in which the server writes them.
     pub fn indexes(self) -> Vec<pg_sys::Oid> {
         // SAFETY: the list is a copy, which is freed here.
@@ -192,6 +210,7 @@ impl<'a> Rel<'a> {
             is_valid: form.indisvalid,
             is_ready: form.indisready,
             is_unique_at_once: form.indisunique && form.indimmediate && !form.indisexclusion,
+            is_deferrable: !form.indimmediate,
             nulls_equal: form.indnullsnotdistinct,
             key_columns: form.indnkeyatts as usize,
             columns: columns.to_vec(),
@@ -355,6 +374,8 @@ pub struct IndexForm {
     pub is_ready: bool,
     /// True if it forbids equal rows, at the moment at which they are written.
     pub is_unique_at_once: bool,
+    /// True if it is of a constraint that may be checked later.
+    pub is_deferrable: bool,
     /// True if it takes NULLs for equal.
     pub nulls_equal: bool,
     /// The columns without those that are only included.

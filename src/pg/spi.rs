@@ -9,7 +9,6 @@ use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
-use super::tid::tid_of;
 use super::value::{OwnedValue, Value};
 use super::{compat, server};
 
@@ -72,11 +71,25 @@ pub fn for_each_address(
     parameters: &[Value],
     mut each: impl FnMut(&Connection, Tid),
 ) {
+    for_each_row(statement, parameters, |connection, row| {
+        if let Some(address) = row.first().and_then(Option::as_ref) {
+            each(connection, address.as_tid());
+        }
+    });
+}
+
+/// Calls a function with the values of each row that a SELECT yields, `None` for NULL. The
+/// statement sees what others have committed until now, also where the transaction does not.
+pub fn for_each_row(
+    statement: &CStr,
+    parameters: &[Value],
+    mut each: impl FnMut(&Connection, &[Option<OwnedValue>]),
+) {
     connected(statement, |connection| {
         let plan = connection.plan(statement, parameters);
         let mut values = datums(parameters);
-        // SAFETY: the plan is of a SELECT with these parameters. The cursor is closed here, and by
-        // the server after an error.
+        // SAFETY: the plan is of a SELECT with these parameters. The cursor is closed after the
+        // last row, and by the server after an error.
         let cursor = unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -91,41 +104,44 @@ pub fn for_each_address(
             cursor
         };
         loop {
-            // SAFETY: the cursor is open.
-            let rows = unsafe { fetch(cursor, statement) };
+            // SAFETY: the cursor is open until there are no more rows.
+            let rows = unsafe { fetch(cursor) };
             if rows.is_empty() {
                 break;
             }
             for row in rows {
-                each(connection, row);
+                each(connection, &row);
                 pgrx::check_for_interrupts!();
             }
         }
-        // SAFETY: opened above.
-        unsafe { pg_sys::SPI_cursor_close(cursor) };
     });
 }
 
-/// The next addresses.
+/// The next rows; without any, the cursor is closed.
 ///
 /// # Safety
 /// The cursor is open.
-unsafe fn fetch(cursor: pg_sys::Portal, statement: &CStr) -> Vec<Tid> {
-    // SAFETY: the caller's promise; the type of the first column is compared.
+unsafe fn fetch(cursor: pg_sys::Portal) -> Vec<Vec<Option<OwnedValue>>> {
+    // SAFETY: the caller's promise; the values are copied before their tuples are freed.
     unsafe {
         pg_sys::SPI_cursor_fetch(cursor, true, FETCH);
         let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-        if compat::attribute(&*(*table).tupdesc, 1).atttypid != pg_sys::TIDOID {
-            failed(statement);
-        }
-        let address = |i: usize| {
+        let descriptor = (*table).tupdesc;
+        let columns = (*descriptor).natts as i16;
+        let value = |tuple, column: i16| {
             let mut null = false;
-            let tuple = *(*table).vals.add(i);
-            let value = pg_sys::SPI_getbinval(tuple, (*table).tupdesc, 1, &mut null);
-            (!null).then(|| tid_of(*value.cast_mut_ptr()))
+            let value = pg_sys::SPI_getbinval(tuple, descriptor, column.into(), &mut null);
+            (!null).then(|| Value::new(value, compat::attribute(&*descriptor, column)).to_owned())
         };
-        let rows = (0..count).filter_map(address).collect();
+        let row = |i: usize| {
+            let tuple = *(*table).vals.add(i);
+            (1..=columns).map(|column| value(tuple, column)).collect()
+        };
+        let rows = (0..count).map(row).collect();
         pg_sys::SPI_freetuptable(table);
+        if count == 0 {
+            pg_sys::SPI_cursor_close(cursor);
+        }
         rows
     }
 }

@@ -2,6 +2,7 @@
 use core::ffi::CStr;
 use core::marker::PhantomData;
 
+use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::arrays::{self, ElementType};
@@ -345,6 +346,18 @@ pub struct OwnedValue {
 }
 
 impl OwnedValue {
+    /// The address, if it is a `tid`; raises an internal error for any other type.
+    pub fn as_tid(&self) -> Tid {
+        assert_eq!(self.of.oid, pg_sys::TIDOID);
+        // As `ItemPointerData` has it: both halves of the block, the higher one first.
+        let bytes = self.bytes[0].to_ne_bytes();
+        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        Tid {
+            block: u32::from(half(0)) << 16 | u32::from(half(2)),
+            offset: half(4),
+        }
+    }
+
     /// The value.
     pub fn get(&self) -> Value<'_> {
         Value {

@@ -1,21 +1,17 @@
 //! Actions on a row that repeats another.
-use std::ffi::{CStr, CString};
-
 use pgrx::PgSqlErrorCode;
 
 use super::arguments::{Action, Arguments};
 use super::columns::Columns;
+use super::log::LogTable;
 use super::lookup::{self, Found};
 use super::marks::{self, Marks};
 use super::names;
-use super::own_row::Generated;
 use crate::pg::acl::{has_policies, may_select};
-use crate::pg::catalog;
 use crate::pg::errors::UserError;
 use crate::pg::new_row::NewRow;
 use crate::pg::rel::Rel;
 use crate::pg::row_lock::{Locked, Mode};
-use crate::pg::spi;
 use crate::pg::value::{OwnedValue, Value};
 
 /// An action with what it needs.
@@ -23,8 +19,7 @@ pub enum PreparedAction {
     Skip,
     Error,
     Mark(Marks),
-    /// With the statement that writes to the log, and the columns that are generated.
-    Log(CString, Generated),
+    Log(LogTable),
 }
 
 impl PreparedAction {
@@ -38,9 +33,7 @@ impl PreparedAction {
                     .expect("both columns are found for this action");
                 PreparedAction::Mark(Marks::new(table, key, mark))
             }
-            Action::Log(name) => {
-                PreparedAction::Log(log_statement(name, table), Generated::default())
-            }
+            Action::Log(log) => PreparedAction::Log(LogTable::new(log, table, columns)),
         }
     }
 
@@ -75,9 +68,8 @@ pub fn run(
         _ if found.unseen => lookup::refuse_unseen(),
         PreparedAction::Skip => Outcome::Drop,
         PreparedAction::Mark(marks) => mark(marks, table, columns, found, row),
-        PreparedAction::Log(statement, generated) => {
-            let complete = generated.get(table).complete(table, row);
-            log(statement, columns, found, complete.as_ref().unwrap_or(row));
+        PreparedAction::Log(log) => {
+            log.write(table, columns, found, row);
             Outcome::Drop
         }
     }
@@ -113,10 +105,50 @@ pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
 /// Error 23P01, which tells the existing row's key only to someone who may read it, as the server's
 /// own constraints do.
 fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
+        format!("near-duplicate of a row in table \"{}\"", table.shown()),
+    )
+    .detail(in_the_way(table, columns, found))
+    .hint("Change the trigger's action if near-duplicates are to be skipped, marked or logged.")
+    .raise()
+}
+
+/// A notice that the row is left out, or that the row of this key stays as it was.
+pub fn notify(table: Rel, columns: &Columns, found: &Found, row: &NewRow, is_update: bool) {
+    let left_out = match is_update {
+        false => String::new(),
+        true => match columns.key.and_then(|key| Some((key, row.get(key)?))) {
+            Some((column, key)) if may_read(table, column) => format!(
+                "The row with ({})=({}) stays as it was. ",
+                column_name(table, column),
+                key.output()
+            ),
+            _ => "The row stays as it was. ".to_owned(),
+        },
+    };
+    let what = match is_update {
+        true => "update to a near-duplicate of a row",
+        false => "near-duplicate of a row",
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
+        format!("{what} in table \"{}\" is left out", table.shown()),
+    )
+    .detail(left_out + &in_the_way(table, columns, found))
+    .notify();
+}
+
+/// Returns whether the current user may know all values of a column.
+fn may_read(table: Rel, column: i16) -> bool {
+    !has_policies(table) && may_select(table, column)
+}
+
+/// A sentence about the existing row, with its key if the user may read it.
+fn in_the_way(table: Rel, columns: &Columns, found: &Found) -> String {
     let (unit, limit) = (columns.metric.unit(), columns.limit);
-    let may_read = |key| !has_policies(table) && may_select(table, key);
-    let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(*key));
-    let detail = match shown {
+    let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(table, *key));
+    match shown {
         Some((column, key)) => format!(
             "The row with ({})=({}) differs in {} {unit}; at most {limit} are a near-duplicate.",
             column_name(table, column),
@@ -124,36 +156,10 @@ fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
             found.distance
         ),
         None => format!("An existing row differs in at most {limit} {unit}."),
-    };
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
-        format!("near-duplicate of a row in table \"{}\"", table.shown()),
-    )
-    .detail(detail)
-    .hint("Change the trigger's action if near-duplicates are to be skipped, marked or logged.")
-    .raise()
+    }
 }
 
 /// The name of a column, quoted if need be, for messages.
 fn column_name(table: Rel, column: i16) -> String {
     names::shown(&table.column_name(column))
-}
-
-/// Writes the row to the log, as the user whose statement it is.
-fn log(statement: &CStr, columns: &Columns, found: &Found, row: &NewRow) {
-    let Some(existing) = &found.key else {
-        UserError::null_not_allowed("the row that is repeated has no key to log")
-            .hint("Name a column that is never NULL, such as 'key=id'.")
-            .raise();
-    };
-    let distance = columns.metric.shown(found.distance);
-    spi::insert(statement, &[existing.get(), distance, row.as_record()]);
-}
-
-/// The INSERT into the log. A name without a schema is one of the schema of the trigger's table.
-fn log_statement(name: &CStr, table: Rel) -> CString {
-    let mut text = b"INSERT INTO ".to_vec();
-    text.extend(catalog::find_table(name, table.schema()));
-    text.extend(b" (kept, distance, dropped) VALUES ($1, $2, pg_catalog.to_jsonb($3))");
-    CString::new(text).expect("made of C strings")
 }

@@ -2,10 +2,9 @@
 use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
-use crate::am::strategies::near_radius;
+use super::near::Near;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Trigger;
-use crate::types::signature::{Bound, near_duplicate};
 
 /// Action on a near-duplicate of an existing row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,71 +15,17 @@ pub enum Action {
     Error,
     /// The row is written, with the key of the row that it repeats in this column.
     Mark(CString),
-    /// The row is left out, and recorded in this table.
-    Log(CString),
+    /// The row is left out, and recorded in a table.
+    Log(Log),
 }
 
-/// Limit of near-duplicates, as it was written. Its meaning depends on the column.
+/// Record of the rows that are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Near {
-    /// As `~=` has it.
-    Conventional,
-    Distance(CString),
-    Similarity(CString),
-}
-
-impl Near {
-    /// The greatest distance of near-duplicates: mismatches of signatures of so many values, or
-    /// else bits of fingerprints. An error is a sentence that says what makes no sense.
-    pub fn limit(&self, hashes: Option<usize>) -> Result<u32, String> {
-        hashes.map_or_else(|| self.bits(), |hashes| self.mismatches(hashes))
-    }
-
-    fn bits(&self) -> Result<u32, String> {
-        match self {
-            Near::Conventional => Ok(near_radius(1)),
-            Near::Distance(text) => number(text)
-                .filter(|distance| (0..=256).contains(distance))
-                .ok_or_else(|| {
-                    format!(
-                        "The distance is a number of bits from 0 to 256, and not \"{}\".",
-                        text.to_string_lossy()
-                    )
-                }),
-            Near::Similarity(_) => Err(
-                "The option \"similarity\" is for signatures; fingerprints have a distance.".into(),
-            ),
-        }
-    }
-
-    /// The least similarity of signatures, for messages, if it makes sense.
-    pub fn similarity(&self) -> f64 {
-        let rounded = |share: f64| (share * 1e9).round() / 1e9;
-        let share = match self {
-            Near::Conventional => None,
-            Near::Distance(text) => number(text).map(|distance: f64| rounded(1.0 - distance)),
-            Near::Similarity(text) => number(text),
-        };
-        share.unwrap_or(0.8)
-    }
-
-    fn mismatches(&self, hashes: usize) -> Result<u32, String> {
-        let (text, bound) = match self {
-            Near::Conventional => return Ok(near_duplicate(hashes) as u32),
-            Near::Distance(text) => (text, Bound::Distance),
-            Near::Similarity(text) => (text, Bound::Similarity),
-        };
-        number(text)
-            .filter(|share| (0.0..=1.0).contains(share))
-            .map(|share| bound.mismatches(hashes, share).unsigned_abs())
-            .ok_or_else(|| {
-                format!(
-                    "The distance or similarity of signatures is a number from 0 to 1, \
-                 and not \"{}\".",
-                    text.to_string_lossy()
-                )
-            })
-    }
+pub struct Log {
+    /// The table, as it was written.
+    pub table: CString,
+    /// Columns of the row that are not recorded.
+    pub omit: Vec<CString>,
 }
 
 /// The arguments of one trigger. Names are in the encoding of the database.
@@ -98,19 +43,173 @@ pub struct Arguments {
     pub key: Option<CString>,
     /// Columns within whose equal values rows are compared.
     pub scope: Vec<CString>,
-    /// Parameters of the function that makes fingerprints, by name.
+    /// True if the client gets a notice of each row that is left out.
+    pub notice: bool,
+    /// The function that makes fingerprints; `None`: the one that the column's type suggests.
+    pub function: Option<CString>,
+    /// Its parameters, by name.
     pub parameters: Vec<(CString, CString)>,
 }
 
 /// The options that are the trigger's own; all others are the fingerprint function's.
-pub const OPTIONS: [&str; 7] = [
+pub const OPTIONS: [&str; 10] = [
     "distance",
     "similarity",
     "action",
     "mark",
     "log",
+    "omit",
+    "notice",
     "key",
     "scope",
+    "function",
+];
+
+/// Arguments by what they are.
+struct Sorted {
+    columns: Vec<CString>,
+    /// The trigger's own options.
+    own: Vec<(&'static str, CString)>,
+    parameters: Vec<(CString, CString)>,
+}
+
+impl Sorted {
+    fn new(arguments: &[CString]) -> Result<Self, String> {
+        let mut sorted = Sorted {
+            columns: Vec::new(),
+            own: Vec::new(),
+            parameters: Vec::new(),
+        };
+        for argument in arguments {
+            let bytes = argument.to_bytes();
+            let equals = match names::is_quoted(bytes) {
+                true => None,
+                false => bytes.iter().position(|&byte| byte == b'='),
+            };
+            match equals {
+                Some(at) => {
+                    sorted.option(bytes[..at].trim_ascii(), bytes[at + 1..].trim_ascii())?
+                }
+                None => sorted.column(bytes)?,
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn column(&mut self, argument: &[u8]) -> Result<(), String> {
+        if !self.parameters.is_empty() || self.columns.len() == 2 {
+            return Err(format!(
+                "\"{}\" is no option: options are written as name=value.",
+                String::from_utf8_lossy(argument)
+            ));
+        }
+        self.columns.push(names::single(argument)?);
+        Ok(())
+    }
+
+    fn option(&mut self, name: &[u8], value: &[u8]) -> Result<(), String> {
+        let twice = || {
+            let name = String::from_utf8_lossy(name);
+            format!("The option \"{name}\" is given twice.")
+        };
+        let value = cstring(value);
+        match OPTIONS.into_iter().find(|own| own.as_bytes() == name) {
+            Some(own) if self.own.iter().any(|(other, _)| *other == own) => return Err(twice()),
+            Some(own) => self.own.push((own, value)),
+            None if (self.parameters.iter()).any(|(other, _)| other.as_bytes() == name) => {
+                return Err(twice());
+            }
+            None => self.parameters.push((cstring(name), value)),
+        }
+        Ok(())
+    }
+
+    /// The value of one of the trigger's own options.
+    fn get(&self, name: &str) -> Option<&CStr> {
+        let found = self.own.iter().find(|(own, _)| *own == name);
+        found.map(|(_, value)| value.as_c_str())
+    }
+
+    /// The same, if it is a column.
+    fn column_option(&self, name: &str) -> Result<Option<CString>, String> {
+        (self
+            .get(name)
+            .map(|value| names::single(value.to_bytes()))
+            .transpose())
+        .map_err(|why| format!("The option \"{name}\" is a column. {why}"))
+    }
+
+    /// The same, if it is a list of columns.
+    fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
+        let list = self.get(name).map(|value| names::list(value.to_bytes()));
+        let list = list.transpose().map_err(|why| {
+            format!("The option \"{name}\" is a list of columns, such as {name}={example}. {why}")
+        })?;
+        Ok(list.unwrap_or_default())
+    }
+
+    /// The same, if it is true or false.
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.get(name).unwrap_or(c"false").to_bytes() {
+            b"true" | b"on" => Ok(true),
+            b"false" | b"off" => Ok(false),
+            other => Err(format!(
+                "The option \"{name}\" is true or false, and not \"{}\".",
+                String::from_utf8_lossy(other)
+            )),
+        }
+    }
+
+    fn near(&self) -> Result<Near, String> {
+        match (self.get("distance"), self.get("similarity")) {
+            (None, None) => Ok(Near::Conventional),
+            (Some(distance), None) => Ok(Near::Distance(distance.to_owned())),
+            (None, Some(similarity)) => Ok(Near::Similarity(similarity.to_owned())),
+            (Some(_), Some(_)) => Err("One of \"distance\" and \"similarity\" is enough.".into()),
+        }
+    }
+
+    fn action(&self) -> Result<Action, String> {
+        let action = self.get("action").unwrap_or(c"skip").to_bytes();
+        let parsed = match action {
+            b"skip" => Action::Skip,
+            b"error" => Action::Error,
+            b"mark" => Action::Mark(self.column_option("mark")?.ok_or(
+                "The action mark needs the column to write to, such as mark=duplicate_of.",
+            )?),
+            b"log" => Action::Log(Log {
+                table: (self.get("log").map(CStr::to_owned))
+                    .ok_or("The action log needs the table to write to, such as log=dropped.")?,
+                omit: self.columns_option("omit", "body,fp")?,
+            }),
+            other => {
+                return Err(format!(
+                    "There is no action \"{}\": the actions are skip, error, mark and log.",
+                    String::from_utf8_lossy(other)
+                ));
+            }
+        };
+        for (name, of) in OPTIONS_OF_ACTIONS {
+            let belongs = of.iter().any(|of| of.as_bytes() == action);
+            if self.get(name).is_some() && !belongs {
+                return Err(format!(
+                    "The option \"{name}\" belongs to the action{} {}, and the action is {}.",
+                    if of.len() == 1 { "" } else { "s" },
+                    of.join(" and "),
+                    String::from_utf8_lossy(action)
+                ));
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// Options that only some actions have.
+const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 4] = [
+    ("log", &["log"]),
+    ("mark", &["mark"]),
+    ("omit", &["log"]),
+    ("notice", &["skip", "log"]),
 ];
 
 impl Arguments {
@@ -127,17 +226,19 @@ impl Arguments {
         Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
 
-    /// Returns whether two triggers are about the same columns, and keep the same column of marks.
-    pub fn marks_alike(&self, other: &Self) -> bool {
+    /// Returns whether two triggers compare the same rows.
+    pub fn compares_alike(&self, other: &Self) -> bool {
         let sorted = |scope: &[CString]| {
             let mut scope = scope.to_vec();
             scope.sort();
             scope
         };
-        self.fingerprint == other.fingerprint
-            && self.action == other.action
-            && self.key == other.key
-            && sorted(&self.scope) == sorted(&other.scope)
+        self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
+    }
+
+    /// Returns whether two triggers are about the same columns, and keep the same column of marks.
+    pub fn marks_alike(&self, other: &Self) -> bool {
+        self.compares_alike(other) && self.action == other.action && self.key == other.key
     }
 
     /// Returns the meaning of an argument, or raises the error that it has none.
@@ -146,136 +247,38 @@ impl Arguments {
     }
 
     fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
-        let trigger = name;
-        let mut columns = Vec::new();
-        let (mut distance, mut similarity, mut action) = (None, None, None);
-        let (mut mark, mut log, mut key, mut scope) = (None, None, None, None);
-        let mut parameters: Vec<(CString, CString)> = Vec::new();
-        for argument in arguments {
-            let bytes = argument.to_bytes();
-            let equals = match names::is_quoted(bytes) {
-                true => None,
-                false => bytes.iter().position(|&byte| byte == b'='),
-            };
-            let Some(at) = equals else {
-                if !parameters.is_empty() || columns.len() == 2 {
-                    return Err(format!(
-                        "\"{}\" is no option: options are written as name=value.",
-                        argument.to_string_lossy()
-                    ));
-                }
-                columns.push(names::single(bytes)?);
-                continue;
-            };
-            let name = bytes[..at].trim_ascii();
-            let value = cstring(bytes[at + 1..].trim_ascii());
-            let place = match name {
-                b"distance" => &mut distance,
-                b"similarity" => &mut similarity,
-                b"action" => &mut action,
-                b"mark" => &mut mark,
-                b"log" => &mut log,
-                b"key" => &mut key,
-                b"scope" => &mut scope,
-                _ => {
-                    let name = cstring(name);
-                    if parameters.iter().any(|(other, _)| *other == name) {
-                        return Err(twice(name.as_bytes()));
-                    }
-                    parameters.push((name, value));
-                    continue;
-                }
-            };
-            if place.replace(value).is_some() {
-                return Err(twice(name));
-            }
-        }
-        let mut columns = columns.into_iter();
+        let sorted = Sorted::new(arguments)?;
+        let mut columns = sorted.columns.iter().cloned();
         let fingerprint = columns
             .next()
             .ok_or("The column of the fingerprint is missing.")?;
         let text = columns.next();
-        if let (None, Some((name, _))) = (&text, parameters.first()) {
+        let computes = sorted.get("function").map(|_| "function".to_owned());
+        let computes = computes.or_else(|| {
+            let (name, _) = sorted.parameters.first()?;
+            Some(name.to_string_lossy().into_owned())
+        });
+        if let (None, Some(name)) = (&text, computes) {
             return Err(format!(
-                "The option \"{}\" is for computing fingerprints, but no column of a \
+                "The option \"{name}\" is for computing fingerprints, but no column of a \
                  text is given. \
                  The trigger's own options are {}.",
-                name.to_string_lossy(),
                 OPTIONS.join(", ")
             ));
         }
         Ok(Arguments {
-            name: trigger.to_owned(),
+            name: name.to_owned(),
             fingerprint,
             text,
-            near: match (distance, similarity) {
-                (None, None) => Near::Conventional,
-                (Some(distance), None) => Near::Distance(distance),
-                (None, Some(similarity)) => Near::Similarity(similarity),
-                (Some(_), Some(_)) => {
-                    return Err("One of \"distance\" and \"similarity\" is enough.".into());
-                }
-            },
-            action: parse_action(action.as_deref(), mark, log)?,
-            key: (key.map(|key| names::single(key.to_bytes())).transpose())
-                .map_err(|why| format!("The option \"key\" is a column. {why}"))?,
-            scope: (scope.map(|scope| names::list(scope.to_bytes())).transpose())
-                .map_err(|why| {
-                    format!(
-                        "The option \"scope\" is a list of columns, such as \
-                         scope=site,language. {why}"
-                    )
-                })?
-                .unwrap_or_default(),
-            parameters,
+            near: sorted.near()?,
+            action: sorted.action()?,
+            key: sorted.column_option("key")?,
+            scope: sorted.columns_option("scope", "site,language")?,
+            notice: sorted.flag("notice")?,
+            function: sorted.get("function").map(CStr::to_owned),
+            parameters: sorted.parameters,
         })
     }
-}
-
-fn parse_action(
-    action: Option<&CStr>,
-    mark: Option<CString>,
-    log: Option<CString>,
-) -> Result<Action, String> {
-    let action = action.unwrap_or(c"skip").to_bytes();
-    let surplus = match action {
-        b"mark" => log.as_ref().map(|_| "log"),
-        b"log" => mark.as_ref().map(|_| "mark"),
-        _ => (log.as_ref().map(|_| "log")).or(mark.as_ref().map(|_| "mark")),
-    };
-    let parsed = match action {
-        b"skip" => Action::Skip,
-        b"error" => Action::Error,
-        b"mark" => {
-            let mark = mark.ok_or(
-                "The action mark needs the column to write to, such as mark=duplicate_of.",
-            )?;
-            Action::Mark(
-                names::single(mark.to_bytes())
-                    .map_err(|why| format!("The option \"mark\" is a column. {why}"))?,
-            )
-        }
-        b"log" => Action::Log(
-            log.ok_or("The action log needs the table to write to, such as log=dropped.")?,
-        ),
-        other => {
-            return Err(format!(
-                "There is no action \"{}\": the actions are skip, error, mark and log.",
-                String::from_utf8_lossy(other)
-            ));
-        }
-    };
-    match surplus {
-        Some(name) => Err(format!(
-            "The option \"{name}\" belongs to the action {name}, and the action is {}.",
-            String::from_utf8_lossy(action)
-        )),
-        None => Ok(parsed),
-    }
-}
-
-fn number<T: core::str::FromStr>(text: &CStr) -> Option<T> {
-    text.to_str().ok()?.parse().ok()
 }
 
 fn senseless(trigger: &str, why: String) -> ! {
@@ -288,11 +291,4 @@ fn senseless(trigger: &str, why: String) -> ! {
            computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').",
     )
     .raise()
-}
-
-fn twice(name: &[u8]) -> String {
-    format!(
-        "The option \"{}\" is given twice.",
-        String::from_utf8_lossy(name)
-    )
 }

@@ -82,6 +82,15 @@ impl NamedColumns {
         if let (Some(mark), Some(key)) = (mark, key) {
             check_types(table, mark, key);
         }
+        if mark.is_some_and(|mark| table.is_stored_generated(mark)) {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
+                "the column to mark near-duplicates in is a generated column",
+            )
+            .detail("The trigger writes the key of the row that is repeated to it.")
+            .hint("Name an ordinary column.")
+            .raise();
+        }
         NamedColumns {
             fingerprint,
             text,
@@ -134,7 +143,7 @@ impl Columns {
 }
 
 /// The number of a column by its name.
-fn column(table: Rel, name: &CStr) -> i16 {
+pub fn column(table: Rel, name: &CStr) -> i16 {
     table.column_number(name).unwrap_or_else(|| {
         UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,

@@ -17,8 +17,9 @@ use crate::pg::value::{OwnedValue, Value};
 /// Source of fingerprints.
 pub enum Fingerprints {
     Given,
-    /// A statement with the text as its parameter.
-    OfText(CString),
+    /// A statement with the text as its parameter, and the text's expression if that is a generated
+    /// column itself.
+    OfText(CString, Option<GeneratedColumns>),
     /// The expression of the generated column.
     Generated(GeneratedColumns),
 }
@@ -55,7 +56,10 @@ impl Fingerprints {
                     .raise();
                 }
                 let fingerprint = table.attribute(columns.fingerprint).atttypid;
-                Fingerprints::OfText(statement(types, fingerprint, arguments))
+                let statement = statement(types, fingerprint, arguments);
+                let generated = table.is_stored_generated(text);
+                let generated = generated.then(|| GeneratedColumns::new(table, &[text]));
+                Fingerprints::OfText(statement, generated)
             }
         }
     }
@@ -70,8 +74,13 @@ impl Fingerprints {
     ) -> Option<OwnedValue> {
         match self {
             Fingerprints::Given => row.get(columns.fingerprint).map(Value::to_owned),
-            Fingerprints::OfText(statement) => {
-                let text = columns.text.and_then(|column| row.get(column));
+            Fingerprints::OfText(statement, generated) => {
+                let made = generated.as_ref();
+                let made = made.and_then(|generated| generated.values(table, row).pop().flatten());
+                let text = match &made {
+                    Some(made) => Some(made.get()),
+                    None => columns.text.and_then(|column| row.get(column)),
+                };
                 let fingerprint = text.and_then(|text| spi::value(statement, &[text.as_text()]));
                 row.set(
                     columns.fingerprint,
@@ -92,24 +101,23 @@ fn is_text(column: pg_sys::Oid) -> bool {
     base == pg_sys::BPCHAROID || catalog::is_text(base)
 }
 
-/// The statement that makes a fingerprint of this type from a text.
-fn statement(types: Types, fingerprint: pg_sys::Oid, arguments: &Arguments) -> CString {
-    let function = match types.name(fingerprint).as_deref().map(CStr::to_bytes) {
-        Some(b"fingerprint") => c"simhash",
-        Some(b"fingerprint128") => c"simhash128",
-        Some(b"minhash_signature") => c"minhash",
-        _ => UserError::new(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            "neardup_dedup cannot compute this column from a text",
-        )
-        .detail(format!(
-            "It is of type {}; simhash makes a fingerprint, simhash128 a fingerprint128, \
-             minhash a minhash_signature.",
-            catalog::type_name(fingerprint)
-        ))
-        .hint("Compute it yourself, and name only its column.")
-        .raise(),
-    };
+/// The functions that make fingerprints of a text, and their types.
+const FUNCTIONS: [(&CStr, &CStr); 5] = [
+    (c"simhash", c"fingerprint"),
+    (c"simhash128", c"fingerprint128"),
+    (c"minhash", c"minhash_signature"),
+    (c"minhash64", c"fingerprint"),
+    (c"minhash128", c"fingerprint128"),
+];
+
+/// The hint of errors about what is computed.
+const OTHERWISE: &str = "A generated column computes whatever the trigger does not: \
+    fp fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) STORED. Leave the \
+    text's column out of the trigger's arguments then.";
+
+/// The statement that makes a value of this type from a text.
+fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
+    let (function, cast) = function(types, column_type, arguments);
     let known = catalog::parameters_of_text_functions(types.schema(), function);
     let mut text = b"SELECT ".to_vec();
     text.extend(catalog::quoted(&catalog::schema_name(types.schema())));
@@ -126,7 +134,107 @@ fn statement(types: Types, fingerprint: pg_sys::Oid, arguments: &Arguments) -> C
         text.extend(catalog::literal(value));
     }
     text.push(b')');
+    text.extend(cast);
     CString::new(text).expect("made of C strings")
+}
+
+/// The function that makes the values of a column of this type, and a cast of its result.
+fn function(
+    types: Types,
+    column_type: pg_sys::Oid,
+    arguments: &Arguments,
+) -> (&'static CStr, &'static [u8]) {
+    let in_bigint = catalog::base_type(column_type) == pg_sys::INT8OID;
+    let (made, cast) = match (in_bigint, types.name(column_type)) {
+        (true, _) => (c"fingerprint".to_owned(), b"::pg_catalog.int8".as_slice()),
+        (false, name) => (name.unwrap_or_default(), b"".as_slice()),
+    };
+    let fits = |makes: &CStr| makes == made.as_c_str();
+    let Some(wanted) = &arguments.function else {
+        let default = (FUNCTIONS.into_iter()).find(|(_, makes)| !in_bigint && fits(makes));
+        let Some((function, _)) = default else {
+            no_function(column_type, in_bigint)
+        };
+        return (function, cast);
+    };
+    match (FUNCTIONS.into_iter()).find(|(name, _)| *name == wanted.as_c_str()) {
+        Some((function, makes)) if fits(makes) => (function, cast),
+        Some((function, makes)) => refuse_function(
+            function,
+            makes,
+            column_type,
+            &arguments.fingerprint,
+            &listed(fits),
+        ),
+        None => UserError::invalid_parameter(format!(
+            "neardup_dedup does not compute the function \"{}\"",
+            wanted.to_string_lossy()
+        ))
+        .detail(format!("It computes {}.", listed(|_| true)))
+        .hint(OTHERWISE)
+        .raise(),
+    }
+}
+
+/// The names of the functions whose results are of certain types.
+fn listed(makes: impl Fn(&CStr) -> bool) -> String {
+    let names: Vec<_> = (FUNCTIONS.iter())
+        .filter(|(_, result)| makes(result))
+        .map(|(name, _)| name.to_string_lossy())
+        .collect();
+    names.join(", ")
+}
+
+/// Error 42804: a column of a type that no function makes by default.
+fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
+    let type_name = catalog::type_name(column_type);
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        "neardup_dedup cannot compute this column from a text",
+    )
+    .detail(match in_bigint {
+        true => format!(
+            "It is of type {type_name}, and the trigger's arguments do not say by which function."
+        ),
+        false => format!(
+            "It is of type {type_name}; simhash and minhash64 make a fingerprint, simhash128 and \
+             minhash128 a fingerprint128, minhash a minhash_signature."
+        ),
+    })
+    .hint(match in_bigint {
+        true => "Add 'function=minhash64' or 'function=simhash'.",
+        false => "Compute it yourself, and name only its column.",
+    })
+    .raise()
+}
+
+/// Error 42804: a function that makes values of another type than a column has, for which there may
+/// be others.
+fn refuse_function(
+    function: &CStr,
+    makes: &CStr,
+    column_type: pg_sys::Oid,
+    column: &CStr,
+    others: &str,
+) -> ! {
+    let function = function.to_string_lossy();
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        format!(
+            "{function} does not make values of the column \"{}\"",
+            column.to_string_lossy()
+        ),
+    )
+    .detail(format!(
+        "It makes a {}, and the column is of type {}.",
+        makes.to_string_lossy(),
+        catalog::type_name(column_type)
+    ))
+    .hint(match others.is_empty() {
+        true => "Compute it yourself, and name only its column.".to_owned(),
+        false => format!("Name {others}, or give the column the function's type."),
+    })
+    .raise()
 }
 
 fn refuse_option(name: &CStr, function: &CStr, known: &[CString]) -> ! {
@@ -144,6 +252,8 @@ fn refuse_option(name: &CStr, function: &CStr, known: &[CString]) -> ! {
             false => known.join(", "),
         }
     ))
-    .hint("Drop the trigger and create it with the right options.")
+    .hint(format!(
+        "Drop the trigger and create it with the right options. {OTHERWISE}"
+    ))
     .raise()
 }

@@ -102,6 +102,13 @@ impl Flight {
 }
 
 impl Flight {
+    /// The columns of the trigger's scope, and of those of others for which rows are published.
+    pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
+        let others = self.others_at_insert.iter().chain(&self.others_at_update);
+        let scopes = core::iter::once(&columns.scope).chain(others);
+        scopes.flatten().map(|scope| scope.column).collect()
+    }
+
     /// The group of rows with these values in the columns of a scope.
     fn group(&self, kind: u64, columns: &[EqualColumn], values: &[Value]) -> u64 {
         // In one order, whichever index's columns these are.

@@ -25,7 +25,7 @@ pub struct Query<'a> {
     pub own_row: OwnRow<'a>,
 }
 
-/// The nearest row.
+/// The nearest of the rows that will stay.
 pub struct Found {
     /// In bits, or mismatches.
     pub distance: u32,
@@ -129,9 +129,10 @@ fn lookup(
     query: &Query,
     vanished: &mut HashSet<Tid>,
 ) -> LookupResult {
-    let mut result = None;
     let mut same = Vec::new();
-    let mut nearest: Option<u32> = None;
+    let mut nearest: Option<Found> = None;
+    // The nearest of the rows that may come or go, its distance first.
+    let mut undecided: Option<(u32, LookupResult)> = None;
     let each = |row: DirtyRow| {
         let Some(distance) = distance(row.slot, columns, query) else {
             return ControlFlow::Continue(());
@@ -142,23 +143,21 @@ fn lookup(
             same.push(SeenRow::new(table, row.slot));
             return ControlFlow::Continue(());
         }
-        // Of rows that are equally near one that will stay is better than one that may not.
-        let is_undecided = matches!(result, Some(LookupResult::Undecided(..)));
-        if nearest.is_some_and(|best| best < distance || best == distance && !is_undecided) {
+        if let Some(other) = row.inserter.or(row.deleter) {
+            if (undecided.as_ref()).is_none_or(|(best, _)| distance < *best) {
+                undecided = Some((distance, LookupResult::Undecided(other, row.token)));
+            }
             return ControlFlow::Continue(());
         }
-        let other = row.inserter.or(row.deleter);
-        result = Some(match other {
-            None => LookupResult::Found(Found {
+        if nearest.as_ref().is_none_or(|best| distance < best.distance) {
+            nearest = Some(Found {
                 distance,
                 key: (columns.key).and_then(|key| row.slot.get(key).map(Value::to_owned)),
                 unseen: row.slot.is_unseen(table),
                 row: SeenRow::new(table, row.slot),
-            }),
-            Some(other) => LookupResult::Undecided(other, row.token),
-        });
-        nearest = Some(distance);
-        match columns.metric.comes_in_order() || distance == 0 && other.is_none() {
+            });
+        }
+        match columns.metric.comes_in_order() || distance == 0 {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -175,7 +174,13 @@ fn lookup(
         vanished,
         each,
     );
-    result.unwrap_or(LookupResult::Nothing(same))
+    // A row that stays decides the matter, also if one that may not is nearer: what need not be
+    // waited for cannot be part of a deadlock.
+    match (nearest, undecided) {
+        (Some(found), _) => LookupResult::Found(found),
+        (None, Some((_, undecided))) => undecided,
+        (None, None) => LookupResult::Nothing(same),
+    }
 }
 
 /// The distance of a row to the new one; `None` if this row does not count.

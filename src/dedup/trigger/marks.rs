@@ -120,18 +120,19 @@ impl Marks {
     }
 
     /// Returns whether two keys are equal, as the statements have it.
-    fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
+    pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let [a, b] = [a, b].map(|value| value.map(|value| self.keyed(value)));
         self.equality.equal(a, b)
     }
 
-    /// Decides about the mark of a row whose fingerprint and scope stay as they were. True: the row
-    /// is to be compared with others.
+    /// Decides about the mark of a row of this key whose fingerprint and scope stay as they were.
+    /// True: the row is to be compared with others.
     pub fn settle(
         &self,
         table: Rel,
         old: &NewRow,
         row: &mut NewRow,
+        own: Option<Value>,
         visible: impl Fn(Value) -> bool,
     ) -> bool {
         let (before, now) = (old.get(self.mark), row.get(self.mark));
@@ -141,7 +142,7 @@ impl Marks {
         match (before, now) {
             (Some(before), None) => !self.names_original(table, before),
             (_, Some(now)) => {
-                let original = self.resolve(table, now, row.get(self.key));
+                let original = self.resolve(table, now, own);
                 if !self.equal(Some(original.get()), Some(now)) {
                     // The writer has not named this row, and may not know of it.
                     if !visible(original.get()) {

@@ -9,11 +9,14 @@ mod arguments;
 mod columns;
 mod compute;
 mod flight;
+mod log;
 mod lookup;
 mod marks;
 mod names;
+mod near;
 mod originals;
 mod own_row;
+mod remark;
 mod requirements;
 mod usage;
 
@@ -41,6 +44,10 @@ struct State {
     fingerprints: Fingerprints,
     keys: Keys,
     flight: Flight,
+    /// True if a generated column is part of the key or of a scope.
+    needs_generated: bool,
+    /// True if the client gets a notice of each row that is left out.
+    notice: bool,
 }
 
 fn dedup(call: &mut Call) -> pg_sys::Datum {
@@ -86,12 +93,17 @@ impl State {
         requirements::check(table, &trigger, &arguments, &columns);
         let fingerprints = Fingerprints::new(table, types, &arguments, &columns);
         let flight = Flight::new(table, call.statement(), &trigger, &arguments, &columns);
+        let needs_generated = (columns.key.into_iter())
+            .chain(flight.scope_columns(&columns))
+            .any(|column| table.is_stored_generated(column));
         State {
             action: PreparedAction::new(&arguments, table, &columns),
             columns,
             fingerprints,
             keys: Keys::default(),
+            needs_generated,
             flight,
+            notice: arguments.notice,
         }
     }
 
@@ -106,13 +118,26 @@ impl State {
         self.flight.withdraw_previous();
         let columns = &self.columns;
         let marks = self.action.marks();
+        if let (Some(marks), Some(old)) = (marks, old)
+            && remark::writes(table, marks.mark, tid_of(old.address()))
+        {
+            return Some(row);
+        }
         let recheck = marks.is_some_and(|marks| Recheck::take(table.oid(), marks.mark));
         let fingerprint = match (recheck, columns.text) {
             (true, Some(_)) => row.get(columns.fingerprint).map(Value::to_owned),
             _ => self.fingerprints.of_row(table, &mut row, columns),
         };
+        // The server computes generated columns after the triggers only.
+        let complete = match self.needs_generated {
+            true => self.keys.complete(table, &row),
+            false => None,
+        };
         let scope: Option<Vec<OwnedValue>> = (columns.scope.iter())
-            .map(|scope| row.get(scope.column).map(Value::to_owned))
+            .map(|scope| {
+                let row = complete.as_ref().unwrap_or(&row);
+                row.get(scope.column).map(Value::to_owned)
+            })
             .collect();
         // What belongs nowhere is near nothing, as for a constraint.
         let (Some(fingerprint), Some(scope)) = (fingerprint, scope) else {
@@ -124,7 +149,8 @@ impl State {
             let mut settles = || {
                 let marks = marks?;
                 let key = columns.key.expect("a column is found for this action");
-                Some(marks.settle(table, old, &mut row, |value| {
+                let own = complete.as_ref().unwrap_or(&row).get(key);
+                Some(marks.settle(table, old, &mut row, own, |value| {
                     action::may_know(marks, table, key, value)
                 }))
             };
@@ -135,7 +161,7 @@ impl State {
         row.clear(columns.mark);
         loop {
             let query = lookup::Query {
-                row: &row,
+                row: complete.as_ref().unwrap_or(&row),
                 fingerprint: fingerprint.get(),
                 scope: &scope,
                 own_row: match old {
@@ -150,7 +176,12 @@ impl State {
             self.flight.withdraw();
             match action::run(&self.action, table, columns, &found, &mut row) {
                 Outcome::Write => return Some(row),
-                Outcome::Drop => return None,
+                Outcome::Drop => {
+                    if self.notice {
+                        action::notify(table, columns, &found, &row, old.is_some());
+                    }
+                    return None;
+                }
                 Outcome::Retry => {
                     pgrx::check_for_interrupts!();
                 }

@@ -8,12 +8,13 @@ use pgrx::PgSqlErrorCode;
 use super::arguments::{Action, Arguments};
 use super::columns::NamedColumns;
 use super::marks::{Marks, Recheck};
+use super::remark;
 use super::usage::misused;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 use crate::pg::security_context::AsConstraint;
 use crate::pg::spi;
-use crate::pg::tid::item_pointer;
+use crate::pg::tid::{item_pointer, tid_of};
 use crate::pg::trigger::TriggerCall;
 use crate::pg::value::Value;
 
@@ -44,6 +45,10 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (Some(mark), Some(key)) = (columns.mark, columns.key) else {
         return;
     };
+    // It writes the marks of all rows itself.
+    if updated && remark::writes(table, mark, tid_of(old.address())) {
+        return;
+    }
     // What was marked itself has no duplicates, nor has what had no key.
     let Some(key_was) = old.get(key).filter(|_| old.get(mark).is_none()) else {
         return;

@@ -28,6 +28,14 @@ pub struct Keys {
     generated: Generated,
 }
 
+impl Keys {
+    /// A row of a table, which is always the same, with its generated columns; `None` if it has
+    /// none.
+    pub fn complete<'a>(&self, table: Rel, row: &NewRow<'a>) -> Option<NewRow<'a>> {
+        self.generated.get(table).complete(table, row)
+    }
+}
+
 /// Identifies existing tuples that are versions of the row being written.
 pub enum OwnRow<'a> {
     /// The version that is being replaced.

@@ -1,24 +1,34 @@
-//! Requirements of `action=mark`: a BEFORE trigger that sees every change of a row that may concern
-//! its mark, and an AFTER trigger with the same arguments.
+//! Requirements of triggers: they see every change of a row that concerns them. `action=mark` takes
+//! an AFTER trigger with the same arguments as well.
+use core::iter;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::Arguments;
 use super::columns::Columns;
+use super::names;
 use crate::pg::catalog;
 use crate::pg::errors::UserError;
 use crate::pg::rel::{Rel, Trigger};
 use crate::pg::spi;
 use crate::pg::value::Value;
 
-/// Raises error 55000 unless the triggers of a table keep its marks true, if it has marks. The
-/// trigger is one of the table, with these arguments and columns.
+/// Raises error 55000 unless the triggers of a table keep its marks true, if it has marks; else
+/// warns of changes that one of its triggers does not see. The trigger is one of the table, with
+/// these arguments and columns.
 pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Columns) {
+    let unseen = unseen_columns(table, trigger, columns);
     if columns.mark.is_none() {
+        if trigger.fires_for(pg_sys::TRIGGER_TYPE_UPDATE) {
+            warn_of(table, trigger, arguments, unseen);
+        }
         return;
     }
-    if !sees_all(table, trigger, columns) {
+    let events = pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE;
+    if !trigger.fires_for(events) || !unseen.is_empty() {
         let name = catalog::quoted(&trigger.name);
         let command = b"CREATE OR REPLACE TRIGGER ";
         UserError::new(
@@ -67,20 +77,93 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
     }
 }
 
-/// Returns whether a BEFORE trigger sees each change that may concern a mark.
-fn sees_all(table: Rel, trigger: &Trigger, columns: &Columns) -> bool {
-    if !trigger.fires_for(pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE) {
-        return false;
-    }
+/// The columns whose change concerns a trigger, and whose UPDATE does not fire it.
+fn unseen_columns(table: Rel, trigger: &Trigger, columns: &Columns) -> Vec<i16> {
     if trigger.columns.is_empty() {
-        return true;
+        return Vec::new();
     }
-    let listed = &trigger.columns;
     let source = columns.text.unwrap_or(columns.fingerprint);
-    // Which columns a generated one depends on is for the user to list.
-    let sees_source = table.is_stored_generated(columns.fingerprint) || listed.contains(&source);
-    let scope = columns.scope.iter().map(|scope| &scope.column);
-    sees_source && (scope.chain(&columns.mark)).all(|column| listed.contains(column))
+    let scope = columns.scope.iter().map(|scope| scope.column);
+    let wanted = iter::once(source).chain(scope).chain(columns.mark);
+    let mut unseen: Vec<i16> = wanted
+        .flat_map(|column| unseen_sources(table, trigger, column))
+        .collect();
+    unseen.sort_unstable();
+    unseen.dedup();
+    unseen
+}
+
+/// The columns from which a column gets its value, and whose UPDATE does not fire a trigger: the
+/// column itself, or those that it is generated from. A trigger for a generated column fires for
+/// these, too.
+fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
+    let listed = &trigger.columns;
+    if listed.contains(&column) {
+        return Vec::new();
+    }
+    let mut sources = match table.is_stored_generated(column) {
+        true => table.columns_of_generated(column),
+        false => vec![column],
+    };
+    // A whole row is of all columns.
+    sources.retain(|source| !listed.contains(source) && *source > 0);
+    sources
+}
+
+thread_local! {
+    /// The warnings that this session has got.
+    static WARNED: RefCell<HashSet<(pg_sys::Oid, Vec<i16>)>> = RefCell::default();
+}
+
+/// Warns, once a session, of columns whose UPDATE does not fire a trigger, unless it fires another
+/// one that compares the same rows. It is no error: the rule is kept as far as the trigger goes,
+/// and rows that other sessions write must not be lost to a list of columns.
+fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec<i16>) {
+    if unseen.is_empty() {
+        return;
+    }
+    let others: Vec<Trigger> = (table.triggers().into_iter())
+        .filter(|other| compares_alike(other, trigger, arguments))
+        .collect();
+    unseen.retain(|column| {
+        !(others.iter()).any(|other| other.columns.is_empty() || other.columns.contains(column))
+    });
+    let warning = (trigger.oid, unseen);
+    if warning.1.is_empty() || !WARNED.with_borrow_mut(|warned| warned.insert(warning.clone())) {
+        return;
+    }
+    let names: Vec<String> = (warning.1.iter())
+        .map(|&column| names::shown(&table.column_name(column)))
+        .collect();
+    let names = names.join(", ");
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!(
+            "trigger \"{}\" of table \"{}\" does not see all changes",
+            trigger.name.to_string_lossy(),
+            table.shown()
+        ),
+    )
+    .detail(format!(
+        "It compares rows by {names}, which an UPDATE can change without firing it."
+    ))
+    .hint(format!(
+        "Add {names} to its list UPDATE OF, or leave the list out."
+    ))
+    .warn();
+}
+
+/// Returns whether another trigger that fires whenever this one does, but perhaps for other
+/// columns, compares the same rows.
+fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> bool {
+    let events =
+        pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_UPDATE;
+    other.oid != trigger.oid
+        && other.function == trigger.function
+        && other.fires_for(events)
+        && !other.has_condition
+        && (other.enabled == trigger.enabled || other.enabled == pg_sys::TRIGGER_FIRES_ALWAYS)
+        && Arguments::read(other).is_ok_and(|other| other.compares_alike(arguments))
 }
 
 /// Returns whether a table has an AFTER trigger for the same marks, which fires whenever this one

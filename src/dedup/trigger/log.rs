@@ -1,0 +1,104 @@
+//! The table of `action=log`: a record of the rows that are left out.
+use std::ffi::CString;
+
+use pgrx::pg_sys;
+
+use super::arguments;
+use super::columns::{self, Columns};
+use super::lookup::Found;
+use super::own_row::Generated;
+use crate::pg::catalog::{self, base_type};
+use crate::pg::errors::UserError;
+use crate::pg::new_row::NewRow;
+use crate::pg::rel::{OpenRelation, Rel};
+use crate::pg::spi;
+
+/// The optional column of the log that gets the row's fingerprint or signature.
+const FINGERPRINT: &core::ffi::CStr = c"fingerprint";
+
+/// The statement that writes to the log, and what it needs of a row.
+pub struct LogTable {
+    insert: CString,
+    /// True if the log has a column for the row's fingerprint or signature.
+    takes_fingerprint: bool,
+    generated: Generated,
+}
+
+impl LogTable {
+    /// Finds the log that a trigger of a table names.
+    pub fn new(log: &arguments::Log, table: Rel, columns: &Columns) -> Self {
+        for name in &log.omit {
+            columns::column(table, name);
+        }
+        let (oid, name) = catalog::find_table(&log.table, table.schema());
+        let opened = OpenRelation::any(oid, pg_sys::AccessShareLock);
+        let fingerprint = base_type(table.attribute(columns.fingerprint).atttypid);
+        let takes_fingerprint = (opened.rel().attributes()).any(|column| {
+            catalog::name_of(&column.attname).as_c_str() == FINGERPRINT
+                && base_type(column.atttypid) == fingerprint
+        });
+        let mut insert = [
+            b"INSERT INTO ",
+            name.as_slice(),
+            b" (kept, distance, dropped",
+        ]
+        .concat();
+        if takes_fingerprint {
+            insert.extend(b", fingerprint");
+        }
+        insert.extend(b") VALUES ($1, $2, pg_catalog.to_jsonb($3)");
+        if !log.omit.is_empty() {
+            let names: Vec<Vec<u8>> = (log.omit.iter())
+                .map(|name| catalog::literal(name))
+                .collect();
+            insert.extend(b" OPERATOR(pg_catalog.-) ARRAY[");
+            insert.extend(names.join(b", ".as_slice()));
+            insert.extend(b"]::pg_catalog.text[]");
+        }
+        if takes_fingerprint {
+            insert.extend(b", $4");
+        }
+        insert.push(b')');
+        if keeps_each_once(opened.rel()) {
+            insert.extend(b" ON CONFLICT DO NOTHING");
+        }
+        LogTable {
+            insert: CString::new(insert).expect("made of C strings"),
+            takes_fingerprint,
+            generated: Generated::default(),
+        }
+    }
+
+    /// Writes a row of the table to the log, as the user whose statement it is.
+    pub fn write(&self, table: Rel, columns: &Columns, found: &Found, row: &NewRow) {
+        let Some(existing) = &found.key else {
+            UserError::null_not_allowed("the row that is repeated has no key to log")
+                .hint("Name a column that is never NULL, such as 'key=id'.")
+                .raise();
+        };
+        let complete = self.generated.get(table).complete(table, row);
+        let row = complete.as_ref().unwrap_or(row);
+        let distance = columns.metric.shown(found.distance);
+        let mut values = vec![existing.get(), distance, row.as_record()];
+        if self.takes_fingerprint {
+            let fingerprint = row.get(columns.fingerprint);
+            let fingerprint = fingerprint.expect("what has no fingerprint is near nothing");
+            values.push(fingerprint.relabelled(base_type(fingerprint.type_oid())));
+        }
+        spi::insert(&self.insert, &values);
+    }
+}
+
+/// Returns whether unique indexes of a log say which of its lines are the same, so that one that is
+/// there already is not written again. ON CONFLICT goes neither with constraints that are checked
+/// later nor with rules.
+fn keeps_each_once(log: Rel) -> bool {
+    let indexes = log.indexes().into_iter();
+    let opened: Vec<OpenRelation> = indexes
+        .map(|oid| OpenRelation::index(oid, pg_sys::AccessShareLock))
+        .collect();
+    let forms = || opened.iter().map(|index| index.rel().index_form());
+    !log.has_rules()
+        && forms().any(|form| form.is_unique_at_once)
+        && !forms().any(|form| form.is_deferrable)
+}

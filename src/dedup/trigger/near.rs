@@ -1,0 +1,73 @@
+//! Limit of near-duplicates in a trigger's arguments.
+use core::str::FromStr;
+use std::ffi::{CStr, CString};
+
+use crate::am::strategies::near_radius;
+use crate::types::signature::{Bound, near_duplicate};
+
+/// Limit of near-duplicates, as it was written. Its meaning depends on the column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Near {
+    /// As `~=` has it.
+    Conventional,
+    Distance(CString),
+    Similarity(CString),
+}
+
+impl Near {
+    /// The greatest distance of near-duplicates: mismatches of signatures of so many values, or
+    /// else bits of fingerprints. An error is a sentence that says what makes no sense.
+    pub fn limit(&self, hashes: Option<usize>) -> Result<u32, String> {
+        hashes.map_or_else(|| self.bits(), |hashes| self.mismatches(hashes))
+    }
+
+    fn bits(&self) -> Result<u32, String> {
+        match self {
+            Near::Conventional => Ok(near_radius(1)),
+            Near::Distance(text) => number(text)
+                .filter(|distance| (0..=256).contains(distance))
+                .ok_or_else(|| {
+                    format!(
+                        "The distance is a number of bits from 0 to 256, and not \"{}\".",
+                        text.to_string_lossy()
+                    )
+                }),
+            Near::Similarity(_) => Err(
+                "The option \"similarity\" is for signatures; fingerprints have a distance.".into(),
+            ),
+        }
+    }
+
+    /// The least similarity of signatures, for messages, if it makes sense.
+    pub fn similarity(&self) -> f64 {
+        let rounded = |share: f64| (share * 1e9).round() / 1e9;
+        let share = match self {
+            Near::Conventional => None,
+            Near::Distance(text) => number(text).map(|distance: f64| rounded(1.0 - distance)),
+            Near::Similarity(text) => number(text),
+        };
+        share.unwrap_or(0.8)
+    }
+
+    fn mismatches(&self, hashes: usize) -> Result<u32, String> {
+        let (text, bound) = match self {
+            Near::Conventional => return Ok(near_duplicate(hashes) as u32),
+            Near::Distance(text) => (text, Bound::Distance),
+            Near::Similarity(text) => (text, Bound::Similarity),
+        };
+        number(text)
+            .filter(|share| (0.0..=1.0).contains(share))
+            .map(|share| bound.mismatches(hashes, share).unsigned_abs())
+            .ok_or_else(|| {
+                format!(
+                    "The distance or similarity of signatures is a number from 0 to 1, \
+                 and not \"{}\".",
+                    text.to_string_lossy()
+                )
+            })
+    }
+}
+
+fn number<T: FromStr>(text: &CStr) -> Option<T> {
+    text.to_str().ok()?.parse().ok()
+}

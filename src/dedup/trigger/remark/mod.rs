@@ -1,0 +1,362 @@
+//! `neardup_remark`: sets all marks of a table as the trigger would have set them, had the rows
+//! come in the order of their keys.
+//!
+//! Rows are taken in that order. All originals before a row are known by then, and stand in the
+//! index without a mark, so that one search finds the nearest of them; a row without one becomes an
+//! original. Only rows whose mark is another are written. The table is locked against writers, so
+//! neither trigger has anything to decide about these rows: each announced one passes.
+mod recent;
+
+use core::cell::Cell;
+use core::ops::ControlFlow;
+use std::ffi::{CStr, CString};
+
+use neardup_blocktree::key::Tid;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::arguments::{Action, Arguments};
+use super::columns::{Columns, Types};
+use super::marks::Marks;
+use crate::am::dirty_scan::{DirtyRow, near_rows};
+use crate::pg::acl;
+use crate::pg::catalog::{self, Named};
+use crate::pg::equality::TypeOrder;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory_context::OwnContext;
+use crate::pg::rel::{OpenRelation, Rel, Trigger};
+use crate::pg::security_context::AsConstraint;
+use crate::pg::slot::Slot;
+use crate::pg::spi;
+use crate::pg::tid::item_pointer;
+use crate::pg::value::{OwnedValue, Value};
+use recent::{Compared, Original, Recent};
+
+export! {
+    guarded "neardup_remark" => neardup_remark;
+}
+
+/// Keeps out writers and other calls, and lets readers go on.
+const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
+
+/// `neardup_remark(relation, trigger_name)`: the number of rows whose mark has changed.
+fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
+    if call.is_null(0) {
+        UserError::null_not_allowed("relation must not be NULL")
+            .hint("Name a table with a trigger neardup_dedup of action=mark.")
+            .raise();
+    }
+    let (relation, name) = (call.oid(0), call.name(1));
+    let kind = catalog::relation_kind(relation);
+    if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a table", catalog::relation_name(relation)),
+        )
+        .detail("Marks are those of a table with a trigger neardup_dedup of action=mark.")
+        .raise();
+    }
+    acl::check_owner_of_table(relation, "This function writes the marks of all rows.");
+    let types = Types::beside(call.function_oid());
+    let root = OpenRelation::table(relation, LOCK);
+    let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
+        false => remark(root.rel(), types, name.as_deref()),
+        // Marks stay within a partition.
+        true => (leaves(relation).into_iter())
+            .map(|leaf| {
+                remark(
+                    OpenRelation::table(leaf, LOCK).rel(),
+                    types,
+                    name.as_deref(),
+                )
+            })
+            .sum(),
+    };
+    pg_sys::Datum::from(changed as i64)
+}
+
+/// The partitions of a partitioned table that hold rows, in the order in which LOCK TABLE takes
+/// them.
+fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    const LEAVES: &CStr = c"SELECT t.relid::pg_catalog.oid
+        FROM pg_catalog.pg_partition_tree($1::pg_catalog.regclass) t WHERE t.isleaf ORDER BY 1";
+    let mut leaves = Vec::new();
+    spi::for_each_row(LEAVES, &[Value::oid(table)], |_, row| {
+        leaves.extend(row[0].as_ref().map(|leaf| leaf.get().as_oid()));
+    });
+    leaves
+}
+
+/// Sets the marks of a table that is locked. Returns how many rows it has written.
+fn remark(table: Rel, types: Types, name: Option<&CStr>) -> u64 {
+    let trigger = find_trigger(table, types, name);
+    let arguments = Arguments::of(&trigger);
+    let columns = Columns::find(table, types, &arguments);
+    let job = Job::new(table, &columns);
+    let _owner = AsConstraint::of(table);
+    let mut changed = 0;
+    loop {
+        let pass = job.pass();
+        changed += pass.written;
+        match pass {
+            Pass { missed: 0, .. } => return changed,
+            // A trigger of the user's has written rows that the pass had read already.
+            Pass { written: 1.., .. } => {
+                pgrx::check_for_interrupts!();
+            }
+            _ => UserError::new(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("a mark of table \"{}\" cannot be renewed", table.shown()),
+            )
+            .detail("Another trigger or a rule keeps a row from being updated.")
+            .hint("Let updates pass that set a mark.")
+            .raise(),
+        }
+    }
+}
+
+/// The BEFORE trigger that marks rows of a table, also if it is disabled.
+fn find_trigger(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
+    let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
+    let mut found: Vec<Trigger> = (table.triggers().into_iter())
+        .filter(|trigger| Some(trigger.function) == function)
+        .filter(|trigger| trigger.fires_for(pg_sys::TRIGGER_TYPE_BEFORE))
+        .filter(|trigger| name.is_none_or(|name| trigger.name.as_c_str() == name))
+        .filter(|trigger| {
+            let arguments = Arguments::read(trigger);
+            arguments.is_ok_and(|arguments| matches!(arguments.action, Action::Mark(_)))
+        })
+        .collect();
+    if found.len() > 1 {
+        let names: Vec<_> = (found.iter())
+            .map(|trigger| trigger.name.to_string_lossy())
+            .collect();
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
+            format!("several triggers mark rows of table \"{}\"", table.shown()),
+        )
+        .detail(format!("They are {}.", names.join(", ")))
+        .hint("Say which one by trigger_name.")
+        .raise();
+    }
+    found.pop().unwrap_or_else(|| {
+        let named = name.map(|name| format!(" \"{}\"", name.to_string_lossy()));
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            format!(
+                "table \"{}\" has no trigger{} that marks rows",
+                table.shown(),
+                named.unwrap_or_default()
+            ),
+        )
+        .detail("The marks are set by the arguments of a BEFORE trigger neardup_dedup.")
+        .hint("Create the triggers of action=mark first.")
+        .raise()
+    })
+}
+
+/// Result of one pass over all rows.
+struct Pass {
+    written: u64,
+    /// Rows that were not written although their mark is to be another.
+    missed: u64,
+}
+
+/// The marks of one table.
+struct Job<'a> {
+    table: Rel<'a>,
+    columns: &'a Columns,
+    key: i16,
+    mark: i16,
+    marks: Marks,
+    order: TypeOrder,
+    /// Address, key, mark, fingerprint and scope of each row, in the order of keys.
+    read: CString,
+    set: CString,
+    clear: CString,
+}
+
+impl<'a> Job<'a> {
+    fn new(table: Rel<'a>, columns: &'a Columns) -> Self {
+        let (key, mark) =
+            (columns.key.zip(columns.mark)).expect("both columns are found for this action");
+        let attribute = table.attribute(key);
+        let Some(order) = TypeOrder::new(attribute.atttypid, attribute.attcollation) else {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                format!(
+                    "type {} has no order",
+                    catalog::type_name(attribute.atttypid)
+                ),
+            )
+            .detail("Rows are marked in the order of their keys.")
+            .hint("Name a key of another type.")
+            .raise();
+        };
+        let name = |column| catalog::quoted(&table.column_name(column));
+        let text = |parts: &[&[u8]]| CString::new(parts.concat()).expect("made of C strings");
+        let (table_name, mark_name) = (table.qualified_name(), name(mark));
+        let scope = columns.scope.iter().map(|scope| scope.column);
+        let read: Vec<Vec<u8>> = [key, mark, columns.fingerprint]
+            .into_iter()
+            .chain(scope)
+            .map(name)
+            .collect();
+        let update = [b"UPDATE ONLY ", table_name.as_slice(), b" SET ", &mark_name].concat();
+        let at = b" WHERE ctid OPERATOR(pg_catalog.=) $1";
+        Job {
+            table,
+            columns,
+            key,
+            mark,
+            marks: Marks::new(table, key, mark),
+            order,
+            read: text(&[
+                b"SELECT ctid, ",
+                &read.join(b", ".as_slice()),
+                b" FROM ONLY ",
+                &table_name,
+                b" ORDER BY ",
+                &name(key),
+            ]),
+            set: text(&[&update, b" = $2", at]),
+            clear: text(&[&update, b" = NULL", at]),
+        }
+    }
+
+    /// One pass over all rows.
+    fn pass(&self) -> Pass {
+        let mut pass = Pass {
+            written: 0,
+            missed: 0,
+        };
+        let mut recent = Recent::default();
+        spi::for_each_row(&self.read, &[], |connection, row| {
+            let [Some(address), key, mark, fingerprint, scope @ ..] = row else {
+                return;
+            };
+            let scope: Option<Vec<OwnedValue>> = scope.iter().cloned().collect();
+            let original = match (key, fingerprint, scope) {
+                (Some(key), Some(fingerprint), Some(scope)) => {
+                    let fingerprint = fingerprint.clone();
+                    let value = Compared { fingerprint, scope };
+                    self.original(&mut recent, key.get(), value)
+                }
+                // What belongs nowhere is near nothing.
+                _ => None,
+            };
+            let wanted = original.as_ref().map(OwnedValue::get);
+            if self.marks.equal(mark.as_ref().map(OwnedValue::get), wanted) {
+                return;
+            }
+            match self.write(connection, address.as_tid(), wanted) {
+                true => pass.written += 1,
+                false => pass.missed += 1,
+            }
+        });
+        pass
+    }
+
+    /// The key of the nearest original before a row; `None` if it is to be one itself. Of equally
+    /// near ones it is the first.
+    fn original(&self, recent: &mut Recent, own: Value, value: Compared) -> Option<OwnedValue> {
+        if let Some(original) = recent.get(&value, self.columns) {
+            return Some(original.key);
+        }
+        let Some(original) = self.look_up(own, &value) else {
+            recent.add(value, own, self.columns);
+            return None;
+        };
+        recent.put(value, original.clone());
+        Some(original.key)
+    }
+
+    /// Finds that original in the index.
+    fn look_up(&self, own: Value, value: &Compared) -> Option<Original> {
+        let (columns, metric) = (self.columns, &self.columns.metric);
+        let scope: Vec<Value> = value.scope.iter().map(OwnedValue::get).collect();
+        let mut best: Option<Original> = None;
+        let each = |row: DirtyRow| {
+            let Some((distance, key)) = self.candidate(row.slot, value) else {
+                return ControlFlow::Continue(());
+            };
+            let farther = best.as_ref().is_some_and(|best| best.distance < distance);
+            if farther && metric.comes_in_order() {
+                return ControlFlow::Break(());
+            }
+            let is_better = best.as_ref().is_none_or(|best| {
+                distance < best.distance
+                    || distance == best.distance && self.order.is_before(key, best.key.get())
+            });
+            // Those after the row have not been decided about yet.
+            if is_better && self.order.is_before(key, own) {
+                let key = key.to_owned();
+                best = Some(Original { distance, key });
+            }
+            ControlFlow::Continue(())
+        };
+        // What one search allocates is freed after it.
+        let context = OwnContext::new(c"neardup remark");
+        context.run(|| {
+            let (index, within) = (columns.index, (metric, columns.limit));
+            let center = value.fingerprint.get();
+            near_rows(self.table, index, within, &scope, center, |_| {}, each);
+        });
+        best
+    }
+
+    /// The distance and the key of a row without a mark; `None` if it is not near a value. The
+    /// index keeps but a hash of the scope.
+    fn candidate<'s>(&self, row: &'s Slot, value: &Compared) -> Option<(u32, Value<'s>)> {
+        let (columns, key) = (self.columns, row.get(self.key)?);
+        let same_scope = (columns.scope.iter().zip(&value.scope)).all(|(column, wanted)| {
+            (row.get(column.column)).is_some_and(|own| column.equal(own, wanted.get()))
+        });
+        if row.get(self.mark).is_some() || !same_scope {
+            return None;
+        }
+        let fingerprint = row.get(columns.fingerprint)?;
+        let distance = (columns.metric).distance(fingerprint, value.fingerprint.get())?;
+        (distance <= columns.limit).then_some((distance, key))
+    }
+
+    /// Writes the mark of the row at an address. Returns false if there is no such row, or
+    /// something keeps it from being written.
+    fn write(&self, connection: &spi::Connection, row: Tid, mark: Option<Value>) -> bool {
+        let address = item_pointer(row);
+        let _announced = Announced::row(self.table, self.mark, row);
+        let address = Value::tid(&address);
+        let written = match mark {
+            Some(mark) => connection.update_as_constraint(&self.set, &[address, mark]),
+            None => connection.update_as_constraint(&self.clear, &[address]),
+        };
+        written > 0
+    }
+}
+
+thread_local! {
+    /// The row that is being written: its table, the column of its mark, and its old address.
+    static WRITTEN: Cell<Option<(pg_sys::Oid, i16, Tid)>> = const { Cell::new(None) };
+}
+
+/// Announces a row to the triggers until dropped, also by an error that unwinds. Then the row that
+/// was announced before is again, since a trigger may call the function for another table.
+struct Announced(Option<(pg_sys::Oid, i16, Tid)>);
+
+impl Announced {
+    fn row(table: Rel, mark: i16, row: Tid) -> Self {
+        Announced(WRITTEN.replace(Some((table.oid(), mark, row))))
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        WRITTEN.set(self.0);
+    }
+}
+
+/// Returns whether the version of a row at an address is being replaced by `neardup_remark`, which
+/// decides about this mark itself.
+pub fn writes(table: Rel, mark: i16, row: Tid) -> bool {
+    WRITTEN.get() == Some((table.oid(), mark, row))
+}
