@@ -7,6 +7,9 @@ use anyhow::{Result, bail};
 use neardup_tests::{Database, connect};
 use postgres::Client;
 use postgres::error::SqlState;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::ScopedJoinHandle;
 
 /// Centres around which all clients write.
 const CENTERS: u64 = 12;
@@ -109,6 +112,15 @@ impl Marked {
         }
     }
 
+    /// The distance of two rows, as an SQL expression.
+    fn distance(self, a: &str, b: &str) -> String {
+        let operator = match self.kind {
+            "minhash_signature" => "<%>",
+            _ => "<#>",
+        };
+        format!("({a}.fp {operator} {b}.fp)")
+    }
+
     /// One statement of a client.
     fn statement(self, random: &mut Random) -> String {
         let name = self.name;
@@ -205,6 +217,44 @@ fn client(conninfo: &str, seed: u64, table: Marked) -> Result<u32> {
     Ok(committed)
 }
 
+/// Runs two clients for each table, and a function beside them until they have come to their end.
+fn beside_clients(
+    database: &Database,
+    beside: impl FnMut(&dyn Fn() -> bool) -> Outcome + Send,
+) -> Outcome {
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Outcome {
+        let clients = TABLES.iter().chain(&TABLES);
+        let running: Vec<_> = (clients.zip(1..))
+            .map(|(&table, seed)| {
+                let conninfo = database.conninfo();
+                scope.spawn(move || client(conninfo, seed, table))
+            })
+            .collect();
+        let (mut beside, ended) = (beside, &ended);
+        let other = scope.spawn(move || beside(&|| ended.load(Relaxed)));
+        let outcomes: Vec<_> = running.into_iter().map(ScopedJoinHandle::join).collect();
+        ended.store(true, Relaxed);
+        let Ok(other) = other.join() else {
+            bail!("what ran beside the clients panicked");
+        };
+        other?;
+        for outcome in outcomes {
+            match outcome {
+                Ok(committed) => assert!(committed? > 0, "nothing was committed"),
+                Err(_) => bail!("a client panicked"),
+            }
+        }
+        Ok(())
+    })
+}
+
+fn check_all(admin: &mut Client) -> Outcome {
+    // The checks must not find by the index what it holds.
+    admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
+    TABLES.iter().try_for_each(|table| table.check(admin))
+}
+
 #[test]
 fn marks_stay_true_under_many_clients() -> Outcome {
     let database = Database::create()?;
@@ -212,23 +262,102 @@ fn marks_stay_true_under_many_clients() -> Outcome {
     for table in TABLES {
         table.create(&mut admin)?;
     }
-    let clients = TABLES.iter().chain(&TABLES);
-    std::thread::scope(|scope| -> Outcome {
-        let running: Vec<_> = (clients.zip(1..))
-            .map(|(&table, seed)| {
-                let conninfo = database.conninfo();
-                scope.spawn(move || client(conninfo, seed, table))
-            })
-            .collect();
-        for client in running {
-            match client.join() {
-                Ok(committed) => assert!(committed? > 0, "nothing was committed"),
-                Err(_) => bail!("a client panicked"),
+    beside_clients(&database, |_| Ok(()))?;
+    check_all(&mut admin)
+}
+
+/// `neardup_remark` beside the clients, with a foreign key on the marks. At no time does anybody see
+/// a mark that names a marked row, or none at all.
+#[test]
+fn remarking_keeps_marks_true_beside_many_clients() -> Outcome {
+    let database = Database::create()?;
+    let mut admin = database.connect()?;
+    for table in TABLES {
+        table.create(&mut admin)?;
+        let name = table.name;
+        admin.batch_execute(&format!(
+            "ALTER TABLE {name} ADD FOREIGN KEY (dup) REFERENCES {name} \
+                 DEFERRABLE INITIALLY DEFERRED"
+        ))?;
+    }
+    let mut remarker = database.connect()?;
+    let (mut rounds, mut changed) = (0, 0);
+    beside_clients(&database, |ended| {
+        while !ended() {
+            for table in TABLES {
+                let name = table.name;
+                let wrote: i64 = value(&mut remarker, &format!("SELECT neardup_remark('{name}')"))?;
+                changed += wrote;
+                let untrue: i64 = value(
+                    &mut remarker,
+                    &format!(
+                        "SELECT count(*) FROM {name} a LEFT JOIN {name} b ON b.id = a.dup \
+                         WHERE a.dup IS NOT NULL AND (b.dup IS NULL AND b.id <> a.id) IS NOT TRUE"
+                    ),
+                )?;
+                assert_eq!(untrue, 0, "{name}: marks that are not true");
             }
+            rounds += 1;
         }
         Ok(())
     })?;
-    // The checks must not find by the index what it holds.
-    admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
-    TABLES.iter().try_for_each(|table| table.check(&mut admin))
+    assert!(
+        rounds > 0 && changed > 0,
+        "{rounds} rounds, {changed} marks"
+    );
+    for table in TABLES {
+        let remark = format!("SELECT neardup_remark('{}')", table.name);
+        value::<i64>(&mut admin, &remark)?;
+        assert_eq!(value::<i64>(&mut admin, &remark)?, 0, "{}", table.name);
+    }
+    check_all(&mut admin)
+}
+
+/// The marks are those that the trigger sets if rows come in the order of their keys.
+#[test]
+fn remarking_is_what_the_trigger_does_in_the_order_of_keys() -> Outcome {
+    let database = Database::create()?;
+    let mut admin = database.connect()?;
+    for table in TABLES {
+        table.create(&mut admin)?;
+        let (name, mut random) = (table.name, Random::new(7));
+        let mut ids: Vec<u64> = (0..KEYS).collect();
+        for i in (1..ids.len()).rev() {
+            ids.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        for id in ids {
+            let (value, site) = (table.value(&mut random), random.below(2));
+            admin.batch_execute(&format!(
+                "INSERT INTO {name} (id, url, site, fp) VALUES ({id}, {id}, {site}, {value})"
+            ))?;
+        }
+        let changed: i64 = value(&mut admin, &format!("SELECT neardup_remark('{name}')"))?;
+        assert!(changed > 0, "{name}");
+        admin.batch_execute(&format!(
+            "CREATE TABLE remarked AS SELECT * FROM {name} ORDER BY id; TRUNCATE {name}; \
+             INSERT INTO {name} SELECT id, url, site, fp FROM remarked ORDER BY id"
+        ))?;
+        // Of equally near originals the trigger takes any.
+        let originals: i64 = value(
+            &mut admin,
+            &format!(
+                "SELECT count(*) FROM {name} JOIN remarked r USING (id) \
+                 WHERE ({name}.dup IS NULL) <> (r.dup IS NULL)"
+            ),
+        )?;
+        assert_eq!(originals, 0, "{name}");
+        let farther: i64 = value(
+            &mut admin,
+            &format!(
+                "SELECT count(*) FROM remarked r JOIN {name} k ON k.id = r.dup \
+                 JOIN {name} t ON t.id = r.id JOIN {name} o ON o.id = t.dup \
+                 WHERE {} <> {}",
+                table.distance("r", "k"),
+                table.distance("r", "o"),
+            ),
+        )?;
+        assert_eq!(farther, 0, "{name}");
+        admin.batch_execute("DROP TABLE remarked")?;
+    }
+    check_all(&mut admin)
 }

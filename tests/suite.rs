@@ -28,6 +28,7 @@ mod oracle;
 mod order_memory;
 mod orders;
 mod pairs;
+mod parallel_loads;
 mod plans;
 mod queries;
 mod recipes;
