@@ -266,8 +266,8 @@ fn marks_stay_true_under_many_clients() -> Outcome {
     check_all(&mut admin)
 }
 
-/// `neardup_remark` beside the clients, with a foreign key on the marks. At no time does anybody see
-/// a mark that names a marked row, or none at all.
+/// `neardup_remark` beside the clients, with a foreign key on the marks. At no time does anybody
+/// see a mark that names a marked row, or none at all.
 #[test]
 fn remarking_keeps_marks_true_beside_many_clients() -> Outcome {
     let database = Database::create()?;

@@ -85,7 +85,7 @@ fn load(session: impl Fn(&mut Client, u64) -> Result<u32> + Sync) -> Result<u32>
     Ok(deadlocks)
 }
 
-/// Whether a load was the victim of a deadlock; any other error is one.
+/// Returns whether a load was the victim of a deadlock; any other error is one.
 fn is_victim(result: Result<(), Error>) -> Result<bool> {
     match code(&result) {
         Some(state) if state == SqlState::T_R_DEADLOCK_DETECTED => Ok(true),

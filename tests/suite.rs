@@ -1,4 +1,5 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
+mod applications;
 mod backtraces;
 mod bloat;
 mod builds;

@@ -45,6 +45,8 @@ pub struct Arguments {
     pub scope: Vec<CString>,
     /// True if the client gets a notice of each row that is left out.
     pub notice: bool,
+    /// True if marks that statements set are obeyed.
+    pub manual: bool,
     /// The function that makes fingerprints; `None`: the one that the column's type suggests.
     pub function: Option<CString>,
     /// Its parameters, by name.
@@ -52,11 +54,12 @@ pub struct Arguments {
 }
 
 /// The options that are the trigger's own; all others are the fingerprint function's.
-pub const OPTIONS: [&str; 10] = [
+pub const OPTIONS: [&str; 11] = [
     "distance",
     "similarity",
     "action",
     "mark",
+    "manual",
     "log",
     "omit",
     "notice",
@@ -149,11 +152,12 @@ impl Sorted {
     }
 
     /// The same, if it is true or false.
-    fn flag(&self, name: &str) -> Result<bool, String> {
-        match self.get(name).unwrap_or(c"false").to_bytes() {
-            b"true" | b"on" => Ok(true),
-            b"false" | b"off" => Ok(false),
-            other => Err(format!(
+    fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
+        match self.get(name).map(CStr::to_bytes) {
+            None => Ok(default),
+            Some(b"true" | b"on") => Ok(true),
+            Some(b"false" | b"off") => Ok(false),
+            Some(other) => Err(format!(
                 "The option \"{name}\" is true or false, and not \"{}\".",
                 String::from_utf8_lossy(other)
             )),
@@ -205,9 +209,10 @@ impl Sorted {
 }
 
 /// Options that only some actions have.
-const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 4] = [
+const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
     ("log", &["log"]),
     ("mark", &["mark"]),
+    ("manual", &["mark"]),
     ("omit", &["log"]),
     ("notice", &["skip", "log"]),
 ];
@@ -274,7 +279,8 @@ impl Arguments {
             action: sorted.action()?,
             key: sorted.column_option("key")?,
             scope: sorted.columns_option("scope", "site,language")?,
-            notice: sorted.flag("notice")?,
+            notice: sorted.flag("notice", false)?,
+            manual: sorted.flag("manual", true)?,
             function: sorted.get("function").map(CStr::to_owned),
             parameters: sorted.parameters,
         })

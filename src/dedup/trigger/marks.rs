@@ -8,7 +8,8 @@
 //!   these rows again: the first becomes an original or joins another, and the next ones find it.
 //! - A mark that is set by hand is resolved to an original, which is locked in the same way. One
 //!   that is taken away by hand stays away, unless it names no original any more: then it is a
-//!   foreign key's ON DELETE SET NULL that takes it away, and the row is compared again.
+//!   foreign key's ON DELETE SET NULL that takes it away, and the row is compared again. With
+//!   `manual=false` the row keeps the mark that it had instead, as long as that names an original.
 use core::cell::Cell;
 use std::ffi::CString;
 
@@ -154,6 +155,17 @@ impl Marks {
             }
             (None, None) => false,
         }
+    }
+
+    /// Gives a row the mark that it had, unless that names no original any more. Returns whether it
+    /// has done so.
+    pub fn keep(&self, table: Rel, old: &NewRow, row: &mut NewRow) -> bool {
+        let before = old.get(self.mark);
+        if before.is_some_and(|before| !self.names_original(table, before)) {
+            return false;
+        }
+        row.set(self.mark, before);
+        true
     }
 
     /// Returns whether a key is that of an original.

@@ -48,6 +48,8 @@ struct State {
     needs_generated: bool,
     /// True if the client gets a notice of each row that is left out.
     notice: bool,
+    /// True if marks that statements set are obeyed.
+    manual: bool,
 }
 
 fn dedup(call: &mut Call) -> pg_sys::Datum {
@@ -104,6 +106,7 @@ impl State {
             needs_generated,
             flight,
             notice: arguments.notice,
+            manual: arguments.manual,
         }
     }
 
@@ -149,6 +152,9 @@ impl State {
             let mut settles = || {
                 let marks = marks?;
                 let key = columns.key.expect("a column is found for this action");
+                if !self.manual && marks.keep(table, old, &mut row) {
+                    return Some(false);
+                }
                 let own = complete.as_ref().unwrap_or(&row).get(key);
                 Some(marks.settle(table, old, &mut row, own, |value| {
                     action::may_know(marks, table, key, value)

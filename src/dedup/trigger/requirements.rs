@@ -1,6 +1,5 @@
 //! Requirements of triggers: they see every change of a row that concerns them. `action=mark` takes
 //! an AFTER trigger with the same arguments as well.
-use core::iter;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -20,7 +19,7 @@ use crate::pg::value::Value;
 /// warns of changes that one of its triggers does not see. The trigger is one of the table, with
 /// these arguments and columns.
 pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Columns) {
-    let unseen = unseen_columns(table, trigger, columns);
+    let unseen = unseen_columns(table, trigger, arguments, columns);
     if columns.mark.is_none() {
         if trigger.fires_for(pg_sys::TRIGGER_TYPE_UPDATE) {
             warn_of(table, trigger, arguments, unseen);
@@ -78,13 +77,24 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
 }
 
 /// The columns whose change concerns a trigger, and whose UPDATE does not fire it.
-fn unseen_columns(table: Rel, trigger: &Trigger, columns: &Columns) -> Vec<i16> {
+fn unseen_columns(
+    table: Rel,
+    trigger: &Trigger,
+    arguments: &Arguments,
+    columns: &Columns,
+) -> Vec<i16> {
     if trigger.columns.is_empty() {
         return Vec::new();
     }
+    // A fingerprint that another trigger computes changes without being named.
+    let texts = (table.triggers().into_iter())
+        .filter(|other| columns.text.is_none() && other.function == trigger.function)
+        .filter_map(|other| Arguments::read(&other).ok())
+        .filter(|other| other.fingerprint == arguments.fingerprint)
+        .filter_map(|other| table.column_number(&other.text?));
     let source = columns.text.unwrap_or(columns.fingerprint);
     let scope = columns.scope.iter().map(|scope| scope.column);
-    let wanted = iter::once(source).chain(scope).chain(columns.mark);
+    let wanted = (texts.chain([source]).chain(scope)).chain(columns.mark);
     let mut unseen: Vec<i16> = wanted
         .flat_map(|column| unseen_sources(table, trigger, column))
         .collect();

@@ -172,6 +172,10 @@ INSERT INTO scoped VALUES (5, 'u', 'one text');
 CREATE OR REPLACE TRIGGER rest BEFORE UPDATE OF site ON scoped FOR EACH ROW
     WHEN (NEW.id < 10) EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 INSERT INTO scoped VALUES (6, 't', 'one text');
+-- One that takes the fingerprint which another computes has to see the text.
+CREATE OR REPLACE TRIGGER rest BEFORE UPDATE OF fp ON scoped FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp');
+UPDATE scoped SET fp = '0123456789abcdef' WHERE id = 6;
 -- No list, and no UPDATE at all, leave nothing open by mistake.
 DROP TRIGGER rest ON scoped;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT ON scoped FOR EACH ROW
@@ -222,6 +226,52 @@ ALTER TABLE made ADD dup int;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup, url ON made FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'action=mark', 'mark=dup');
 INSERT INTO made VALUES (5, 'a title', 'and a text', 'x/5');
+
+-- Marks that statements set, and that they do not.
+CREATE TABLE kept (id int PRIMARY KEY, fp fingerprint, seen int DEFAULT 0,
+    dup int REFERENCES kept ON DELETE SET NULL ON UPDATE CASCADE);
+CREATE INDEX ON kept USING neardup (fp) WHERE dup IS NULL;
+CREATE INDEX ON kept (dup);
+CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON kept FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false');
+CREATE TRIGGER marks AFTER UPDATE OR DELETE ON kept FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false');
+INSERT INTO kept (id, fp, dup) VALUES (1, '0000000000000000', 2), (2, '0000000000000001', NULL),
+    (3, '0000000000000003', NULL), (4, 'ffffffffffffffff', 1);
+UPDATE kept SET dup = CASE id WHEN 3 THEN 4 WHEN 4 THEN 1 END, seen = 1;
+SELECT * FROM kept ORDER BY id;
+UPDATE kept SET id = 10 WHERE id = 1;
+SELECT * FROM kept ORDER BY id;
+DELETE FROM kept WHERE id = 2;
+UPDATE kept SET fp = 'fffffffffffffff0', dup = NULL WHERE id = 3;
+SELECT * FROM kept ORDER BY id;
+UPDATE kept SET fp = 'fffffffffffffffe', dup = NULL WHERE id = 3;
+UPDATE kept SET dup = NULL;
+SELECT * FROM kept ORDER BY id;
+DELETE FROM kept WHERE id = 4;
+SELECT * FROM kept ORDER BY id;
+CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON kept FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'manual=false');
+UPDATE kept SET seen = 2;
+
+-- An upsert of a page whose new text is like another's: an error with a constraint, and what the
+-- action says with the trigger. A text like the page's own is neither.
+CREATE TABLE refused (url text PRIMARY KEY, fp fingerprint, EXCLUDE USING neardup (fp WITH ~=));
+CREATE TABLE marked_pages (url text PRIMARY KEY, fp fingerprint, dup text);
+CREATE INDEX ON marked_pages USING neardup (fp) WHERE dup IS NULL;
+CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON marked_pages FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+CREATE TRIGGER marks AFTER UPDATE OR DELETE ON marked_pages FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+INSERT INTO refused VALUES ('a', '0000000000000000'), ('b', 'ffffffffffffffff');
+INSERT INTO marked_pages SELECT * FROM refused;
+INSERT INTO refused VALUES ('a', '0000000000000001')
+    ON CONFLICT (url) DO UPDATE SET fp = EXCLUDED.fp;
+INSERT INTO refused VALUES ('b', '0000000000000000')
+    ON CONFLICT (url) DO UPDATE SET fp = EXCLUDED.fp;
+INSERT INTO marked_pages VALUES ('a', '0000000000000001'), ('b', '0000000000000000')
+    ON CONFLICT (url) DO UPDATE SET fp = EXCLUDED.fp;
+SELECT * FROM marked_pages ORDER BY url;
 
 -- Two triggers compose: within a site a near-duplicate is left out, across sites it is marked.
 CREATE TABLE news (id int PRIMARY KEY, site text, fp fingerprint, duplicate_of int);

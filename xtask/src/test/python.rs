@@ -1,4 +1,4 @@
-//! Drivers for Python, which `tests/drivers.rs` runs.
+//! Packages for Python, which `tests/drivers.rs` and `tests/applications.rs` run.
 use crate::cargo::{target_dir, workspace};
 use crate::program::run;
 use crate::ui;
@@ -6,21 +6,27 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The module of the tests that need the drivers.
-const MODULE: &str = "drivers";
+/// The modules of the tests that need the packages.
+const MODULES: [&str; 2] = ["drivers", "applications"];
 
-/// The interpreter of a virtual environment with the drivers that `tests/drivers/requirements.txt`
+/// The interpreter of a virtual environment with the packages that `tests/drivers/requirements.txt`
 /// pins, made in the target folder at the first call. `None` if no test that `filters` select needs
 /// it, or if it cannot be made, which is said.
 pub fn with_drivers(filters: &[String]) -> Option<PathBuf> {
-    let is_selected = |filter: &String| MODULE.contains(filter.as_str()) || names_a_test(filter);
+    let is_selected = |filter: &String| {
+        MODULES
+            .iter()
+            .any(|module| module.contains(filter.as_str()))
+            || names_a_test(filter)
+    };
     if !filters.is_empty() && !filters.iter().any(is_selected) {
         return None;
     }
     match environment() {
         Ok(python) => Some(python),
         Err(error) => {
-            ui::heading(format!("Drivers for Python are not tested: {error:#}"));
+            let what = "Drivers for Python and docs/applications.md are not tested";
+            ui::heading(format!("{what}: {error:#}"));
             None
         }
     }
@@ -28,9 +34,17 @@ pub fn with_drivers(filters: &[String]) -> Option<PathBuf> {
 
 /// Returns whether a filter selects a single one of the tests.
 fn names_a_test(filter: &str) -> bool {
-    ["drivers::", "psycopg", "asyncpg", "pg8000", "tests"]
-        .iter()
-        .any(|part| filter.contains(part))
+    let parts = [
+        "drivers::",
+        "psycopg",
+        "asyncpg",
+        "pg8000",
+        "tests",
+        "applications::",
+        "sqlalchemy",
+        "django",
+    ];
+    parts.iter().any(|part| filter.contains(part))
 }
 
 fn environment() -> Result<PathBuf> {
@@ -39,7 +53,7 @@ fn environment() -> Result<PathBuf> {
     let (python, done) = (folder.join("bin/python"), folder.join("requirements.txt"));
     let wanted = std::fs::read(&pins)?;
     if std::fs::read(&done).ok() != Some(wanted) || !python.exists() {
-        ui::step("Installing drivers for Python", || install(&folder, &pins))?;
+        ui::step("Installing packages for Python", || install(&folder, &pins))?;
         // Last: it says that all is there.
         std::fs::copy(&pins, &done)?;
     }

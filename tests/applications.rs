@@ -1,0 +1,43 @@
+//! docs/applications.md, run with the ORMs that it is about.
+use crate::support::Outcome;
+use anyhow::{Context, ensure};
+use neardup_tests::Database;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a section of the document, or says that there is no Python to run it with.
+fn section(heading: &str) -> Outcome {
+    let Ok(python) = std::env::var("NEARDUP_TEST_PYTHON") else {
+        eprintln!(
+            "{heading}: not tested, `cargo xtask test` has found no Python with the packages"
+        );
+        return Ok(());
+    };
+    let database = Database::create()?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(&python)
+        .arg(tests.join("drivers/applications.py"))
+        .arg(heading)
+        .arg(tests.join("../docs/applications.md"))
+        .arg(database.conninfo())
+        .output()
+        .with_context(|| format!("cannot run {python}"))?;
+    let done = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{heading}: {done}{errors}");
+    ensure!(
+        done.contains(&format!("{heading}: done")),
+        "{heading}: {done}"
+    );
+    Ok(())
+}
+
+#[test]
+fn sqlalchemy_and_alembic() -> Outcome {
+    section("SQLAlchemy and Alembic")
+}
+
+#[test]
+fn django() -> Outcome {
+    section("Django")
+}
