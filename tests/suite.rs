@@ -35,6 +35,7 @@ mod queries;
 mod recipes;
 mod relations;
 mod replication;
+mod rules;
 mod scope_types;
 mod scopes;
 mod servers;
