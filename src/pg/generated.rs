@@ -1,4 +1,4 @@
-//! Stored generated columns, which the server itself computes only after the BEFORE triggers.
+//! Generated columns, which the server itself computes only after the BEFORE triggers.
 use pgrx::pg_sys;
 
 use super::memory_context::OwnContext;
@@ -27,13 +27,9 @@ impl GeneratedColumns {
         Self::new(table, &stored)
     }
 
-    /// The expressions of some stored generated columns.
+    /// The expressions of some generated columns.
     pub fn new(table: Rel, columns: &[i16]) -> Self {
-        assert!(
-            columns
-                .iter()
-                .all(|&column| table.is_stored_generated(column))
-        );
+        assert!(columns.iter().all(|&column| table.is_generated(column)));
         let context = OwnContext::new(c"neardup generated columns");
         // SAFETY: the table is open, and each of the columns has an expression. All that is made
         // here lives in the context.

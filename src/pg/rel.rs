@@ -138,6 +138,12 @@ impl<'a> Rel<'a> {
         found.map(|column| column.attnum)
     }
 
+    /// Returns whether a column is generated, stored or not.
+    pub fn is_generated(self, column: i16) -> bool {
+        let attribute = self.attribute(column);
+        !attribute.attisdropped && attribute.attgenerated != 0
+    }
+
     /// Returns whether a column is generated and stored.
     pub fn is_stored_generated(self, column: i16) -> bool {
         let attribute = self.attribute(column);
@@ -145,10 +151,10 @@ impl<'a> Rel<'a> {
             && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED
     }
 
-    /// The columns that a stored generated column is computed from (0: whole rows); none for other
+    /// The columns that a generated column is computed from (0: whole rows); none for other
     /// columns.
     pub fn columns_of_generated(self, column: i16) -> Vec<i16> {
-        if !self.is_stored_generated(column) {
+        if !self.is_generated(column) {
             return Vec::new();
         }
         // SAFETY: the relation is open, and the column has an expression, which is made in the

@@ -82,7 +82,7 @@ impl NamedColumns {
         if let (Some(mark), Some(key)) = (mark, key) {
             check_types(table, mark, key);
         }
-        if mark.is_some_and(|mark| table.is_stored_generated(mark)) {
+        if mark.is_some_and(|mark| table.is_generated(mark)) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
                 "the column to mark near-duplicates in is a generated column",

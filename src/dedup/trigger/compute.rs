@@ -57,7 +57,7 @@ impl Fingerprints {
                 }
                 let fingerprint = table.attribute(columns.fingerprint).atttypid;
                 let statement = statement(types, fingerprint, arguments);
-                let generated = table.is_stored_generated(text);
+                let generated = table.is_generated(text);
                 let generated = generated.then(|| GeneratedColumns::new(table, &[text]));
                 Fingerprints::OfText(statement, generated)
             }

@@ -111,7 +111,7 @@ fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
     if listed.contains(&column) {
         return Vec::new();
     }
-    let mut sources = match table.is_stored_generated(column) {
+    let mut sources = match table.is_generated(column) {
         true => table.columns_of_generated(column),
         false => vec![column],
     };

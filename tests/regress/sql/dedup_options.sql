@@ -176,8 +176,13 @@ INSERT INTO scoped VALUES (6, 't', 'one text');
 CREATE OR REPLACE TRIGGER rest BEFORE UPDATE OF fp ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp');
 UPDATE scoped SET fp = '0123456789abcdef' WHERE id = 6;
--- No list, and no UPDATE at all, leave nothing open by mistake.
+-- The fingerprint's own column, where the trigger computes it: listed, a change is taken back.
 DROP TRIGGER rest ON scoped;
+CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, site, fp ON scoped FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
+UPDATE scoped SET fp = 'fedcba9876543210' WHERE id = 6;
+SELECT fp = simhash(body) AS computed FROM scoped WHERE id = 6;
+-- No list, and no UPDATE at all, leave nothing open by mistake.
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 \c -

@@ -240,7 +240,9 @@ impl<'a> Job<'a> {
                 (Some(key), Some(fingerprint), Some(scope)) => {
                     let fingerprint = fingerprint.clone();
                     let value = Compared { fingerprint, scope };
-                    self.original(&mut recent, key.get(), value)
+                    // What one comparison allocates is freed after it.
+                    let context = OwnContext::new(c"neardup remark");
+                    context.run(|| self.original(&mut recent, key.get(), value))
                 }
                 // What belongs nowhere is near nothing.
                 _ => None,
@@ -295,13 +297,9 @@ impl<'a> Job<'a> {
             }
             ControlFlow::Continue(())
         };
-        // What one search allocates is freed after it.
-        let context = OwnContext::new(c"neardup remark");
-        context.run(|| {
-            let (index, within) = (columns.index, (metric, columns.limit));
-            let center = value.fingerprint.get();
-            near_rows(self.table, index, within, &scope, center, |_| {}, each);
-        });
+        let (index, within) = (columns.index, (metric, columns.limit));
+        let center = value.fingerprint.get();
+        near_rows(self.table, index, within, &scope, center, |_| {}, each);
         best
     }
 
