@@ -91,7 +91,8 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
     }
 }
 
-/// Cost of the table's pages that the server leaves out of an index-only scan of a number of rows.
+/// Cost of the table's pages that the server deducts, as all-visible, from the cost of an
+/// index-only scan of `rows` rows.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
@@ -128,7 +129,7 @@ impl Reads {
         }
     }
 
-    /// As far as `done` has not read it.
+    /// The reads that are not among those of `done`.
     fn without(self, done: Reads) -> Self {
         Reads {
             descents: (self.descents - done.descents).max(0.0),

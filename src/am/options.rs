@@ -196,7 +196,8 @@ impl BuildOptions {
         Metric::new(layout.values.metric(), bands).expect("bands, or an error")
     }
 
-    /// The tables for so many rows, in an index of that layout and metric.
+    /// The tables of an index of `rows` rows with that layout and metric. Raises an error if the
+    /// options allow none.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,

@@ -43,7 +43,7 @@ impl EqualColumn {
         unsafe { self.equal_datums(a.datum(), b.datum()) }
     }
 
-    /// The same.
+    /// Returns whether two datums of the column are equal, without a check of their types.
     ///
     /// # Safety
     /// Both are of the type that the index's column has.

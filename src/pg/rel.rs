@@ -99,7 +99,7 @@ impl<'a> Rel<'a> {
         catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
     }
 
-    /// The same for messages.
+    /// The name with its schema as a string, for messages.
     pub fn shown_qualified(self) -> String {
         String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }

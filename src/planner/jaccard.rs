@@ -39,8 +39,10 @@ fn estimate_support(call: &mut Call) -> Datum {
     UNHANDLED
 }
 
-/// A comparison of an estimate with a number in terms of balls; `None` if neither side is one, or
-/// if `comparison` finds the operator to be another. Both sides have been simplified.
+/// Rewrites a comparison of an estimate, on either side, with a number to the form that this file's
+/// table has for it. `comparison` tells which comparison the operator makes; it is called only if a
+/// side is an estimate. `None` if neither is, if `comparison` returns `None`, or if the table has
+/// no such form. Both sides must have been simplified.
 pub fn comparison<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

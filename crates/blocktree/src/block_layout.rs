@@ -160,8 +160,9 @@ impl<const N: usize> BlockLayout<N> {
         Self::in_scope(false, distance, blocks)
     }
 
-    /// The same; the first word of each key is a scope if `scope` says so. Entries of one scope
-    /// stand together in each table, and no permutation moves its word.
+    /// The block layout for a guaranteed radius and a number of blocks. With `scope`, the first
+    /// word of each key is the scope's hash: entries of one scope are next to each other in each
+    /// table, and no permutation moves that word.
     pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
         let scope_words = usize::from(scope);
         let bits = 64 * (N - scope_words) as u32;

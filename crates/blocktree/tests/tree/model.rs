@@ -81,7 +81,7 @@ impl<const N: usize> Index<N> {
         }
     }
 
-    /// Moves at most so many pages to the front, and cuts off the end.
+    /// Moves at most `moves` pages to the front, and cuts off the end.
     pub fn compact(&self, mut moves: u32) {
         let blocks = self.store.blocks();
         let resume = || {
