@@ -24,15 +24,15 @@ COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(
-    index regclass, heap boolean DEFAULT false,
+    index regclass, heap boolean DEFAULT false, concurrently boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint,
     OUT leaves bigint, OUT inner_pages bigint
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_check';
-COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS
+COMMENT ON FUNCTION neardup_index_check(regclass, boolean, boolean) IS
     'checks every invariant of a neardup index and, with heap, that each row of its table stands '
-    'in it once';
+    'in it once; concurrently: while others write';
 CREATE FUNCTION neardup_index_info(
     index regclass,
     OUT distance int, OUT similarity float8, OUT tables int, OUT rows bigint, OUT null_rows bigint,
