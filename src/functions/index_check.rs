@@ -24,10 +24,15 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     let (index, with_heap, concurrently) = (call.oid(0), call.bool(1), call.bool(2));
     // As amcheck's bt_index_check and bt_index_parent_check: the latter keeps writers out.
     let lock = match concurrently {
-        true => pg_sys::AccessShareLock,
-        false => pg_sys::ShareLock,
+        true => {
+            acl::check_owner_or_monitor(index);
+            pg_sys::AccessShareLock
+        }
+        false => {
+            acl::check_owner(index);
+            pg_sys::ShareLock
+        }
     };
-    acl::check_owner(index);
     let relations = LockedIndex::open(index, lock as pg_sys::LOCKMODE);
     let stats = with_words!(words_of(relations.index()), N => {
         check_index::<N>(&relations, with_heap, concurrently)

@@ -93,7 +93,11 @@ impl<'a> SignatureBall<'a> {
     /// is current now.
     pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         // SAFETY: as the caller promises.
-        let body = unsafe { varlena::aligned(datum) };
+        Self::from_body(unsafe { varlena::aligned(datum) })
+    }
+
+    /// Reads the payload of a ball, which is aligned to four bytes.
+    pub fn from_body(body: &'a [u8]) -> Self {
         // The front is a multiple of four bytes long. A ball is never stored by itself, so that one
         // that is too short is a bug.
         let (front, center) = body.split_at(FRONT);
@@ -101,7 +105,7 @@ impl<'a> SignatureBall<'a> {
             i32::from_ne_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]])
         };
         SignatureBall {
-            center: Signature::read(center),
+            center: Signature::from_body(center),
             mismatches: number(0),
             approximate: number(4) != 0,
         }

@@ -52,7 +52,7 @@ impl<'a> Signature<'a> {
     pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         // SAFETY: as the caller promises; a value that is not toasted begins with four bytes of
         // length, and is aligned to four bytes.
-        unsafe { Self::read(varlena::aligned(datum)) }
+        unsafe { Self::from_body(varlena::aligned(datum)) }
     }
 
     /// Reads argument `n` of a function that the SQL script declares to take a signature there.
@@ -84,9 +84,9 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Reads the payload of a signature, or of a ball after its own fields, which is aligned to
-    /// four bytes.
-    fn read(body: &'a [u8]) -> Self {
+    /// Reads the payload of a signature, or of a ball after its own fields. Raises an error unless
+    /// it is one, aligned to four bytes.
+    pub fn from_body(body: &'a [u8]) -> Self {
         let signature = (|| {
             let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
             Self::beginning(body, hashes.into())
