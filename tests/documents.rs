@@ -15,7 +15,7 @@ const DOCS: &str = "CREATE TABLE docs (id int, body text, \
 
 /// Documents whose SQL is one session from top to bottom, the heading at which it begins, and what
 /// it presupposes.
-const DOCUMENTS: [(&str, &str, &[&str]); 11] = [
+const DOCUMENTS: [(&str, &str, &[&str]); 12] = [
     ("README.md", "## A worked example", &[]),
     ("docs/minhash.md", "# MinHash", &[]),
     (
@@ -37,6 +37,11 @@ const DOCUMENTS: [(&str, &str, &[&str]); 11] = [
         "docs/choosing-a-distance.md",
         "# Which distance for my documents?",
         &[DOCS],
+    ),
+    (
+        "docs/production.md",
+        "# In production",
+        &[DOCS, "CREATE INDEX docs_fp ON docs USING neardup (fp);"],
     ),
     (
         "docs/tuning.md",

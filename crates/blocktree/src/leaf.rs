@@ -130,7 +130,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.set_count(i + 1);
     }
 
-    /// Keeps the entries that `keep` says yes to, which is given each one's number on the page before.
+    /// Keeps the entries that `keep` says yes to. It is given the number that each had on the page.
     /// Gaps are filled from the end, so that most of the page stays as it is and the log record
     /// small.
     pub fn retain(&mut self, mut keep: impl FnMut(usize, &Key<N>, Tid) -> bool) {
