@@ -1490,7 +1490,8 @@ COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) 
 -- can send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
 CREATE DOMAIN jaccard AS double precision;
 COMMENT ON DOMAIN jaccard IS
-    'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+    'estimated Jaccard distance or similarity, from 0 to 1: what <%>, minhash_similarity and '
+    'fingerprint_similarity return';
 CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
     AS 'MODULE_PATHNAME', '_neardup_estimate_support';
 
@@ -1584,6 +1585,62 @@ CREATE OPERATOR @> (
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
 COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
+
+-- ------------------------------------------------------------------------------------------------
+-- Similarity estimated from fingerprints, and radii that belong to a similarity
+-- ------------------------------------------------------------------------------------------------
+
+-- Returns the domain jaccard: comparisons with numbers are the server's own, which the planner
+-- rewrites (src/planner/conditions.rs).
+CREATE FUNCTION fingerprint_similarity(fingerprint, fingerprint) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'fingerprint_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(fingerprint, fingerprint) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(fingerprint128, fingerprint128) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'fingerprint128_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(fingerprint128, fingerprint128) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(fingerprint256, fingerprint256) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'fingerprint256_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(fingerprint256, fingerprint256) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(bigint, bigint) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'bigint_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(bigint, bigint) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'minhash_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) IS
+    'Jaccard similarity, from 0 to 1, that two signatures estimate: the same as '
+    'minhash_similarity';
+
+CREATE FUNCTION neardup_radius(function text, similarity float8) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'neardup_radius';
+COMMENT ON FUNCTION neardup_radius(text, float8) IS
+    'greatest distance of two fingerprints made by a function (minhash64, minhash128) whose '
+    'fingerprint_similarity is a number or more';
+
+CREATE FUNCTION _neardup_similarity_radius(similarity float8, bits integer) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', '_neardup_similarity_radius';
+COMMENT ON FUNCTION _neardup_similarity_radius(float8, integer) IS
+    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
+    'a number or more; the planned form of such a condition';
+CREATE FUNCTION _neardup_similarity_radius_above(similarity float8, bits integer) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', '_neardup_similarity_radius_above';
+COMMENT ON FUNCTION _neardup_similarity_radius_above(float8, integer) IS
+    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
+    'above a number; the planned form of such a condition';
 
 -- ------------------------------------------------------------------------------------------------
 -- Equality and order of every type, for sorting, grouping, joins and the server's own indexes

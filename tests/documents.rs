@@ -15,7 +15,7 @@ const DOCS: &str = "CREATE TABLE docs (id int, body text, \
 
 /// Documents whose SQL is one session from top to bottom, the heading at which it begins, and what
 /// it presupposes.
-const DOCUMENTS: [(&str, &str, &[&str]); 11] = [
+const DOCUMENTS: [(&str, &str, &[&str]); 12] = [
     ("README.md", "## A worked example", &[]),
     ("docs/minhash.md", "# MinHash", &[]),
     (
@@ -28,6 +28,7 @@ const DOCUMENTS: [(&str, &str, &[&str]); 11] = [
         "# Tutorial: image hashes in a bigint column",
         &[],
     ),
+    ("docs/similar.md", "# Similar articles", &[]),
     ("docs/quality.md", "## Text that many documents share", &[]),
     ("docs/sql-reference.md", "# SQL reference", &[]),
     ("docs/text.md", "# From a text to its features", &[]),
