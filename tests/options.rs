@@ -288,7 +288,7 @@ fn a_distance_that_makes_searches_slower_is_noticed() -> Outcome {
     // With fewer rows no distance has both more tables and slower searches than the default.
     client.batch_execute(
         "SET maintenance_work_mem = '512MB'; CREATE UNLOGGED TABLE docs AS \
-         SELECT i % 2 = 0 AS even, hashint8extended(i, 1) AS hash \
+         SELECT hashint8extended(i, 1) AS hash \
          FROM generate_series(1, 5000000) i",
     )?;
     let mut notice = |index: &str| -> anyhow::Result<Option<postgres::error::DbError>> {
@@ -312,11 +312,11 @@ fn a_distance_that_makes_searches_slower_is_noticed() -> Outcome {
     assert!(detail.contains("With distance = 3 there are 4"), "{detail}");
     let hint = noticed.hint().unwrap_or_default();
     assert!(hint.contains("neardup_tune(64, 7, 5000000)"), "{hint}");
-    // The default, a distance below it, and few rows.
+    // The default, a distance below it, and fewer rows.
     for silent in [
-        "(hash bigint_hamming_ops)",
-        "(hash bigint_hamming_ops) WITH (distance = 1)",
-        "(hash bigint_hamming_ops) WITH (distance = 7, blocks = 8) WHERE even AND hash % 3 = 0",
+        "(hash bigint_hamming_ops) WHERE hash % 9 = 0",
+        "(hash bigint_hamming_ops) WITH (distance = 1) WHERE hash % 9 = 0",
+        "(hash bigint_hamming_ops) WITH (distance = 7, blocks = 8) WHERE hash % 9 = 0",
     ] {
         assert!(notice(silent)?.is_none(), "{silent}");
     }

@@ -71,6 +71,8 @@ SELECT plan('SELECT id FROM articles
 SELECT plan('SELECT id FROM articles WHERE fingerprint_similarity(fp, ''00000000000000ff'') > 1');
 SELECT plan('SELECT id FROM articles
     WHERE 0.8125 < fingerprint_similarity(''00000000000000ff'', fp)');
+SELECT plan('SELECT id FROM articles
+    WHERE wide <~> repeat(''0f'', 16)::fingerprint128 <= neardup_radius(''minhash128'', 0.8)');
 SELECT plan('SELECT id FROM articles WHERE site = 1
     AND fingerprint_similarity(fp, ''00000000000000ff'') >= 1');
 SELECT plan('SELECT id FROM articles WHERE fingerprint_similarity(hash, 255) >= 0.8');
