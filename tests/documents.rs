@@ -28,6 +28,7 @@ const DOCUMENTS: [(&str, &str, &[&str]); 12] = [
         "# Tutorial: image hashes in a bigint column",
         &[],
     ),
+    ("docs/similar.md", "# Similar articles", &[]),
     ("docs/quality.md", "## Text that many documents share", &[]),
     ("docs/sql-reference.md", "# SQL reference", &[]),
     ("docs/text.md", "# From a text to its features", &[]),

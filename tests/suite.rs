@@ -36,6 +36,7 @@ mod replication;
 mod scope_types;
 mod scopes;
 mod servers;
+mod similarity;
 mod standby;
 mod standing_scans;
 mod support;

@@ -6,7 +6,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::Key;
 use neardup_blocktree::page::PAGE_SIZE;
-use neardup_blocktree::plan::probed_bits;
+use neardup_blocktree::plan::{probed_bits, probed_radius};
 use pgrx::pg_sys;
 
 use crate::am::index::{Index, words_of};
@@ -53,7 +53,7 @@ type ColumnValue = Option<pg_sys::Datum>;
 
 /// Columns of the two functions, in the order of the SQL script.
 struct Measured {
-    info: [ColumnValue; 12],
+    info: [ColumnValue; 13],
     statistics: [ColumnValue; 15],
 }
 
@@ -73,11 +73,17 @@ fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| bands.is_none().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
+    // A search within a scope is planned by the rows of that scope.
+    let widest_probe = match index.layout.scope_columns {
+        0 => probed_radius(layout, info.rows as f64).and_then(integer),
+        _ => None,
+    };
     let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
     Measured {
         info: [
             of_bits(integer(layout.distance())),
             similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
+            of_bits(widest_probe),
             integer(layout.tables().len() as u32),
             bigint(info.rows),
             bigint(info.null_rows),
