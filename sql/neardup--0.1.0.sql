@@ -1490,7 +1490,8 @@ COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) 
 -- can send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
 CREATE DOMAIN jaccard AS double precision;
 COMMENT ON DOMAIN jaccard IS
-    'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+    'estimated Jaccard distance or similarity, from 0 to 1: what <%>, minhash_similarity and '
+    'fingerprint_similarity return';
 CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
     AS 'MODULE_PATHNAME', '_neardup_estimate_support';
 
@@ -1584,6 +1585,62 @@ CREATE OPERATOR @> (
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
 COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
+
+-- ------------------------------------------------------------------------------------------------
+-- Similarity estimated from fingerprints, and radii that belong to a similarity
+-- ------------------------------------------------------------------------------------------------
+
+-- Returns the domain jaccard: comparisons with numbers are the server's own, which the planner
+-- rewrites (src/planner/conditions.rs).
+CREATE FUNCTION fingerprint_similarity(fingerprint, fingerprint) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'fingerprint_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(fingerprint, fingerprint) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(fingerprint128, fingerprint128) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'fingerprint128_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(fingerprint128, fingerprint128) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(fingerprint256, fingerprint256) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'fingerprint256_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(fingerprint256, fingerprint256) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(bigint, bigint) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'bigint_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(bigint, bigint) IS
+    'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
+    'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'minhash_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) IS
+    'Jaccard similarity, from 0 to 1, that two signatures estimate: the same as '
+    'minhash_similarity';
+
+CREATE FUNCTION neardup_radius(function text, similarity float8) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'neardup_radius';
+COMMENT ON FUNCTION neardup_radius(text, float8) IS
+    'greatest distance of two fingerprints made by a function (minhash64, minhash128) whose '
+    'fingerprint_similarity is a number or more';
+
+CREATE FUNCTION _neardup_similarity_radius(similarity float8, bits integer) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', '_neardup_similarity_radius';
+COMMENT ON FUNCTION _neardup_similarity_radius(float8, integer) IS
+    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
+    'a number or more; the planned form of such a condition';
+CREATE FUNCTION _neardup_similarity_radius_above(similarity float8, bits integer) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', '_neardup_similarity_radius_above';
+COMMENT ON FUNCTION _neardup_similarity_radius_above(float8, integer) IS
+    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
+    'above a number; the planned form of such a condition';
 
 -- ------------------------------------------------------------------------------------------------
 -- Equality and order of every type, for sorting, grouping, joins and the server's own indexes
@@ -2462,31 +2519,36 @@ CREATE FUNCTION neardup_tune(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_minhash';
 CREATE FUNCTION neardup_tune(
     bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
+    radius integer DEFAULT NULL,
     OUT blocks integer, OUT tables integer, OUT leading_bits integer,
-    OUT candidates float8, OUT bytes_per_row float8, OUT options text
+    OUT candidates float8, OUT bytes_per_row float8, OUT options text,
+    OUT search_cost float8, OUT default_cost float8
 ) RETURNS record
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
 COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
-COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS
-    'options for an index on fingerprints of so many bits that is fastest within a distance';
+COMMENT ON FUNCTION neardup_tune(integer, integer, bigint, integer) IS
+    'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
+    'searches within a radius beside that of an index with default options';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(
-    index regclass, heap boolean DEFAULT false,
+    index regclass, heap boolean DEFAULT false, concurrently boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint,
     OUT leaves bigint, OUT inner_pages bigint
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_check';
-COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS
+COMMENT ON FUNCTION neardup_index_check(regclass, boolean, boolean) IS
     'checks every invariant of a neardup index and, with heap, that each row of its table stands '
-    'in it once';
+    'in it once; concurrently: while others write';
 CREATE FUNCTION neardup_index_info(
     index regclass,
-    OUT distance int, OUT similarity float8, OUT tables int, OUT rows bigint, OUT null_rows bigint,
-    OUT pages bigint, OUT unused_pages bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
+    OUT distance int, OUT similarity float8, OUT probed_radius int, OUT tables int,
+    OUT rows bigint, OUT null_rows bigint, OUT pages bigint, OUT unused_pages bigint,
+    OUT bytes_per_row float8, OUT leaf_fill float8,
     OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000

@@ -196,7 +196,7 @@ fn an_open_cursor_returns_what_was_there_when_it_was_opened() -> Outcome {
         table.create_indexed(&mut writer, &values, "")?;
         // Dead rows, so that the vacuum has something to do while the cursor is open.
         writer.batch_execute("DELETE FROM docs WHERE id % 10 = 0")?;
-        // Of so many rows in balls, the first radius probes several tables, the second reads one
+        // Of that many rows in balls, the first radius probes several tables, the second reads one
         // whole.
         for radius in [3, 20] {
             let ball = table.fp.ball(Probe {

@@ -38,6 +38,14 @@ const SETUP: &str = "\
     CREATE TABLE parts (id int, fp fingerprint) PARTITION BY RANGE (id); \
     CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (9); \
     CREATE INDEX parts_fp ON parts USING neardup (fp); \
+    CREATE TABLE marked (id int PRIMARY KEY, fp fingerprint, dup int); \
+    INSERT INTO marked SELECT n, (n / 3)::bigint::fingerprint, n % 7 \
+        FROM generate_series(1, 60) AS n; \
+    CREATE INDEX marked_fp ON marked USING neardup (fp); \
+    CREATE TRIGGER fp BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup'); \
+    CREATE TRIGGER marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup'); \
     CREATE VIEW v AS SELECT * FROM t; \
     CREATE MATERIALIZED VIEW m AS SELECT id, fp FROM t; \
     CREATE SEQUENCE s; \

@@ -1,7 +1,7 @@
 //! Looking inside indexes where that is not a matter of course: while others write, on a standby's
 //! or another session's tables, with pages that a crash has left over.
 use crate::support::data::Shape;
-use crate::support::fixtures::{self, DOCS};
+use crate::support::fixtures::{self, DOCS, FIXTURES};
 use crate::support::table::{FINGERPRINT, Table, value};
 use crate::support::workload::{self, Job, Work};
 use crate::support::{Outcome, with};
@@ -42,6 +42,44 @@ fn an_index_can_be_looked_into_while_others_write() -> Outcome {
         "SELECT rows + null_rows = (SELECT count(*) FROM docs) FROM neardup_index_info('docs_fp')",
     )?;
     assert!(same);
+    Ok(())
+}
+
+#[test]
+fn an_index_is_checked_against_its_table_while_others_write() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    fixtures::prepare(&mut client, &FIXTURES, 1_000)?;
+    let mut reader = database.connect()?;
+    // A writer never waits for the check.
+    let mut writer = database.connect()?;
+    writer.batch_execute("SET lock_timeout = '20s'")?;
+    for place in FIXTURES {
+        let works = [
+            Work::Insert,
+            Work::Change,
+            Work::Change,
+            Work::Vacuum,
+            Work::Drain,
+        ]
+        .map(|work| Job(work, place));
+        workload::run(database.conninfo(), &works, 2, false, |_| {
+            for _ in 0..10 {
+                reader.batch_execute(&format!(
+                    "SELECT neardup_index_check('{}_fp', heap => true, concurrently => true)",
+                    place.table
+                ))?;
+            }
+            Ok(())
+        })?;
+        let mut open = reader.transaction()?;
+        open.batch_execute(&format!(
+            "SELECT neardup_index_check('{}_fp', concurrently => true)",
+            place.table
+        ))?;
+        writer.batch_execute(&format!("DELETE FROM {}", place.table))?;
+        open.rollback()?;
+    }
     Ok(())
 }
 

@@ -118,6 +118,7 @@ const SHORT: &[&str] = &[
     "neardup_pairs(",
     "neardup_clusters(",
     "neardup_distance_histogram(",
+    "neardup_radius(",
     "neardup_tune(",
     "_neardup_simhash_agg_load(",
     "_neardup_simhash_agg_save(",

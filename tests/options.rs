@@ -2,6 +2,7 @@
 use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table, value};
+use anyhow::Context;
 use neardup_tests::Database;
 
 /// A statement, the SQLSTATE of its error, and what the message, detail or hint says.
@@ -256,7 +257,7 @@ fn the_default_distance_goes_by_the_width() -> Outcome {
         client.batch_execute("SELECT neardup_index_check('docs_fp', true)")?;
         value(&mut client, "SELECT pg_relation_size('docs_fp') / 8192")
     };
-    for (column, distance, other) in [("narrow", 3, 4), ("middle", 3, 4), ("wide", 15, 14)] {
+    for (column, distance, other) in [("narrow", 3, 4), ("middle", 6, 7), ("wide", 15, 14)] {
         let chosen = blocks(column, "")?;
         assert_eq!(
             chosen,
@@ -274,5 +275,50 @@ fn the_default_distance_goes_by_the_width() -> Outcome {
         format!("{error:?}").contains("cannot index distance 15 with 4 blocks"),
         "{error:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_distance_that_makes_searches_slower_is_noticed() -> Outcome {
+    let database = Database::create()?;
+    let (sender, notices) = std::sync::mpsc::channel();
+    let mut config: postgres::Config = database.conninfo().parse()?;
+    config.notice_callback(move |notice| drop(sender.send(notice)));
+    let mut client = config.connect(postgres::NoTls)?;
+    // With fewer rows no distance has both more tables and slower searches than the default.
+    client.batch_execute(
+        "SET maintenance_work_mem = '512MB'; CREATE UNLOGGED TABLE docs AS \
+         SELECT hashint8extended(i, 1) AS hash \
+         FROM generate_series(1, 5000000) i",
+    )?;
+    let mut notice = |index: &str| -> anyhow::Result<Option<postgres::error::DbError>> {
+        client.batch_execute(&format!(
+            "CREATE INDEX docs_h ON docs USING neardup {index}"
+        ))?;
+        client.batch_execute("DROP INDEX docs_h")?;
+        Ok(notices.try_iter().last())
+    };
+    let slower = "(hash bigint_hamming_ops) WITH (distance = 7, blocks = 8)";
+    let noticed = notice(slower)?.context("a notice")?;
+    assert_eq!(noticed.code().code(), "00000");
+    assert!(
+        noticed
+            .message()
+            .contains("searches within 7 bits take more time"),
+        "{noticed:?}"
+    );
+    let detail = noticed.detail().unwrap_or_default();
+    assert!(detail.contains("there are 8 tables"), "{detail}");
+    assert!(detail.contains("With distance = 3 there are 4"), "{detail}");
+    let hint = noticed.hint().unwrap_or_default();
+    assert!(hint.contains("neardup_tune(64, 7, 5000000)"), "{hint}");
+    // The default, a distance below it, and fewer rows.
+    for silent in [
+        "(hash bigint_hamming_ops) WHERE hash % 9 = 0",
+        "(hash bigint_hamming_ops) WITH (distance = 1) WHERE hash % 9 = 0",
+        "(hash bigint_hamming_ops) WITH (distance = 7, blocks = 8) WHERE hash % 9 = 0",
+    ] {
+        assert!(notice(silent)?.is_none(), "{silent}");
+    }
     Ok(())
 }

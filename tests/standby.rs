@@ -112,11 +112,18 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     })
 }
 
-/// A search that replay may cancel all the same, if each waits for what the other has locked.
+/// A search, and a check of the index, that replay may cancel all the same, if each waits for what
+/// the other has locked.
 fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) -> Outcome {
     // Of this table alone the index is rebuilt, so that snapshots may be too old for it.
     let strict = place.table != DOCS.table;
-    let Err(error) = fixtures::search(reader, place, seed, strict) else {
+    let check = format!(
+        "SELECT neardup_index_check('{}_fp', heap => true, concurrently => true)",
+        place.table
+    );
+    let searched = fixtures::search(reader, place, seed, strict)
+        .and_then(|()| Ok(reader.batch_execute(&check)?));
+    let Err(error) = searched else {
         return Ok(());
     };
     let server = error.downcast_ref::<postgres::Error>();

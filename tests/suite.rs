@@ -39,6 +39,7 @@ mod rules;
 mod scope_types;
 mod scopes;
 mod servers;
+mod similarity;
 mod standby;
 mod standing_scans;
 mod support;

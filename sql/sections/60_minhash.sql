@@ -141,7 +141,8 @@ COMMENT ON FUNCTION containment(text, text, text, integer, boolean, text, text) 
 -- can send. The planner rewrites the server's own comparisons (src/planner/conditions.rs).
 CREATE DOMAIN jaccard AS double precision;
 COMMENT ON DOMAIN jaccard IS
-    'estimated Jaccard distance or similarity, from 0 to 1: what <%> and minhash_similarity return';
+    'estimated Jaccard distance or similarity, from 0 to 1: what <%>, minhash_similarity and '
+    'fingerprint_similarity return';
 CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C STRICT
     AS 'MODULE_PATHNAME', '_neardup_estimate_support';
 

@@ -12,31 +12,36 @@ CREATE FUNCTION neardup_tune(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_minhash';
 CREATE FUNCTION neardup_tune(
     bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
+    radius integer DEFAULT NULL,
     OUT blocks integer, OUT tables integer, OUT leading_bits integer,
-    OUT candidates float8, OUT bytes_per_row float8, OUT options text
+    OUT candidates float8, OUT bytes_per_row float8, OUT options text,
+    OUT search_cost float8, OUT default_cost float8
 ) RETURNS record
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
 COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
-COMMENT ON FUNCTION neardup_tune(integer, integer, bigint) IS
-    'options for an index on fingerprints of so many bits that is fastest within a distance';
+COMMENT ON FUNCTION neardup_tune(integer, integer, bigint, integer) IS
+    'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
+    'searches within a radius beside that of an index with default options';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(
-    index regclass, heap boolean DEFAULT false,
+    index regclass, heap boolean DEFAULT false, concurrently boolean DEFAULT false,
     OUT rows bigint, OUT null_rows bigint, OUT entries bigint,
     OUT leaves bigint, OUT inner_pages bigint
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_check';
-COMMENT ON FUNCTION neardup_index_check(regclass, boolean) IS
+COMMENT ON FUNCTION neardup_index_check(regclass, boolean, boolean) IS
     'checks every invariant of a neardup index and, with heap, that each row of its table stands '
-    'in it once';
+    'in it once; concurrently: while others write';
 CREATE FUNCTION neardup_index_info(
     index regclass,
-    OUT distance int, OUT similarity float8, OUT tables int, OUT rows bigint, OUT null_rows bigint,
-    OUT pages bigint, OUT unused_pages bigint, OUT bytes_per_row float8, OUT leaf_fill float8,
+    OUT distance int, OUT similarity float8, OUT probed_radius int, OUT tables int,
+    OUT rows bigint, OUT null_rows bigint, OUT pages bigint, OUT unused_pages bigint,
+    OUT bytes_per_row float8, OUT leaf_fill float8,
     OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000

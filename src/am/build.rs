@@ -4,6 +4,7 @@ use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::advice::compare_with_default;
 use super::keys::{Layout, require_hashes, with_words};
 use super::metric::Metric;
 use super::options::BuildOptions;
@@ -19,6 +20,7 @@ use crate::types::signature::near_duplicate;
 
 /// A new index, and the rows that have been read for it.
 struct NewIndex<'a, const N: usize> {
+    index: Rel<'a>,
     layout: Layout,
     options: BuildOptions,
     metric: Metric,
@@ -82,6 +84,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         // SAFETY: the server has just made the fork, and nobody else sees it.
         let writer = unsafe { BulkWriter::new(index, fork, report_table as fn(usize, usize)) };
         NewIndex {
+            index,
             layout,
             options,
             writer,
@@ -112,6 +115,9 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let rows = self.rows[0].len() as f64;
         let block_layout: BlockLayout<N> =
             self.options.block_layout(&self.layout, &self.metric, rows);
+        if self.metric.bands().is_none() {
+            compare_with_default(self.index, &block_layout, rows);
+        }
         report_table(0, block_layout.tables().len());
         let (writer, fill) = (&mut self.writer, self.options.fill);
         (self.metric).write_tree(writer, &block_layout, &mut self.rows, &mut self.nulls, fill);

@@ -14,6 +14,7 @@ use crate::pg::index_vacuum::{DeadRows, IndexVacuum};
 use crate::pg::memory;
 use crate::pg::rel::Rel;
 use crate::pg::scan_desc::{Bitmap, ScanDesc};
+use crate::pg::scan_path::ScanPath;
 use crate::pg::tid::tid_of;
 
 macro_rules! callbacks {
@@ -69,7 +70,7 @@ callbacks! {
         root: *mut PlannerInfo, path: *mut IndexPath, loops: f64, startup: *mut Cost,
         total: *mut Cost, selectivity: *mut Selectivity, correlation: *mut f64, pages: *mut f64
     ) {
-        let estimate = cost::estimate(root, path, loops);
+        let estimate = cost::estimate(ScanPath::new(root, path), loops);
         (*startup, *total) = (estimate.startup, estimate.total);
         (*selectivity, *correlation, *pages) = (estimate.selectivity, 0.0, estimate.pages);
     }

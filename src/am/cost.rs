@@ -10,6 +10,7 @@ use super::keys::with_words;
 use super::strategies;
 use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
+use crate::pg::scan_path::{ScanPath, page_costs};
 use crate::pg::{backend, server};
 use crate::types::signature::near_duplicate;
 use path_quals::{Order, PathQuals, Radius, Scope};
@@ -44,86 +45,73 @@ pub struct Estimate {
     pub pages: f64,
 }
 
-/// Estimates the cost of a scan.
-///
-/// # Safety
-/// `root` is the planner's state, `path` one over an index of this access method, which the planner
-/// has locked.
-pub unsafe fn estimate(
-    root: *mut pg_sys::PlannerInfo,
-    path: *mut pg_sys::IndexPath,
-    loop_count: f64,
-) -> Estimate {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let info = &*(*path).indexinfo;
-        let on_standby =
-            (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan && backend::in_recovery();
-        if on_standby {
-            // For a query that needs no column the server does not ask whether the index can
-            // return any. On a standby, where replay does not wait for a scan that stays on a
-            // leaf, the rows themselves are looked at: the plan is made from the path's type.
-            (*path).path.pathtype = pg_sys::NodeTag::T_IndexScan;
-        }
-        let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
-        let with_predicate = pg_sys::add_predicate_to_index_quals((*path).indexinfo, quals);
-        let rel = (*info.rel).relid as i32;
-        let join = pg_sys::JoinType::JOIN_INNER;
-        let share =
-            pg_sys::clauselist_selectivity(root, with_predicate, rel, join, core::ptr::null_mut());
-        let rows = (share * (*info.rel).tuples).max(1.0);
+/// Estimates the cost of a scan of an index of this access method, which is expected to be repeated
+/// `loops` times.
+pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
+    let on_standby = path.is_index_only() && backend::in_recovery();
+    if on_standby {
+        // For a query that needs no column the server does not ask whether the index can return
+        // any. On a standby, where replay does not wait for a scan that stays on a leaf, the rows
+        // themselves are looked at.
+        path.read_table();
+    }
+    let share = path.selectivity();
+    let rows = (share * path.table.tuples).max(1.0);
 
-        let loops = Loops {
-            root,
-            info,
-            count: loop_count,
+    let quals = PathQuals::of(&path);
+    let work = Work::of(&path, &quals, rows);
+    let unit = server::cpu_operator_cost();
+    let startup = read_cost(&path, loops, &work.to_first) + unit * IN_ORDER * work.sorted_first;
+    let mut each = server::cpu_index_tuple_cost();
+    if quals.order != Order::None {
+        let check = if path.is_index_only() {
+            STILL_THERE
+        } else {
+            0.0
         };
-        let quals = PathQuals::of(root, path);
-        let work = Work::of(info, &quals, rows);
-        let unit = server::cpu_operator_cost();
-        let startup = loops.cost(&work.to_first) + unit * IN_ORDER * work.sorted_first;
-        let mut each = server::cpu_index_tuple_cost();
-        if quals.order != Order::None {
-            let index_only = (*path).path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan;
-            let check = if index_only { STILL_THERE } else { 0.0 };
-            let keep = if work.sorted_first > 0.0 {
-                0.0
-            } else {
-                IN_ORDER
-            };
-            each += unit * (check + keep);
-        }
-        let rechecked = work.fetched * (*info.rel).tuples;
-        let mut total =
-            startup + loops.cost(&work.to_all) + rows * each + rechecked * RECHECK * unit;
-        if on_standby {
-            // The server goes on to count the pages that are not all visible.
-            total += visible_pages_cost(root, info, rows);
-        }
-        Estimate {
-            startup,
-            total,
-            selectivity: share.max(work.fetched),
-            pages: work.to_all.leaves.min(f64::from(info.pages)),
-        }
+        let keep = if work.sorted_first > 0.0 {
+            0.0
+        } else {
+            IN_ORDER
+        };
+        each += unit * (check + keep);
+    }
+    let rechecked = work.fetched * path.table.tuples;
+    let mut total =
+        startup + read_cost(&path, loops, &work.to_all) + rows * each + rechecked * RECHECK * unit;
+    if on_standby {
+        // The server goes on to count the pages that are not all visible.
+        total += visible_pages_cost(&path, rows);
+    }
+    Estimate {
+        startup,
+        total,
+        selectivity: share.max(work.fetched),
+        pages: work.to_all.leaves.min(f64::from(path.index.pages)),
     }
 }
 
-/// The cost of the table's pages that the server leaves out of an index-only scan of so many rows.
-unsafe fn visible_pages_cost(
-    root: *mut pg_sys::PlannerInfo,
-    info: &pg_sys::IndexOptInfo,
-    rows: f64,
-) -> f64 {
-    let (mut random, mut sequential) = (0.0, 0.0);
-    // SAFETY: the planner's state, from `estimate`.
-    unsafe {
-        let table = &*info.rel;
-        let place = table.reltablespace;
-        pg_sys::get_tablespace_page_costs(place, &raw mut random, &raw mut sequential);
-        let pages = pg_sys::index_pages_fetched(rows, table.pages, info.pages.into(), root);
-        pages * table.allvisfrac * random
-    }
+/// Cost of the table's pages that the server deducts, as all-visible, from the cost of an
+/// index-only scan of `rows` rows.
+fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
+    let (random, _) = page_costs(path.table.reltablespace);
+    path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
+}
+
+/// Cost of one search's reads, of as many searches as are expected one after the other.
+fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
+    let leaves = reads.leaves.min(f64::from(path.index.pages.max(1)));
+    let (random, sequential) = page_costs(path.index.reltablespace);
+    let io = if loops > 1.0 {
+        // Searched again and again, an index is found ever more in the cache.
+        path.pages_fetched(leaves * loops, path.index.pages) * random / loops
+    } else {
+        // A descent jumps to a leaf; those beside it are read in order.
+        let jumps = reads.descents.min(leaves);
+        jumps * random + (leaves - jumps) * sequential
+    };
+    let unit = server::cpu_operator_cost();
+    io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
 }
 
 /// A part of a scan's way through the index.
@@ -141,48 +129,12 @@ impl Reads {
         }
     }
 
-    /// As far as `done` has not read it.
+    /// The reads that are not among those of `done`.
     fn without(self, done: Reads) -> Self {
         Reads {
             descents: (self.descents - done.descents).max(0.0),
             leaves: (self.leaves - done.leaves).max(0.0),
         }
-    }
-}
-
-/// Number of searches of an index that the planner expects, one after the other.
-struct Loops<'a> {
-    root: *mut pg_sys::PlannerInfo,
-    info: &'a pg_sys::IndexOptInfo,
-    count: f64,
-}
-
-impl Loops<'_> {
-    /// Cost of one search's reads.
-    unsafe fn cost(&self, reads: &Reads) -> f64 {
-        let pages = f64::from(self.info.pages.max(1));
-        let leaves = reads.leaves.min(pages);
-        let (mut random, mut sequential) = (0.0, 0.0);
-        // SAFETY: the planner's state, from `estimate`.
-        let io = unsafe {
-            pg_sys::get_tablespace_page_costs(
-                self.info.reltablespace,
-                &raw mut random,
-                &raw mut sequential,
-            );
-            if self.count > 1.0 {
-                // Searched again and again, an index is found ever more in the cache.
-                let all = leaves * self.count;
-                pg_sys::index_pages_fetched(all, self.info.pages, pages, self.root) * random
-                    / self.count
-            } else {
-                // A descent jumps to a leaf; those beside it are read in order.
-                let jumps = reads.descents.min(leaves);
-                jumps * random + (leaves - jumps) * sequential
-            }
-        };
-        let unit = server::cpu_operator_cost();
-        io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
     }
 }
 
@@ -209,7 +161,7 @@ impl Work {
         }
     }
 
-    /// All rows, so many, are found and sorted before the first comes.
+    /// `rows` rows are found and sorted before the first comes.
     fn sorted(to_first: Reads, rows: f64) -> Self {
         Work {
             to_first,
@@ -218,8 +170,9 @@ impl Work {
         }
     }
 
-    /// `expected` rows are to come.
-    fn of(info: &pg_sys::IndexOptInfo, quals: &PathQuals, expected: f64) -> Self {
+    /// The work of a path of which `expected` rows are to come.
+    fn of(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
+        let info = path.index;
         if info.hypothetical {
             // There is nothing to look into: the default layout, within its distance.
             return Work::at_once(Reads {

@@ -73,7 +73,7 @@ pub struct HammingSearch<const N: usize> {
     /// A scope and, about, the rows that it had when it was looked at first.
     rows_of_scope: Option<(u64, f64)>,
     source: Source<N>,
-    /// Conditions that the source does not see to.
+    /// Conditions that `source` does not search by: each row that it finds is checked against them.
     other_quals: Vec<BallQual<N>>,
     scope: Option<u64>,
     matches: Vec<Match<N>>,

@@ -61,8 +61,8 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_pages(IndexPages::new(index))
     }
 
-    /// The same with what this transaction knows of it. To be used for what is done row by row; it
-    /// locks the index until the transaction ends.
+    /// Opens an index as [`Index::open`] does, with what the current transaction has cached of it.
+    /// For what is done row by row; the index stays locked until the transaction ends.
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
         let pages = IndexPages::new(index);
@@ -70,7 +70,8 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_all(pages, blocks, Some(cache))
     }
 
-    /// The same over pages that were opened for some purpose.
+    /// Opens an index as [`Index::open`] does, over pages that the caller has opened, as for one
+    /// pass through a ring of buffers.
     pub fn with_pages(pages: IndexPages<'a>) -> Self {
         let blocks = pages.blocks();
         Self::with_all(pages, blocks, None)

@@ -3,7 +3,7 @@ use neardup_blocktree::key::{Key, Tid};
 
 use super::index::Index;
 use crate::pg::buffer_strategy::Strategy;
-use crate::pg::index_row;
+use crate::pg::index_row::VisibleRows;
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::pages::IndexPages;
 
@@ -13,15 +13,15 @@ pub fn open_for_one_pass<const N: usize>(relations: &LockedIndex) -> Index<'_, N
     Index::with_pages(IndexPages::through(index, Strategy::for_one_pass(index)))
 }
 
-/// Calls `row` for each row of the table that a new snapshot sees and that belongs into the index,
-/// with the key that it has in the index; `None` for NULL.
+/// Calls `row` for each visible row of the table that belongs into the index, with the key that it
+/// has in the index; `None` for NULL.
 pub fn each_visible_row<const N: usize>(
-    relations: &LockedIndex,
+    visible: &VisibleRows,
     index: &Index<N>,
     row: &mut dyn FnMut(Tid, Option<Key<N>>),
 ) {
     let mut keys = Vec::new();
-    index_row::each_visible_row(relations, |visible, tid| {
+    visible.each(|visible, tid| {
         keys.clear();
         let has_value = index.metric.keys(&index.layout, &visible, &mut keys);
         let key = has_value.then(|| {

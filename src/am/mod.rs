@@ -2,6 +2,7 @@
 //!
 //! docs/architecture.md has the way of a search, an insert and a build through these files, and
 //! docs/locking.md the protocol of locks.
+mod advice;
 mod build;
 mod callbacks;
 mod cost;

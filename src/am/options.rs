@@ -196,7 +196,8 @@ impl BuildOptions {
         Metric::new(layout.values.metric(), bands).expect("bands, or an error")
     }
 
-    /// The tables for so many rows, in an index of that layout and metric.
+    /// The tables of an index of `rows` rows with that layout and metric. Raises an error if the
+    /// options allow none.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
@@ -225,11 +226,11 @@ impl BuildOptions {
 fn check(distance: Option<u32>, blocks: u32) {
     const WIDEST: usize = 4;
     let distances = match distance {
-        Some(distance) => [distance; 2],
-        None => [64, 64 * WIDEST as u32].map(default_distance),
+        Some(distance) => [distance; 3],
+        None => [64, 128, 64 * WIDEST as u32].map(default_distance),
     };
     let errors = distances.map(|distance| BlockLayout::<WIDEST>::new(distance, blocks).err());
-    if let [Some(error), Some(_)] = errors {
+    if let [Some(error), Some(_), Some(_)] = errors {
         refuse(distances[0], blocks, error);
     }
 }

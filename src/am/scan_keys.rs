@@ -124,7 +124,7 @@ impl<'a> ScanKey<'a> {
 pub struct ScanQuals<'a> {
     /// On the value of the last column, by an operator.
     pub near: Vec<ScanKey<'a>>,
-    /// On there being one.
+    /// Condition on the last column's value being NULL or not.
     pub presence: Presence,
     /// The scope, if all of its columns are given.
     pub scope: Option<u64>,

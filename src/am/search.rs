@@ -27,7 +27,7 @@ pub trait Search {
     fn end(&mut self);
 }
 
-/// Where the rows of a step come from.
+/// Result of a step: where its rows come from (one leaf or several), or that none are left.
 pub enum Step {
     /// From one leaf, the last that was read: it is still pinned if that was asked for
     /// ([`PageStore::unlock_keep_pin`]).
@@ -82,7 +82,8 @@ pub struct IndexSearch<'a, S, const N: usize> {
 }
 
 impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
-    /// A search that [`Search::rescan`] begins.
+    /// A search that finds nothing until [`Search::rescan`] begins it. `near` does the part that
+    /// depends on the metric.
     pub fn new(index: Index<'a, N>, near: S) -> Self {
         IndexSearch {
             index,

@@ -7,7 +7,7 @@ use crate::pg::value::ValueType;
 /// Values of an index's last column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Values {
-    /// Fingerprints of so many bytes.
+    /// Fingerprints of this number of bytes.
     Fingerprints(i16),
     /// Balls around such fingerprints, whose centres are indexed: for constraints of any radius.
     Balls(i16),
@@ -16,7 +16,8 @@ pub enum Values {
 }
 
 impl Values {
-    /// Fingerprints of so many bytes, or signatures, whose length varies.
+    /// The values of a type of this length (`typlen`): signatures if it is -1, and else
+    /// fingerprints of `length` bytes.
     pub fn of_length(length: i16) -> Self {
         match length {
             -1 => Values::Signatures,

@@ -14,7 +14,8 @@ use crate::pg::locked_index::load_expressions;
 use crate::pg::rel::{OpenRelation, Rel};
 use crate::planner::catalog::catalog;
 
-/// The distances that a caller's function has.
+/// Kind of distance that the calling SQL function takes: it decides whether an index on
+/// fingerprints or one on signatures is chosen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Distances {
     /// Whole bits: of fingerprints.

@@ -4,28 +4,39 @@ use neardup_blocktree::key::{Key, Tid};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::am::index::{Index, name, words_of};
-use crate::am::inspection::each_visible_row;
+use crate::am::inspection::{each_visible_row, open_for_one_pass};
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::index_row::VisibleRows;
 use crate::pg::locked_index::LockedIndex;
 
 export! {
     guarded "neardup_index_check" => index_check;
 }
 
-/// `neardup_index_check(index, heap)`: checks every invariant of the tree and, with `heap`, that
-/// each visible row of the table occurs once in each of its tables. The latter takes memory for
-/// each row: 24 bytes and the words of the index's keys.
+/// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree and, with
+/// `heap`, that each visible row of the table occurs once in each of its tables. The latter takes
+/// memory for each row: 24 bytes and the words of the index's keys. With `concurrently` others may
+/// write meanwhile, and pages are not compared with those above them.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
-    let (index, with_heap) = (call.oid(0), call.bool(1));
-    // As amcheck's bt_index_parent_check: no writers meanwhile.
-    let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
-    acl::check_owner(index);
-    let relations = LockedIndex::open(index, lock);
-    let stats =
-        with_words!(words_of(relations.index()), N => check_index::<N>(&relations, with_heap));
+    let (index, with_heap, concurrently) = (call.oid(0), call.bool(1), call.bool(2));
+    // As amcheck's bt_index_check and bt_index_parent_check: the latter keeps writers out.
+    let lock = match concurrently {
+        true => {
+            acl::check_owner_or_monitor(index);
+            pg_sys::AccessShareLock
+        }
+        false => {
+            acl::check_owner(index);
+            pg_sys::ShareLock
+        }
+    };
+    let relations = LockedIndex::open(index, lock as pg_sys::LOCKMODE);
+    let stats = with_words!(words_of(relations.index()), N => {
+        check_index::<N>(&relations, with_heap, concurrently)
+    });
     let counts = [
         stats.rows,
         stats.null_rows,
@@ -45,82 +56,130 @@ struct IndexedRow<const N: usize> {
     /// Number of the tables that it was found in so far, and the last of them.
     tables: u16,
     last: u16,
+    /// It was found twice in a table.
+    is_twice: bool,
 }
 
-fn check_index<const N: usize>(relations: &LockedIndex, with_heap: bool) -> CheckStats {
-    let index = Index::<N>::open(relations.index());
-    let mut rows: Vec<IndexedRow<N>> = Vec::new();
-    let null_table = index.block_layout.null_table();
-    let mut sorted = false;
-    let stats = index.or_corrupt(index.tree().check(&index.block_layout, |table, tid, key| {
-        if !with_heap {
-            return;
-        }
+/// The rows of an index, as they are found table by table.
+struct IndexedRows<'a, const N: usize> {
+    relations: &'a LockedIndex,
+    rows: Vec<IndexedRow<N>>,
+    null_table: u16,
+    /// The address of a row may be used again while the index is read: only those that the table
+    /// still shows must occur once.
+    concurrently: bool,
+    sorted: bool,
+}
+
+impl<const N: usize> IndexedRows<'_, N> {
+    fn add(&mut self, table: u16, tid: Tid, key: &Key<N>) {
         let tid = tid.packed();
-        if rows.try_reserve(1).is_err() {
+        if self.rows.try_reserve(1).is_err() {
             UserError::out_of_memory().raise();
         }
         if table == 0 {
-            rows.push(IndexedRow {
+            self.rows.push(IndexedRow {
                 tid,
                 key: Some(*key),
                 tables: 1,
                 last: 0,
+                is_twice: false,
             });
             return;
         }
-        if !sorted {
-            rows.sort_unstable_by_key(|row| row.tid);
-            if let Some(pair) = rows.windows(2).find(|pair| pair[0].tid == pair[1].tid) {
-                damaged(
-                    relations,
-                    pair[0].tid,
-                    "stands in a table of the index twice",
-                );
+        if !self.sorted {
+            self.sort();
+            let mut pairs = self.rows.windows(2);
+            let twice = pairs.find(|pair| pair[0].tid == pair[1].tid);
+            if let Some(pair) = twice.filter(|_| !self.concurrently) {
+                damaged(self.relations, pair[0].tid, TWICE);
             }
-            sorted = true;
         }
-        if table == null_table {
-            rows.push(IndexedRow {
+        if table == self.null_table {
+            self.rows.push(IndexedRow {
                 tid,
                 key: None,
                 tables: 0,
                 last: 0,
+                is_twice: false,
             });
-        } else if let Ok(i) = rows.binary_search_by_key(&tid, |row| row.tid) {
-            if rows[i].last == table {
-                damaged(relations, tid, "stands in a table of the index twice");
+        } else if let Ok(i) = self.rows.binary_search_by_key(&tid, |row| row.tid) {
+            let row = &mut self.rows[i];
+            if row.last == table {
+                if !self.concurrently {
+                    damaged(self.relations, tid, TWICE);
+                }
+                row.is_twice = true;
             }
-            if rows[i].key == Some(*key) {
-                rows[i].tables += 1;
-                rows[i].last = table;
+            if row.key == Some(*key) {
+                row.tables += 1;
+                row.last = table;
             }
         }
-    }));
-    if with_heap {
-        rows.sort_unstable_by_key(|row| row.tid);
-        check_heap(relations, &index, &rows);
+    }
+
+    fn sort(&mut self) {
+        self.rows.sort_unstable_by_key(|row| row.tid);
+        self.sorted = true;
+    }
+
+    /// Checks that each row of the table that the snapshot sees is among those of the index.
+    fn check_heap(&mut self, index: &Index<N>, visible: &VisibleRows) {
+        self.sort();
+        let (rows, tables) = (&self.rows, self.null_table);
+        each_visible_row(visible, index, &mut |tid, key| {
+            let tid = tid.packed();
+            let first = rows.partition_point(|row| row.tid < tid);
+            let mut same = rows[first..].iter().take_while(|row| row.tid == tid);
+            let error = match same.next() {
+                None => "is missing in the index",
+                Some(row) if row.is_twice || same.next().is_some() => TWICE,
+                Some(row) if row.key != key => "has another fingerprint in the index",
+                Some(row) if key.is_some() && row.tables != tables => {
+                    "is missing in a table of the index"
+                }
+                Some(_) => return,
+            };
+            damaged(self.relations, tid, error);
+        });
+    }
+}
+
+fn check_index<const N: usize>(
+    relations: &LockedIndex,
+    with_heap: bool,
+    concurrently: bool,
+) -> CheckStats {
+    let index = match concurrently {
+        true => open_for_one_pass::<N>(relations),
+        false => Index::<N>::open(relations.index()),
+    };
+    // Taken before the index is read: what it sees stands in the index by then.
+    let visible = with_heap.then(|| VisibleRows::new(relations));
+    let mut rows = IndexedRows {
+        relations,
+        rows: Vec::new(),
+        null_table: index.block_layout.null_table(),
+        concurrently,
+        sorted: false,
+    };
+    let each = |table, tid, key: &Key<N>| {
+        if with_heap {
+            rows.add(table, tid, key);
+        }
+    };
+    let (tree, layout) = (index.tree(), &index.block_layout);
+    let stats = index.or_corrupt(match concurrently {
+        true => tree.check_shared(layout, each),
+        false => tree.check(layout, each),
+    });
+    if let Some(visible) = visible {
+        rows.check_heap(&index, &visible);
     }
     stats
 }
 
-/// Checks that each row of the table that a new snapshot sees is among those of the index.
-fn check_heap<const N: usize>(relations: &LockedIndex, index: &Index<N>, rows: &[IndexedRow<N>]) {
-    let tables = index.block_layout.null_table();
-    each_visible_row(relations, index, &mut |tid, key| {
-        let tid = tid.packed();
-        let found = rows.binary_search_by_key(&tid, |row| row.tid);
-        let error = match found.map(|at| &rows[at]) {
-            Err(_) => "is missing in the index",
-            Ok(row) if row.key != key => "has another fingerprint in the index",
-            Ok(row) if key.is_some() && row.tables != tables => {
-                "is missing in a table of the index"
-            }
-            Ok(_) => return,
-        };
-        damaged(relations, tid, error);
-    });
-}
+const TWICE: &str = "stands in a table of the index twice";
 
 fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
     let name = name(relations.index());

@@ -6,7 +6,7 @@ use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::Key;
 use neardup_blocktree::page::PAGE_SIZE;
-use neardup_blocktree::plan::probed_bits;
+use neardup_blocktree::plan::{probed_bits, probed_radius};
 use pgrx::pg_sys;
 
 use crate::am::index::{Index, words_of};
@@ -40,10 +40,10 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
-    acl::check_owner(index);
+    acl::check_owner_or_monitor(index);
     let relations = LockedIndex::open(index, lock);
     let measured = with_words!(words_of(relations.index()), N => {
-        measure(&open_for_one_pass::<N>(&relations))
+        measure(&open_for_one_pass::<N>(&relations), acl::owns_table_of(index))
     });
     call.return_record(&columns(&measured))
 }
@@ -53,12 +53,13 @@ type ColumnValue = Option<pg_sys::Datum>;
 
 /// Columns of the two functions, in the order of the SQL script.
 struct Measured {
-    info: [ColumnValue; 12],
+    info: [ColumnValue; 13],
     statistics: [ColumnValue; 15],
 }
 
-/// Reads the index and fills in the columns.
-fn measure<const N: usize>(index: &Index<N>) -> Measured {
+/// Reads the index and fills in the columns; those that show bits of fingerprints are NULL unless
+/// `with_bits`.
+fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
     let layout = &index.block_layout;
     let info = index.or_corrupt(index.tree().measure(layout));
     let leading = (0..layout.tables().len()).map(|table| probed_bits(layout, table));
@@ -67,16 +68,22 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
     let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
     let rows = info.rows + info.null_rows;
     let bytes = pages as f64 * PAGE_SIZE as f64;
-    let [entries, table, mask, bits, tid] = largest_bucket(index, &info);
+    let [entries, table, mask, bits, tid] = largest_bucket(index, &info, with_bits);
     // Columns about fingerprints are NULL for signatures, and the other way round.
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| bands.is_none().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
+    // A search within a scope is planned by the rows of that scope.
+    let widest_probe = match index.layout.scope_columns {
+        0 => probed_radius(layout, info.rows as f64).and_then(integer),
+        _ => None,
+    };
     let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
     Measured {
         info: [
             of_bits(integer(layout.distance())),
             similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
+            of_bits(widest_probe),
             integer(layout.tables().len() as u32),
             bigint(info.rows),
             bigint(info.null_rows),
@@ -109,7 +116,11 @@ fn measure<const N: usize>(index: &Index<N>) -> Measured {
 }
 
 /// The columns about the largest bucket, all NULL if no row has a fingerprint.
-fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnValue; 5] {
+fn largest_bucket<const N: usize>(
+    index: &Index<N>,
+    info: &Info<N>,
+    with_bits: bool,
+) -> [ColumnValue; 5] {
     let Some(LargestBucket {
         table,
         entries,
@@ -120,6 +131,7 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnVa
     else {
         return [None; 5];
     };
+    let with_bits = with_bits && index.metric.bands().is_none();
     let bit_string = |key: &Key<N>| {
         // As the fingerprint's cast to bit: the length in bits, then the bits.
         let length = index.block_layout.bits() as i32;
@@ -131,8 +143,8 @@ fn largest_bucket<const N: usize>(index: &Index<N>, info: &Info<N>) -> [ColumnVa
         bigint(entries),
         // Tables count from 1 for users.
         integer(u32::from(table) + 1),
-        index.metric.bands().is_none().then(|| bit_string(&mask)),
-        index.metric.bands().is_none().then(|| bit_string(&bits)),
+        with_bits.then(|| bit_string(&mask)),
+        with_bits.then(|| bit_string(&bits)),
         Some(tid_datum(tid)),
     ]
 }

@@ -17,6 +17,7 @@ mod in_flight;
 mod index_check;
 mod index_info;
 mod minhash;
+mod radius;
 mod sentences;
 mod simhash;
 mod sketcher;

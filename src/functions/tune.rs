@@ -1,7 +1,8 @@
 //! `neardup_tune(...)`: recommended options of an index, and their expected costs.
 use neardup_blocktree::bands::tune;
-use neardup_blocktree::block_layout::{BlockLayout, max_distance};
+use neardup_blocktree::block_layout::{BlockLayout, default_distance, max_distance};
 use neardup_blocktree::key::Tid;
+use neardup_blocktree::plan::Plan;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::errors::UserError;
@@ -100,20 +101,27 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// `neardup_tune(bits, distance, rows_expected)`.
+/// `neardup_tune(bits, distance, rows_expected, radius)`. The last may be NULL.
 fn hamming(call: &mut Call) -> Datum {
+    if (0..3).any(|argument| call.is_null(argument)) {
+        return call.return_null();
+    }
     let (bits, distance) = (call.int4(0), call.int4(1));
     let rows = rows_expected(call.int8(2));
+    let radius = match call.is_null(3) {
+        true => distance,
+        false => call.int4(3),
+    };
     let layout = match (bits, u32::try_from(distance)) {
-        (64, Ok(distance)) => expected::<1>(distance, rows),
-        (128, Ok(distance)) => expected::<2>(distance, rows),
-        (256, Ok(distance)) => expected::<4>(distance, rows),
+        (64, Ok(distance)) => expected::<1>(distance, rows, radius),
+        (128, Ok(distance)) => expected::<2>(distance, rows, radius),
+        (256, Ok(distance)) => expected::<4>(distance, rows, radius),
         (64 | 128 | 256, Err(_)) => None,
         _ => UserError::invalid_parameter(format!("there are no fingerprints of {bits} bits"))
             .detail("They have 64, 128 or 256.")
             .raise(),
     };
-    let Some([blocks, tables, leading, candidates, bytes]) = layout else {
+    let Some(layout) = layout else {
         UserError::invalid_parameter(format!("an index cannot be made for distance {distance}"))
             .detail(format!(
                 "Distances are from 0 to {}. Every index answers wider searches, too, in more \
@@ -122,32 +130,56 @@ fn hamming(call: &mut Call) -> Datum {
             ))
             .raise()
     };
-    let options = format!("WITH (distance = {distance}, blocks = {blocks})");
+    let options = format!("WITH (distance = {distance}, blocks = {})", layout.blocks);
     call.return_record(
         &[
-            Datum::from(blocks as i32),
-            Datum::from(tables as i32),
-            Datum::from(leading as i32),
-            of_float8(candidates),
-            of_float8(bytes),
+            Datum::from(layout.blocks as i32),
+            Datum::from(layout.tables as i32),
+            Datum::from(layout.leading_bits as i32),
+            of_float8(layout.candidates),
+            of_float8(layout.bytes),
             varlena::build(&[options.as_bytes()]),
+            of_float8(layout.search_cost),
+            of_float8(layout.default_cost),
         ]
         .map(Some),
     )
 }
 
-/// Blocks, tables, leading bits, candidates of a search, and bytes a row, of the block layout that
-/// an index of this number of rows would choose.
-fn expected<const N: usize>(distance: u32, rows: f64) -> Option<[f64; 5]> {
-    let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
-    let layout = BlockLayout::<N>::new(distance, blocks).ok()?;
-    let tables = layout.tables().len() as f64;
-    let leading = f64::from(
-        (0..layout.tables().len())
-            .map(|t| layout.leading_bits(t))
-            .min()?,
-    );
-    let candidates = tables * rows / leading.exp2();
-    let bytes = tables * (8 * N + Tid::SIZE) as f64 / 0.9;
-    Some([f64::from(blocks), tables, leading, candidates, bytes])
+/// Properties of the block layout that an index of a distance and a number of rows would choose.
+struct Expected {
+    blocks: usize,
+    tables: usize,
+    leading_bits: u32,
+    /// Entries that a search within the distance meets.
+    candidates: f64,
+    /// Bytes a row.
+    bytes: f64,
+    /// Cost of a search within the radius, in leaf pages read one after the other.
+    search_cost: f64,
+    /// The same in an index with default options.
+    default_cost: f64,
+}
+
+/// `None` if there is no layout for the distance.
+fn expected<const N: usize>(distance: u32, rows: f64, radius: i32) -> Option<Expected> {
+    let layout = |distance| {
+        let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
+        BlockLayout::<N>::new(distance, blocks).ok()
+    };
+    let cost = |layout: &BlockLayout<N>| {
+        // No row is nearer than 0.
+        u32::try_from(radius).map_or(0.0, |radius| Plan::new(layout, radius, rows).cost())
+    };
+    let (chosen, default) = (layout(distance)?, layout(default_distance(64 * N as u32))?);
+    let (tables, leading_bits) = (chosen.tables().len(), chosen.fewest_leading_bits());
+    Some(Expected {
+        blocks: chosen.blocks().len(),
+        tables,
+        leading_bits,
+        candidates: tables as f64 * rows / f64::from(leading_bits).exp2(),
+        bytes: (tables * (8 * N + Tid::SIZE)) as f64 / 0.9,
+        search_cost: cost(&chosen),
+        default_cost: cost(&default),
+    })
 }

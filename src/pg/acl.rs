@@ -21,27 +21,50 @@ pub fn check_some(table: pg_sys::Oid) {
     }
 }
 
+/// Returns whether the caller owns the table of an index, or is a member of the role that does.
+/// What is no index is everybody's, for the caller to refuse.
+pub fn owns_table_of(index: pg_sys::Oid) -> bool {
+    let table = server::IndexGetRelation(index, true);
+    table == pg_sys::InvalidOid || compat::owns_relation(table, server::GetUserId())
+}
+
 /// Raises an error unless the caller owns the table of an index. To be called before anything is
 /// locked. What is no index passes, for the caller to refuse.
 pub fn check_owner(index: pg_sys::Oid) {
-    let table = server::IndexGetRelation(index, true);
-    if table != pg_sys::InvalidOid {
-        check_owner_of_table(
-            table,
-            "This function reads an index whole, past row security and rights on columns.",
-        );
+    if !owns_table_of(index) {
+        refuse_other(index, "");
     }
+}
+
+/// Raises an error unless the caller owns the table of an index, or may run what monitors tables
+/// under a weak lock: as the server's role `pg_stat_scan_tables`, of which `pg_monitor` is a
+/// member. To be called before anything is locked. What is no index passes.
+pub fn check_owner_or_monitor(index: pg_sys::Oid) {
+    let monitors = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_STAT_SCAN_TABLES);
+    if !owns_table_of(index) && !server::has_privs_of_role(server::GetUserId(), monitors) {
+        refuse_other(index, " or have privileges of role pg_stat_scan_tables");
+    }
+}
+
+fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
+    let table = server::IndexGetRelation(index, true);
+    let why = "This function reads an index whole, past row security and rights on columns.";
+    refuse_owner(table, others, why)
 }
 
 /// Raises an error, which says why, unless the caller owns a table. To be called before anything is
 /// locked.
 pub fn check_owner_of_table(table: pg_sys::Oid, why: &str) {
-    if compat::owns_relation(table, server::GetUserId()) {
-        return;
+    if !compat::owns_relation(table, server::GetUserId()) {
+        refuse_owner(table, "", why);
     }
+}
+
+fn refuse_owner(table: pg_sys::Oid, others: &str, why: &str) -> ! {
+    let table = relation_name(table);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("must be owner of table {}", relation_name(table)),
+        format!("must be owner of table {table}{others}"),
     )
     .detail(why)
     .raise()

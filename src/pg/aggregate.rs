@@ -59,7 +59,7 @@ impl GroupWords {
         if self.words.is_null() {
             return &[];
         }
-        // SAFETY: so many words are allocated and set.
+        // SAFETY: `len` words are allocated and set.
         unsafe { core::slice::from_raw_parts(self.words, self.len) }
     }
 

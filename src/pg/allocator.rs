@@ -70,7 +70,7 @@ impl WithReserve {
         });
         memory::report_shortage();
         match found {
-            // SAFETY: so many units from there lie within the reserve.
+            // SAFETY: `units` units from there lie within the reserve.
             Some(start) => unsafe { self.space.get().cast::<u8>().add(start * UNIT) },
             None => core::ptr::null_mut(),
         }

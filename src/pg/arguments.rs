@@ -66,8 +66,8 @@ impl Call {
         unsafe { CStr::from_ptr(self.arg(n).cast_mut_ptr()) }.to_bytes()
     }
 
-    /// The next bytes of the binary message that a receive function takes first. The server raises
-    /// 08P01 if there are fewer.
+    /// The next `length` bytes of the binary message that is a receive function's first argument.
+    /// The server raises 08P01 if fewer are left.
     pub fn message(&self, length: usize) -> &[u8] {
         // SAFETY: declared to take an internal StringInfo, in which the bytes lie.
         unsafe {

@@ -49,7 +49,7 @@ impl EqualColumn {
         call(self.function, self.collation, a, b).value() != 0
     }
 
-    /// The same.
+    /// Returns whether two datums of the column are equal, without a check of their types.
     ///
     /// # Safety
     /// Both are of the type that the index's column has.

@@ -1,4 +1,5 @@
-//! Errors as users see them: each with an SQLSTATE, a detail and, where there is one, a hint.
+//! Errors and notices as users see them: each with an SQLSTATE, a detail and, where there is one, a
+//! hint.
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -96,6 +97,27 @@ impl UserError {
             report = report.set_hint(hint);
         }
         report.report(level);
+    }
+}
+
+/// A notice to the user, after which the statement goes on.
+pub struct UserNotice {
+    /// One line.
+    pub message: String,
+    /// The facts behind it: full sentences.
+    pub detail: String,
+    /// Advice: full sentences.
+    pub hint: String,
+}
+
+impl UserNotice {
+    /// Sends the notice.
+    pub fn report(self) {
+        let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
+        ErrorReport::new(code, self.message, "neardup")
+            .set_detail(self.detail)
+            .set_hint(self.hint)
+            .report(PgLogLevel::NOTICE);
     }
 }
 

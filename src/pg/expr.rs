@@ -33,6 +33,10 @@ pub enum Form<'a> {
     Coalesce(List<'a>),
     /// The same value under another type.
     Relabel(Expr<'a>),
+    /// `IS NULL`.
+    IsNull,
+    /// `IS NOT NULL`.
+    IsNotNull,
     Other,
 }
 
@@ -94,9 +98,19 @@ impl<'a> Expr<'a> {
                 NodeTag::T_RelabelType => {
                     Form::Relabel(Expr::new((*node.cast::<pg_sys::RelabelType>()).arg.cast()))
                 }
+                NodeTag::T_NullTest => match (*node.cast::<pg_sys::NullTest>()).nulltesttype {
+                    pg_sys::NullTestType::IS_NULL => Form::IsNull,
+                    _ => Form::IsNotNull,
+                },
                 _ => Form::Other,
             }
         }
+    }
+
+    /// Returns whether both are the same expression.
+    pub fn equals(self, other: Expr) -> bool {
+        // SAFETY: expressions.
+        unsafe { pg_sys::equal(self.as_ptr().cast(), other.as_ptr().cast()) }
     }
 
     /// Returns whether it is a constant.

@@ -116,26 +116,54 @@ impl<'a> BuildScan<'a> {
     }
 }
 
-/// Calls a function for each row of a table that a new snapshot sees and that belongs into the
-/// index.
-pub fn each_visible_row(relations: &LockedIndex, each: impl FnMut(IndexRow, Tid)) {
-    let (table, index) = (relations.table(), relations.index());
-    let _as_owner = AsOwner::of(table);
-    // SAFETY: both relations are open and locked; the snapshot stays registered until the scan has
-    // ended, or an error has.
-    unsafe {
-        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
-        // As amcheck: a snapshot from before the build may see rows that the index left out.
-        relations.check_age(snapshot);
-        // As amcheck does it: with a snapshot of its own, and no constraint to check.
-        let info = pg_sys::BuildIndexInfo(index.raw());
-        (*info).ii_Concurrent = true;
-        (*info).ii_Unique = false;
-        (*info).ii_ExclusionOps = core::ptr::null_mut();
-        (*info).ii_ExclusionProcs = core::ptr::null_mut();
-        (*info).ii_ExclusionStrats = core::ptr::null_mut();
-        scan_table(table, index, info, Some(snapshot), each);
-        pg_sys::UnregisterSnapshot(snapshot);
+/// The rows of a table that a snapshot sees and that belong into an index. The snapshot stays
+/// registered until this is dropped, or an error has ended the transaction.
+pub struct VisibleRows<'a> {
+    relations: &'a LockedIndex,
+    snapshot: pg_sys::Snapshot,
+}
+
+impl<'a> VisibleRows<'a> {
+    /// Takes a new snapshot. Raises an error if the index is younger than it: as amcheck, since
+    /// rows that the index left out when it was built may be visible.
+    pub fn new(relations: &'a LockedIndex) -> Self {
+        // SAFETY: within a transaction; the snapshot stays registered until it is dropped.
+        let snapshot = unsafe {
+            let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
+            relations.check_age(snapshot);
+            snapshot
+        };
+        VisibleRows {
+            relations,
+            snapshot,
+        }
+    }
+
+    /// Calls a function for each of the rows.
+    pub fn each(&self, each: impl FnMut(IndexRow, Tid)) {
+        let (table, index) = (self.relations.table(), self.relations.index());
+        let _as_owner = AsOwner::of(table);
+        // SAFETY: both relations are open and locked; the snapshot is registered.
+        unsafe {
+            // As amcheck does it: with a snapshot of its own, and no constraint to check.
+            let info = pg_sys::BuildIndexInfo(index.raw());
+            (*info).ii_Concurrent = true;
+            (*info).ii_Unique = false;
+            (*info).ii_ExclusionOps = core::ptr::null_mut();
+            (*info).ii_ExclusionProcs = core::ptr::null_mut();
+            (*info).ii_ExclusionStrats = core::ptr::null_mut();
+            scan_table(table, index, info, Some(self.snapshot), each);
+        }
+    }
+}
+
+impl Drop for VisibleRows<'_> {
+    fn drop(&mut self) {
+        // An error unregisters it with the transaction's resources.
+        if !std::thread::panicking() {
+            // SAFETY: registered in `new`.
+            unsafe { pg_sys::UnregisterSnapshot(self.snapshot) }
+        }
     }
 }
 

@@ -49,8 +49,12 @@ impl LockedIndex {
         let opened = Self::reopen(oid);
         acl::check_index(opened.table.rel(), opened.index.rel());
         acl::check_reachable(opened.table.rel());
-        // SAFETY: a function is called with an active snapshot.
-        unsafe { opened.check_age(pg_sys::GetActiveSnapshot()) };
+        // SAFETY: a function is called with an active snapshot; the index is open. It is counted as
+        // used, so that nobody takes it for one that is not.
+        unsafe {
+            opened.check_age(pg_sys::GetActiveSnapshot());
+            compat::count_index_scan(opened.index.rel().raw());
+        }
         opened
     }
 

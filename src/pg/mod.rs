@@ -22,6 +22,7 @@ pub mod guc_text;
 pub mod hashing;
 mod held_back;
 pub mod index_columns;
+
 pub mod index_row;
 pub mod index_vacuum;
 pub mod jsonb;
@@ -37,6 +38,7 @@ pub mod planner_request;
 pub mod rel;
 pub mod row_lock;
 pub mod scan_desc;
+pub mod scan_path;
 pub mod security_context;
 pub mod server;
 pub mod slot;

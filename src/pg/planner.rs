@@ -58,6 +58,12 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// The number of elements that an array is expected to have.
+    pub fn array_length(self, array: Expr<'a>) -> f64 {
+        // SAFETY: the planner's state and an expression.
+        unsafe { compat::estimate_array_length(self.root, array.as_ptr()) }
+    }
+
     /// Returns whether no expression takes the place of a column in a condition that this query has
     /// simplified, unless the condition is simplified once more with it: in a subquery into which
     /// it is moved, or below the GROUP BY. It does in a part of a UNION ALL. Columns of outer

@@ -99,7 +99,7 @@ impl<'a> Rel<'a> {
         catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
     }
 
-    /// The same for messages.
+    /// The name with its schema as a string, for messages.
     pub fn shown_qualified(self) -> String {
         String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }
@@ -247,15 +247,23 @@ impl<'a> Rel<'a> {
 
     /// Copies of an index's expressions.
     fn expressions(&self) -> List<'_> {
-        // SAFETY: the relation is open. The copies are made in the current memory context, which
-        // outlives this use of the relation.
-        unsafe { List::new(pg_sys::RelationGetIndexExpressions(self.raw)) }
+        self.copies(true)
     }
 
     /// Copies of the conditions of an index's predicate.
     fn predicate(&self) -> List<'_> {
-        // SAFETY: as above.
-        unsafe { List::new(pg_sys::RelationGetIndexPredicate(self.raw)) }
+        self.copies(false)
+    }
+
+    fn copies(&self, of_expressions: bool) -> List<'_> {
+        // SAFETY: the relation is open. The copies are made in the current memory context, which
+        // outlives this use of the relation.
+        unsafe {
+            List::new(match of_expressions {
+                true => pg_sys::RelationGetIndexExpressions(self.raw),
+                false => pg_sys::RelationGetIndexPredicate(self.raw),
+            })
+        }
     }
 
     /// Has the relation cache load an index's expressions and predicate.

@@ -84,7 +84,7 @@ impl<S> ScanDesc<'_, S> {
         ];
         // SAFETY: the caller's promise.
         let lists = unsafe {
-            compat::count_index_scan(scan);
+            compat::count_index_search(scan);
             places.map(|(from, to, count)| {
                 if count == 0 {
                     return &[][..];

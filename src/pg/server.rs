@@ -52,6 +52,7 @@ plain! {
     get_rel_namespace(relation: Oid) -> Oid;
     get_rel_relkind(relation: Oid) -> c_char;
     get_typtype(oid: Oid) -> c_char;
+    has_privs_of_role(member: Oid, role: Oid) -> bool;
     index_open(index: Oid, mode: LOCKMODE) -> Relation;
     pg_attribute_aclcheck(relation: Oid, column: i16, role: Oid, mode: AclMode)
         -> AclResult::Type;

@@ -22,7 +22,8 @@ pub unsafe fn utf8<'a>(datum: Datum) -> Cow<'a, str> {
     bytes_utf8(unsafe { varlena::bytes(datum) })
 }
 
-/// The same of text that is a part of some other value.
+/// Text in UTF-8, as [`utf8`] returns it, of bytes in the database's encoding that are a part of
+/// some other value.
 pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     // Which are the same in all encodings of a database.
     if bytes.is_ascii()
@@ -54,7 +55,8 @@ pub fn datum(text: &str) -> Datum {
     varlena::build(&[&converted(text, |unknown, out| escape(unknown, "\\", out))])
 }
 
-/// The same, with a question mark for characters that the encoding does not have.
+/// A text in the server's encoding, as [`datum`] makes it, but with a question mark for each
+/// character that the encoding does not have.
 pub fn lossy_datum(text: &str) -> Datum {
     varlena::build(&[&converted(text, |_, out| out.grow_push(b'?'))])
 }

@@ -25,6 +25,8 @@ pub struct Catalog {
     pub float_radii: [Oid; 3],
     /// The same three of numeric.
     pub numeric_radii: [Oid; 3],
+    /// `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`.
+    pub similarity_radii: [Oid; 2],
     /// One for each type that is searched by distance, as far as the SQL script has them.
     pub metrics: Vec<Metric>,
 }
@@ -43,6 +45,8 @@ pub struct Metric {
     pub ball_function: Oid,
     /// `_neardup_within(value, value, bound...)`.
     pub within_function: Oid,
+    /// Functions of two values that return an estimated Jaccard similarity.
+    pub similarity_functions: Vec<Oid>,
     /// Objects that only this kind of type has.
     pub space: Space,
 }
@@ -65,8 +69,6 @@ pub struct Hamming {
 
 /// Objects of MinHash signatures.
 pub struct MinHash {
-    /// `minhash_similarity(a, b)`.
-    pub similarity_function: Oid,
     /// `_neardup_ball(signature, float8, int4)`, for the other kinds of bound.
     pub bound_function: Oid,
     /// `_neardup_approximate(ball)`.
@@ -166,12 +168,20 @@ impl Catalog {
                 function(c"_neardup_whole_radius", number)?,
             ])
         };
+        let of_similarity = |name| {
+            let arguments = [pg_sys::FLOAT8OID, pg_sys::INT4OID];
+            find(schema, name, Named::Function(&arguments))
+        };
         Some(Catalog {
             hamming: find(schema, c"hamming", Named::Type)?,
             radius: function(c"_neardup_radius", pg_sys::INT8OID)?,
             radius_below: function(c"_neardup_radius_below", pg_sys::INT8OID)?,
             float_radii: radii(pg_sys::FLOAT8OID)?,
             numeric_radii: radii(pg_sys::NUMERICOID)?,
+            similarity_radii: [
+                of_similarity(c"_neardup_similarity_radius")?,
+                of_similarity(c"_neardup_similarity_radius_above")?,
+            ],
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
             metrics: (TRAITS.iter())
@@ -221,7 +231,6 @@ impl Metric {
         let bound = [pg_sys::FLOAT8OID, pg_sys::INT4OID];
         let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
         let space = Space::MinHash(MinHash {
-            similarity_function: function(c"minhash_similarity", &[value, value])?,
             bound_function: function(c"_neardup_ball", &[value, bound[0], bound[1]])?,
             approximate_function: function(c"_neardup_approximate", &[ball])?,
         });
@@ -239,6 +248,12 @@ impl Metric {
         space: Space,
     ) -> Option<Self> {
         let within = [&[value, value], bound].concat();
+        let similarity = |name| find(schema, name, Named::Function(&[value, value]));
+        let mut similarity_functions = vec![similarity(c"fingerprint_similarity")?];
+        // A function of this name on fingerprints is none of the extension's.
+        if let Space::MinHash(_) = space {
+            similarity_functions.push(similarity(c"minhash_similarity")?);
+        }
         Some(Metric {
             value,
             ball,
@@ -246,6 +261,7 @@ impl Metric {
             contained_operator: find(schema, c"<@", Named::Operator(value, ball))?,
             ball_function: find(schema, c"ball", Named::Function(&[value, bound[0]]))?,
             within_function: find(schema, c"_neardup_within", Named::Function(&within))?,
+            similarity_functions,
             space,
         })
     }

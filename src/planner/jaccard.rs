@@ -9,11 +9,19 @@
 //! | `minhash_similarity(sig, q) > s` | `sig <@ _neardup_ball(q, s, 3)` |
 //! | the opposite of these | `NOT sig <@ ...` |
 //! | `sig <%> q = 0`, `minhash_similarity(sig, q) = 1` | `sig <@ ...` |
-//! | the same with columns on both sides | `_neardup_within(a, b, bound, kind)` |
+//! | `fingerprint_similarity(sig, q)` | the same as `minhash_similarity(sig, q)` |
+//! | `fingerprint_similarity(fp, q) >= s` | `fp <@ ball(q, radius)` |
+//! | `fingerprint_similarity(fp, q) > s` | `fp <@ ball(q, radius)`, with the radius above `s` |
+//! | `fingerprint_similarity(fp, q) = 1` | `fp <@ ball(q, 0)` |
+//! | the same with columns on both sides | `_neardup_within(a, b, bound...)` |
+//!
+//! The radius of fingerprints is a constant if `s` is one, and else
+//! `_neardup_similarity_radius(s, bits)` or `_neardup_similarity_radius_above(s, bits)`.
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
 //! type of number but float4: [`super::conditions`] finds them.
-use pgrx::pg_sys::{self, Datum};
+use neardup_sketch::b_bit_minhash;
+use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::catalog::{Catalog, Metric, catalog};
 use super::comparison::Comparison;
@@ -24,23 +32,26 @@ use crate::pg::planner::Planner;
 use crate::pg::planner_request::UNHANDLED;
 use crate::types::signature::Bound;
 
-/// `left <%> right` or `minhash_similarity(left, right)`, found below a comparison.
+/// `left <%> right`, or a function of the two that returns an estimated similarity, found below a
+/// comparison.
 struct Estimate<'c, 'a> {
     metric: &'c Metric,
     values: [Expr<'a>; 2],
     is_similarity: bool,
 }
 
-/// Behind `<%>` and `minhash_similarity`: leaves them as they are. The call makes sure that the
-/// library is loaded and knows the extension's objects before the planner is through with the
-/// conditions of a query that has one of the two.
+/// Behind `<%>`, `minhash_similarity` and `fingerprint_similarity`: leaves them as they are. The
+/// call makes sure that the library is loaded and knows the extension's objects before the planner
+/// is through with the conditions of a query that has one of them.
 fn estimate_support(call: &mut Call) -> Datum {
     catalog(call.function_oid());
     UNHANDLED
 }
 
-/// A comparison of an estimate with a number in terms of balls; `None` if neither side is one, or
-/// if `comparison` finds the operator to be another. Both sides have been simplified.
+/// Rewrites a comparison of an estimate, on either side, with a number to the form that this file's
+/// table has for it. `comparison` tells which comparison the operator makes; it is called only if a
+/// side is an estimate. `None` if neither is, if `comparison` returns `None`, or if the table has
+/// no such form. Both sides must have been simplified.
 pub fn comparison<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -48,10 +59,10 @@ pub fn comparison<'a>(
     comparison: impl FnOnce() -> Option<Comparison>,
 ) -> Option<Expr<'a>> {
     if let Some(estimate) = estimate_below(catalog, left) {
-        rewrite(planner, &estimate, comparison()?, right)
+        rewrite(catalog, planner, &estimate, comparison()?, right)
     } else {
         let estimate = estimate_below(catalog, right)?;
-        rewrite(planner, &estimate, comparison()?.commuted(), left)
+        rewrite(catalog, planner, &estimate, comparison()?.commuted(), left)
     }
 }
 
@@ -64,9 +75,7 @@ fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<
             (metric, arguments, false)
         }
         Form::Call(function, arguments) => {
-            let is_similarity = |metric: &&Metric| {
-                (metric.minhash()).is_some_and(|own| own.similarity_function == function)
-            };
+            let is_similarity = |metric: &&Metric| metric.similarity_functions.contains(&function);
             let metric = catalog.metrics.iter().find(is_similarity)?;
             (metric, arguments, true)
         }
@@ -81,6 +90,7 @@ fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<
 
 /// `estimate comparison bound` in terms of balls.
 fn rewrite<'a>(
+    catalog: &Catalog,
     planner: Planner<'a>,
     estimate: &Estimate<'_, 'a>,
     comparison: Comparison,
@@ -107,11 +117,35 @@ fn rewrite<'a>(
             (Bound::Distance, comparison == Comparison::NotEqual)
         }
     };
-    let bound = [bound, planner.int4(kind as i32)];
+    let bound = match estimate.metric.hamming() {
+        Some(hamming) => vec![radius(catalog, planner, hamming.traits.bits, kind, bound)?],
+        None => vec![bound, planner.int4(kind as i32)],
+    };
     let condition = within(planner, estimate.metric, estimate.values, &bound);
     Some(match negated {
         true => planner.not(condition),
         false => condition,
+    })
+}
+
+/// The radius, of type int4, that a bound of the similarity of fingerprints stands for. `None` for
+/// bounds of distances.
+fn radius<'a>(
+    catalog: &Catalog,
+    planner: Planner<'a>,
+    bits: u32,
+    kind: Bound,
+    bound: Expr<'a>,
+) -> Option<Expr<'a>> {
+    let [least, above] = catalog.similarity_radii;
+    let (function, of_constant): (Oid, fn(f64, u32) -> i32) = match kind {
+        Bound::Similarity => (least, b_bit_minhash::radius),
+        Bound::SimilarityAbove => (above, b_bit_minhash::radius_above),
+        Bound::Distance | Bound::DistanceBelow => return None,
+    };
+    Some(match bound.float() {
+        Some(constant) => planner.int4(of_constant(constant, bits)),
+        None => planner.call(function, &[bound, planner.int4(bits as i32)]),
     })
 }
 

@@ -49,12 +49,12 @@ impl Distances {
         (self.from..=self.to).contains(&distance)
     }
 
-    /// Returns whether no distance of two values is among them.
+    /// Returns whether no two values can be at one of these distances.
     fn are_none(self, metric: &Metric) -> bool {
         self.to < 0.0 || self.from > metric.greatest()
     }
 
-    /// Returns whether every distance of two values is among them.
+    /// Returns whether any two values are at one of these distances.
     fn are_all(self, metric: &Metric) -> bool {
         self.from <= 0.0 && self.to >= metric.greatest()
     }

@@ -102,8 +102,8 @@ impl Token {
         }
     }
 
-    /// Locks the token. One's own is free, so that this does not wait; another backend's is held
-    /// until its row is withdrawn.
+    /// Locks the token. This backend's own token is locked at once; for another backend's token
+    /// this waits until that backend has withdrawn the row.
     fn lock(self, mode: pg_sys::LOCKMODE) {
         // SAFETY: the tag is whole. A deadlock or a cancellation is an error of the server.
         unsafe { pg_sys::LockAcquire(&self.tag(), mode, false, false) };

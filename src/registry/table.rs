@@ -47,8 +47,9 @@ pub struct Row {
     /// Hash of all that two rows must have in common to be near-duplicates: table, column, scope,
     /// and kind of value. A collision makes one wait in vain.
     pub group: u64,
-    /// The same for the scopes of triggers that may compare this row with theirs, but that do not
-    /// fire for it. In these groups it is found by others, and compared with none itself.
+    /// Hashes, made like `group`, for the scopes of triggers that do not fire for this row but may
+    /// compare their rows with it. In these groups others find this row; it is not compared with
+    /// any itself.
     pub other_groups: Vec<u64>,
     pub value: Value,
     pub table: pg_sys::Oid,

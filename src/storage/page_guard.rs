@@ -156,7 +156,7 @@ impl ReadPage<'_> {
 }
 
 impl WritePage<'_> {
-    /// The same page, to be logged whole with its first change.
+    /// Returns the page, marked as never logged before: its first change logs it whole.
     pub(super) fn into_new(mut self) -> Self {
         self.new = true;
         self

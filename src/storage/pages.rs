@@ -54,7 +54,7 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// The same through a ring of buffers.
+    /// The pages of an open index, read through a ring of buffers.
     pub fn through(relation: Rel<'a>, strategy: Strategy<'a>) -> Self {
         IndexPages {
             strategy,

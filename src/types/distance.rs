@@ -1,9 +1,14 @@
-//! The Hamming distance of two fingerprints, and conditions on it.
+//! The Hamming distance of two fingerprints, the similarity that it estimates, and conditions on
+//! them.
+use neardup_sketch::b_bit_minhash;
 use pgrx::pg_sys;
 
 use super::Fingerprint;
 use super::fingerprint::arg;
 use crate::pg::fmgr::{Call, export};
+
+/// Bits of the widest type.
+const WIDEST: i32 = 256;
 
 /// A fingerprint type that has a conventional threshold below which two are near-duplicates.
 pub trait Threshold: Fingerprint {
@@ -59,6 +64,25 @@ pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 == call.int4(2))
 }
 
+/// `fingerprint_similarity(a, b)`: the Jaccard similarity that the distance estimates.
+#[inline(always)]
+pub fn similarity<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    float8(b_bit_minhash::similarity(bits::<T>(call), T::BITS))
+}
+
+fn float8(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(value.to_bits())
+}
+
+/// `_neardup_similarity_radius(similarity, bits)` and `_neardup_similarity_radius_above`: the
+/// greatest distance that admits a bound of the similarity.
+#[inline(always)]
+fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {
+    // Beyond the widest type no distance is compared.
+    let bits = call.int4(1).clamp(1, WIDEST) as u32;
+    pg_sys::Datum::from(radius(call.float8(0), bits))
+}
+
 /// `_neardup_radius(bigint)`: a radius given as bigint, brought into the range of int4.
 fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0))
@@ -75,6 +99,10 @@ fn clamped(radius: i64) -> pg_sys::Datum {
 }
 
 export! {
+    plain "_neardup_similarity_radius" =>
+        |call: &mut Call| similarity_radius(call, b_bit_minhash::radius);
+    plain "_neardup_similarity_radius_above" =>
+        |call: &mut Call| similarity_radius(call, b_bit_minhash::radius_above);
     plain "_neardup_radius" => radius;
     plain "_neardup_radius_below" => radius_below;
 }

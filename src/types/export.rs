@@ -8,6 +8,8 @@ macro_rules! export_distances {
     ($prefix:literal, $type:ty) => {
         $crate::pg::fmgr::export! {
             plain concat!($prefix, "_distance") => $crate::types::distance::distance::<$type>;
+            plain concat!($prefix, "_similarity") =>
+                $crate::types::distance::similarity::<$type>;
             plain concat!($prefix, "_similar") => $crate::types::distance::similar::<$type>;
             plain concat!($prefix, "_within") => $crate::types::distance::within::<$type>;
             plain concat!($prefix, "_at_distance") => $crate::types::distance::at_distance::<$type>;

@@ -176,7 +176,7 @@ impl Case {
         if self.words == 0 { "body" } else { "v" }
     }
 
-    /// A value of a family, so many bits or words away from the family's first one. Of other
+    /// A value of a family, `away` bits or words away from the family's first one. Of other
     /// families, even of the next number, all values are far.
     pub fn value(&self, family: u64, away: u32) -> String {
         if self.words == 0 {

@@ -159,7 +159,7 @@ pub const FIXTURES: [&Fixture; 8] = [
 /// Those that a standby has as well.
 pub const LOGGED: [&Fixture; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
-/// Makes the tables, each with so many rows.
+/// Makes the tables, each with `rows` rows.
 pub fn prepare(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()> {
     client.batch_execute(FUNCTIONS)?;
     for place in places {
@@ -170,7 +170,7 @@ pub fn prepare(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()
 }
 
 impl Fixture {
-    /// Inserts so many new rows; where near-duplicates are kept apart, fewer.
+    /// Inserts `rows` new rows; where near-duplicates are kept apart, fewer.
     pub fn insert(&self, rows: u64) -> String {
         let Fixture { table, row, .. } = self;
         let conflict = if self.keeps_apart {
@@ -197,7 +197,7 @@ impl Fixture {
         }
     }
 
-    /// Empties the table but for so many rows, which are left in no order.
+    /// Empties the table but for `rows` rows, which are left in no order.
     pub fn trim(&self, client: &mut Client, rows: u64) -> Result<()> {
         let table = self.table;
         client.batch_execute(&format!(

@@ -230,14 +230,13 @@ impl Table {
 
     /// Asserts every invariant of the index, and that each row of the table stands in it.
     pub fn is_sound(&self, client: &mut impl GenericClient) -> Result<()> {
-        let check = "SELECT to_regprocedure('neardup_index_check(regclass,boolean)') IS NOT NULL";
-        if value(client, check)? {
-            client
-                .query(
-                    &format!("SELECT neardup_index_check('{}', true)", self.index),
-                    &[],
-                )
-                .with_context(|| format!("the check of {}", self.index))?;
+        for concurrently in [false, true] {
+            let check = format!(
+                "SELECT neardup_index_check('{}', heap => true, concurrently => {concurrently})",
+                self.index
+            );
+            let checked = client.query(&check, &[]);
+            checked.with_context(|| format!("the check of {}", self.index))?;
         }
         Ok(())
     }

@@ -261,7 +261,7 @@ fn is_in_the_way(place: &Fixture, error: &anyhow::Error) -> bool {
         })
 }
 
-/// A pause of so many milliseconds.
+/// Sleeps for a number of milliseconds.
 pub fn wait(milliseconds: u64) -> Result<()> {
     std::thread::sleep(Duration::from_millis(milliseconds));
     Ok(())

@@ -25,7 +25,7 @@ pub struct Options {
     /// Seed of data and work; the moments of death differ all the same
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Afterwards, let many clients of pgbench mix everything for so many seconds
+    /// Afterwards, let many clients of pgbench mix everything for this time
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     load: u64,
     /// Number of clients

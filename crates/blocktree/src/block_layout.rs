@@ -11,6 +11,9 @@ use crate::leaf;
 /// The most tables an index may have. Each costs its share of space and of every insert.
 pub const MAX_TABLES: usize = 64;
 
+/// Cost of a descent from the root to a leaf, relative to reading on to the next leaf.
+pub(crate) const DESCENT: f64 = 3.0;
+
 /// The largest guaranteed radius. It grows with the width: blocks of fewer than about seven bits
 /// would tell no leaves apart.
 pub const MAX_DISTANCE: u32 = 31;
@@ -20,12 +23,17 @@ pub fn max_distance(bits: u32) -> u32 {
     (bits / 8).min(MAX_DISTANCE)
 }
 
-/// The radius that an index guarantees by default. For 64-bit simhashes it is the
-/// conventional threshold (Manku, Jain, Das Sarma, WWW 2007), and for 128 bits the same. Images'
-/// hashes of 256 bits are near-duplicates within 31: half of that, as two fingerprints within 31
-/// differ in at most one bit of one of 16 blocks. (docs/tuning.md says what was measured.)
+/// The radius that an index guarantees by default: half of the radius that is recommended for the
+/// width, which is 6 bits of 64 and 12 of 128 for texts by b-bit MinHash, and 31 of 256 for images.
+/// Two fingerprints within twice the distance differ in at most one bit of one of the blocks, whose
+/// neighbours take few more searches; more tables would cost more room and more of each insert than
+/// they save. (docs/tuning.md says what was measured.)
 pub fn default_distance(bits: u32) -> u32 {
-    if bits >= 256 { 15 } else { 3 }
+    match bits {
+        0..=64 => 3,
+        65..=128 => 6,
+        _ => 15,
+    }
 }
 
 /// Reason why a distance and a number of blocks make no block layout.
@@ -160,8 +168,9 @@ impl<const N: usize> BlockLayout<N> {
         Self::in_scope(false, distance, blocks)
     }
 
-    /// The same; the first word of each key is a scope if `scope` says so. Entries of one scope
-    /// stand together in each table, and no permutation moves its word.
+    /// The block layout for a guaranteed radius and a number of blocks. With `scope`, the first
+    /// word of each key is the scope's hash: entries of one scope are next to each other in each
+    /// table, and no permutation moves that word.
     pub fn in_scope(scope: bool, distance: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
         let scope_words = usize::from(scope);
         let bits = 64 * (N - scope_words) as u32;
@@ -223,20 +232,28 @@ impl<const N: usize> BlockLayout<N> {
         }
     }
 
-    /// The number of blocks that is taken when the user names none: the fewest with which a probe
-    /// of the guaranteed radius reads at most two leaves of a table on average. Fewer blocks make
-    /// fewer tables, hence a smaller index and cheaper inserts; more blocks make longer leading
-    /// parts, hence fewer candidates.
+    /// The number of blocks that is taken when the user names none: the one with the least product
+    /// of size and cost of a search within the distance, so that an index twice as large is made
+    /// where it halves that cost. Fewer blocks make fewer tables, hence a smaller index and cheaper
+    /// inserts; more blocks make longer leading parts, hence fewer entries to read. At most
+    /// [`MAX_TABLES`] tables come of it.
+    ///
+    /// More rows never make fewer blocks: each product is a linear function of the rows, so the
+    /// least has a slope that falls with the rows, and of those that are least anywhere, a lower
+    /// slope comes with more tables.
     pub fn default_blocks(scope: bool, distance: u32, rows: f64) -> u32 {
         let bits = 64 * (N - usize::from(scope)) as u32;
-        let fewest = distance + 1;
-        (fewest..=bits)
-            .take_while(|&blocks| Self::in_scope(scope, distance, blocks).is_ok())
-            .find(|&blocks| {
-                let leading = f64::from((blocks - distance) * (bits / blocks));
-                rows / leading.exp2() <= 2.0 * leaf::usual_count(N)
+        let leaves = rows / leaf::usual_count(N);
+        (distance + 1..=bits)
+            .map_while(|blocks| Self::in_scope(scope, distance, blocks).ok())
+            .map(|layout| {
+                let tables = layout.tables.len() as f64;
+                let read_on = leaves / f64::from(layout.fewest_leading_bits()).exp2();
+                let cost = tables * (DESCENT + 1.0 + read_on);
+                (layout.blocks.len() as u32, tables * cost)
             })
-            .unwrap_or(fewest)
+            .min_by(|(_, a), (_, b)| a.total_cmp(b))
+            .map_or(distance + 1, |(blocks, _)| blocks)
     }
 
     /// Words of a key, in front, that hold a scope: 0 or 1.
@@ -273,6 +290,15 @@ impl<const N: usize> BlockLayout<N> {
     pub fn leading_bits(&self, table: usize) -> u32 {
         let blocks = self.tables[table].leading.iter();
         self.hash_bits + blocks.map(|&block| self.blocks[block]).sum::<u32>()
+    }
+
+    /// Bits of the leading blocks of the table that has the fewest.
+    pub fn fewest_leading_bits(&self) -> u32 {
+        let tables = 0..self.tables.len();
+        tables
+            .map(|table| self.leading_bits(table))
+            .min()
+            .unwrap_or(0)
     }
 }
 
@@ -390,6 +416,20 @@ mod tests {
         assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e7), 4);
         assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e9), 5);
         assert_eq!(BlockLayout::<4>::default_blocks(false, 15, 1e9), 16);
+        // Of very many rows even the most tables read on; they are not the fewest for that.
+        let of_distance = |distance, rows| BlockLayout::<1>::default_blocks(false, distance, rows);
+        assert_eq!(
+            [1e6, 1e7, 5e7, 7e7, 1e12].map(|rows| of_distance(6, rows)),
+            [7, 7, 8, 8, 8]
+        );
+        assert_eq!(
+            [1e6, 1e7, 1e8, 1e12].map(|rows| of_distance(8, rows)),
+            [9, 9, 10, 10]
+        );
+        assert_eq!(
+            [0.0, 1.0, f64::MAX].map(|rows| of_distance(9, rows)),
+            [10; 3]
+        );
     }
 
     fn every_block_leads_a_table<const N: usize>() {
@@ -409,6 +449,27 @@ mod tests {
                 assert!(BlockLayout::<N>::new(distance, blocks).is_ok());
             }
         }
+    }
+
+    /// `few` and `more` are binary logarithms of numbers of rows.
+    fn more_rows_make_no_fewer_blocks<const N: usize>(
+        distance: u32,
+        scope: bool,
+        few: f64,
+        more: f64,
+    ) -> Result<(), TestCaseError> {
+        let [few, more] = [few, more].map(|rows| {
+            let blocks = BlockLayout::<N>::default_blocks(scope, distance, rows.exp2());
+            BlockLayout::<N>::in_scope(scope, distance, blocks).ok()
+        });
+        let (Some(few), Some(more)) = (few, more) else {
+            let bits = 64 * (N - usize::from(scope)) as u32;
+            prop_assert!(distance > max_distance(bits));
+            return Ok(());
+        };
+        prop_assert!(few.blocks().len() <= more.blocks().len());
+        prop_assert!(few.fewest_leading_bits() <= more.fewest_leading_bits());
+        Ok(())
     }
 
     fn any_layout<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
@@ -438,6 +499,17 @@ mod tests {
                     crate::key::distance(&c, &d, 0)
                 );
             }
+        }
+
+        #[test]
+        fn more_rows_never_make_fewer_blocks(
+            distance in 0..=31u32, scope: bool, few in 0.0..40.0f64, more in 0.0..40.0f64,
+        ) {
+            more_rows_make_no_fewer_blocks::<1>(distance, false, few, few + more)?;
+            more_rows_make_no_fewer_blocks::<2>(distance, scope, few, few + more)?;
+            more_rows_make_no_fewer_blocks::<3>(distance, scope, few, few + more)?;
+            more_rows_make_no_fewer_blocks::<4>(distance, scope, few, few + more)?;
+            more_rows_make_no_fewer_blocks::<5>(distance, scope, few, few + more)?;
         }
 
         #[test]

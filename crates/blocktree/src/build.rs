@@ -55,13 +55,10 @@ pub fn build<H: BuildHost, const N: usize>(
     nulls: &mut ExternalSort<H, N>,
     fill: Fill,
 ) -> Meta {
-    let mut writer = LeafWriter::new(fill);
-    let tables = layout.tables().len();
-    for (number, table) in layout.tables().iter().enumerate() {
-        writer.write_table(host, number, rows, Some(table));
-        host.table_done(number + 1, tables);
-    }
-    writer.write_table(host, tables, nulls, None);
+    let tables = layout.tables();
+    let root = write_tree(host, tables.len(), nulls, fill, |host, writer, number| {
+        writer.write_table(host, number, rows, Some(&tables[number]));
+    });
     let meta = Meta {
         metric: Metric::Hamming,
         bits: layout.bits() as u16,
@@ -69,13 +66,14 @@ pub fn build<H: BuildHost, const N: usize>(
         scope_words: layout.scope_words() as u8,
         distance: layout.distance() as u8,
         blocks: layout.blocks().len() as u8,
-        tables: tables as u16,
-        root: writer.finish(host),
+        tables: tables.len() as u16,
+        root,
     };
     put_meta::<H, N>(host, meta)
 }
 
-/// The same over bands: of each band its rows by their keys.
+/// Writes a tree of the rows of each band, in the order of their keys, and of the rows that have no
+/// signature.
 pub fn build_bands<H: BuildHost, const N: usize>(
     host: &mut H,
     bands: &Bands,
@@ -84,15 +82,11 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     fill: Fill,
 ) -> Meta {
     debug_assert_eq!(rows.len(), bands.count());
-    let mut writer = LeafWriter::new(fill);
-    let tables = rows.len();
-    for (number, rows) in rows.iter_mut().enumerate() {
-        writer.write_table(host, number, rows, None);
+    let root = write_tree(host, rows.len(), nulls, fill, |host, writer, number| {
+        writer.write_table(host, number, &mut rows[number], None);
         // Its memory is of use to the bands to come.
-        *rows = ExternalSort::new(0);
-        host.table_done(number + 1, tables);
-    }
-    writer.write_table(host, tables, nulls, None);
+        rows[number] = ExternalSort::new(0);
+    });
     let meta = Meta {
         metric: Metric::MinHash,
         bits: bands.hashes() as u16,
@@ -100,10 +94,27 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         scope_words: (N - bands::WORDS) as u8,
         distance: 0,
         blocks: bands.rows() as u8,
-        tables: tables as u16,
-        root: writer.finish(host),
+        tables: rows.len() as u16,
+        root,
     };
     put_meta::<H, N>(host, meta)
+}
+
+/// Writes table after table, the rows without a value and the levels above, and returns the root.
+fn write_tree<H: BuildHost, const N: usize>(
+    host: &mut H,
+    tables: usize,
+    nulls: &mut ExternalSort<H, N>,
+    fill: Fill,
+    mut write_table: impl FnMut(&mut H, &mut LeafWriter<N>, usize),
+) -> Root {
+    let mut writer = LeafWriter::new(fill);
+    for number in 0..tables {
+        write_table(host, &mut writer, number);
+        host.table_done(number + 1, tables);
+    }
+    writer.write_table(host, tables, nulls, None);
+    writer.finish(host)
 }
 
 /// Writes the meta page, the last one.

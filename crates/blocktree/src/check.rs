@@ -1,11 +1,13 @@
 //! Checking every invariant of a tree.
 
 use crate::block_layout::BlockLayout;
+use crate::inner::Inner;
 use crate::key::{Block, EntryKey, Key, Tid, mix};
+use crate::leaf::Leaf;
 use crate::level_cursor::LevelCursor;
 use crate::meta::{FREE_LISTS, FreeList, MetaView};
 use crate::page::{Kind, PageView, Result, corrupt};
-use crate::store::PageStore;
+use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
 /// Outcome of a check.
@@ -85,26 +87,13 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 }
                 place += 1;
                 stats.leaves += 1;
-                for entry_key in leaf.entries() {
-                    if entry_key < low || high.is_some_and(|high| entry_key >= high) {
-                        return wrong("entry out of its page's range");
-                    }
+                for (tid, key) in checked_entries(&leaf, layout, low)? {
                     stats.entries += 1;
-                    let fingerprint = match layout.tables().get(usize::from(table)) {
-                        Some(permutation) => permutation.restore(&entry_key.key),
-                        None if entry_key.key[layout.scope_words()..]
-                            .iter()
-                            .all(|&word| word == 0) =>
-                        {
-                            entry_key.key
-                        }
-                        None => return wrong("row without a fingerprint that has a key"),
-                    };
                     match sums.get_mut(usize::from(table)) {
-                        Some(sum) => sum.add(&fingerprint, entry_key.tid),
+                        Some(sum) => sum.add(&key, tid),
                         None => stats.null_rows += 1,
                     }
-                    row(table, entry_key.tid, &fingerprint);
+                    row(table, tid, &key);
                 }
             }
         }
@@ -113,6 +102,47 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         }
         stats.tables_agree = sums.iter().all(|sum| sum == &sums[0]);
         stats.rows = sums[0].count;
+        Ok(stats)
+    }
+
+    /// Checks each page by itself, level by level from left to right, while others may change the
+    /// index. `row` is called with each entry as
+    /// [`Tree::check`] does; entries that others add, move or remove meanwhile may be missing or,
+    /// where an address is used again, come with another key as well.
+    pub fn check_shared(
+        &self,
+        layout: &BlockLayout<N>,
+        mut row: impl FnMut(u16, Tid, &Key<N>),
+    ) -> Result<CheckStats> {
+        let mut stats = CheckStats::default();
+        for level in (1..=self.refresh_root()?.level).rev() {
+            self.each_inner_page(level, |page| {
+                stats.inner_pages += 1;
+                match misplaced_separator(&page, layout) {
+                    Some(wrong) => corrupt(page.block(), wrong),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        for table in 0..=layout.null_table() {
+            let mut cursor = LevelCursor::<N>::new(table);
+            while let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? {
+                stats.leaves += 1;
+                let entries = checked_entries(&leaf, layout, from)?;
+                drop(leaf);
+                let count = entries.len() as u64;
+                stats.entries += count;
+                match table {
+                    0 => stats.rows += count,
+                    _ if table == layout.null_table() => stats.null_rows += count,
+                    _ => {}
+                }
+                for (tid, key) in &entries {
+                    row(table, *tid, key);
+                }
+                self.store.check_interrupts();
+            }
+        }
         Ok(stats)
     }
 
@@ -140,13 +170,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             if page.separator(0) != low || page.low_key() != low {
                 return wrong("first separator and downlink differ");
             }
-            let separators: Vec<_> = page.entries().map(|(separator, _)| separator).collect();
-            if !separators.is_sorted_by(|a, b| a < b) {
-                return wrong("separators out of order");
-            }
-            let last = separators.last().copied().unwrap_or(low);
-            if high.is_some_and(|high| last >= high) || last.table > layout.null_table() {
-                return wrong("separator out of its page's range");
+            if let Some(what) = misplaced_separator(&page, layout) {
+                return wrong(what);
             }
             below.extend(page.entries());
         }
@@ -175,4 +200,49 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         }
         Ok(())
     }
+}
+
+/// Returns how the separators of an inner page are out of order or out of the page's range; `None`
+/// if they are not.
+fn misplaced_separator<P: PageGuard, const N: usize>(
+    page: &Inner<P, N>,
+    layout: &BlockLayout<N>,
+) -> Option<&'static str> {
+    let separators: Vec<_> = page.entries().map(|(separator, _)| separator).collect();
+    if !separators.is_sorted_by(|a, b| a < b) {
+        return Some("separators out of order");
+    }
+    let (first, last) = (separators.first()?, separators.last()?);
+    let in_range = *first == page.low_key()
+        && page.high_key().is_none_or(|high| *last < high)
+        && last.table <= layout.null_table();
+    (!in_range).then_some("separator out of its page's range")
+}
+
+/// The entries of a leaf from an entry key on, with the fingerprints that their keys are
+/// permutations of. An error if any entry of the leaf is out of its range or cannot be.
+fn checked_entries<P: PageGuard, const N: usize>(
+    leaf: &Leaf<P, N>,
+    layout: &BlockLayout<N>,
+    from: EntryKey<N>,
+) -> Result<Vec<(Tid, Key<N>)>> {
+    let (low, high) = (leaf.low_key(), leaf.high_key());
+    let permutation = layout.tables().get(usize::from(low.table));
+    let mut entries = Vec::new();
+    for entry_key in leaf.entries() {
+        if entry_key < low || high.is_some_and(|high| entry_key >= high) {
+            return corrupt(leaf.block(), "entry out of its page's range");
+        }
+        let key = match permutation {
+            Some(permutation) => permutation.restore(&entry_key.key),
+            None => entry_key.key,
+        };
+        if permutation.is_none() && key[layout.scope_words()..].iter().any(|&word| word != 0) {
+            return corrupt(leaf.block(), "row without a fingerprint that has a key");
+        }
+        if entry_key >= from {
+            entries.push((entry_key.tid, key));
+        }
+    }
+    Ok(entries)
 }

@@ -138,7 +138,7 @@ pub struct Connected<F: TempFiles> {
 }
 
 impl<F: TempFiles> Connected<F> {
-    /// As many nodes, none of which is connected.
+    /// A forest of `nodes` nodes, none of which is connected with another.
     pub fn new(files: &mut F, nodes: u32, memory: usize) -> Self {
         Connected {
             parents: Paged::new(files, nodes as usize, memory, |node| node),

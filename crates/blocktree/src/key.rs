@@ -22,7 +22,7 @@ pub type Block = u32;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid {
-    /// The page of the table.
+    /// Number of the heap page that holds the row.
     pub block: u32,
     /// The line on that page, from 1.
     pub offset: u16,

@@ -130,19 +130,23 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.set_count(i + 1);
     }
 
-    /// Keeps the entries that `keep` says yes to. Gaps are filled from the end, so that most of the
-    /// page stays as it is and the log record small.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Key<N>, Tid) -> bool) {
+    /// Keeps the entries that `keep` says yes to. It is given the number that each had on the page.
+    /// Gaps are filled from the end, so that most of the page stays as it is and the log record
+    /// small.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize, &Key<N>, Tid) -> bool) {
         let before = self.count();
         let (mut i, mut end) = (0, before);
+        let mut number = 0;
         while i < end {
-            if keep(&self.key(i), self.tid(i)) {
+            if keep(number, &self.key(i), self.tid(i)) {
                 i += 1;
+                number = i;
                 continue;
             }
             end -= 1;
             let (last_key, last_tid) = (self.key(end), self.tid(end));
             self.set_entry(i, &last_key, last_tid);
+            number = end;
         }
         self.truncate(end, before);
     }
@@ -151,7 +155,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, separator: &EntryKey<N>) {
         let mut right = LeafMut::format_leaf(right, separator);
         let table = self.table();
-        self.retain(|key, tid| {
+        self.retain(|_, key, tid| {
             let stays = EntryKey::new(table, *key, tid) < *separator;
             if !stays {
                 right.push(key, tid);

@@ -124,7 +124,7 @@ impl<const N: usize> FullScan<N> {
         }
     }
 
-    /// The same without the rows that have no fingerprint.
+    /// Leaves out the rows that have no fingerprint.
     pub fn without_nulls(mut self) -> Self {
         self.null_table = None;
         self

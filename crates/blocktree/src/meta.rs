@@ -76,9 +76,9 @@ const END: usize = FREE + FREE_LISTS * FREE_LIST;
 /// Bytes of a list of free pages: the first of them, and how many there are.
 const FREE_LIST: usize = 8;
 
-/// The levels whose pages can be free, from 0: those of a tree of 10^9 entries. A page is used
-/// again on its own level only, so that locks keep their order even for a reader that follows
-/// an outdated link.
+/// Number of lists of free pages: one for each level from the leaves (0) on, enough for a tree of
+/// 10^9 entries. Levels above have no list. A page is reused on its own level only, so that locks
+/// keep their order even for a reader that follows an outdated link.
 pub const FREE_LISTS: usize = 4;
 
 /// The free pages of a level.

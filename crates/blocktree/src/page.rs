@@ -46,7 +46,8 @@ const HIGH_TABLE: usize = RIGHT + 10;
 const HIGH_TID: usize = RIGHT + 12;
 const ID: usize = PAGE_SIZE - 2;
 
-/// Bytes at the end of a page for keys of `words` words.
+/// Bytes at the end of a page that the tree's own fields take: a low key and a high key of `words`
+/// words each, and `FIELDS`.
 const fn fields_size(words: usize) -> usize {
     2 * 8 * words + FIELDS
 }

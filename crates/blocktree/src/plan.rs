@@ -11,12 +11,9 @@
 //! A row that several tables would find is returned by the first of them alone, which the
 //! difference between its fingerprint and the query decides: nothing has to be remembered.
 
-use crate::block_layout::{BlockLayout, combinations};
+use crate::block_layout::{BlockLayout, DESCENT, combinations};
 use crate::key::Key;
 use crate::leaf;
-
-/// Cost of a descent from the root, relative to reading on to the next leaf.
-const DESCENT: f64 = 3.0;
 
 /// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
 /// outnumber all entries.
@@ -160,6 +157,15 @@ impl<const N: usize> Plan<N> {
         }
         plan
     }
+}
+
+/// Returns the greatest radius at which a search of an index of `rows` rows looks up prefixes;
+/// beyond it one table is read whole. `None` if every search reads a table whole, as in an index of
+/// few leaves.
+pub fn probed_radius<const N: usize>(layout: &BlockLayout<N>, rows: f64) -> Option<u32> {
+    (0..=layout.bits())
+        .take_while(|&radius| !Plan::new(layout, radius, rows).is_whole())
+        .last()
 }
 
 /// A table with its leading bits, and how many of them may differ; `None`: it is not probed.
@@ -468,6 +474,28 @@ mod tests {
             Plan::new(&layout, radius, rows).cost() * 2.0 < rows / leaf::usual_count(1)
         };
         assert!(within(8, 1e6) && within(12, 1e7));
+    }
+
+    #[test]
+    fn beyond_the_probed_radius_every_search_reads_a_table_whole() {
+        fn holds<const N: usize>(distance: u32, blocks: u32) {
+            let layout = BlockLayout::<N>::new(distance, blocks).unwrap();
+            for rows in [0.0, 1e3, 1e5, 1e6, 1e8] {
+                let probed = probed_radius(&layout, rows);
+                for radius in 0..=layout.bits() {
+                    let whole = Plan::new(&layout, radius, rows).is_whole();
+                    assert_eq!(whole, probed.is_none_or(|probed| radius > probed));
+                }
+            }
+        }
+        holds::<1>(3, 4);
+        holds::<1>(8, 10);
+        holds::<2>(3, 4);
+        holds::<2>(6, 8);
+        holds::<4>(15, 16);
+        let default = BlockLayout::<1>::new(3, 4).unwrap();
+        assert_eq!(probed_radius(&default, 100.0), None);
+        assert!(probed_radius(&default, 1e8) > probed_radius(&default, 1e6));
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub trait PageStore {
     /// Locks a page for reading.
     fn read(&self, block: Block) -> Self::Read<'_>;
 
-    /// The same for an inner page. There are few of them and they are read again and again, so
-    /// that a store may have a quicker way to them.
+    /// Locks an inner page for reading. Inner pages are few and are read again and again, so that a
+    /// store may have a quicker way to them.
     fn read_inner(&self, block: Block) -> Self::Read<'_> {
         self.read(block)
     }

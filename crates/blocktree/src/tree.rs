@@ -139,7 +139,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         self.descend_from(entry_key, level, None)
     }
 
-    /// The same from a page, and its level, to which the root led.
+    /// Descends as [`Tree::descend`] does; `start` is a page below the root to begin at, with its
+    /// level.
     fn descend_from(
         &self,
         entry_key: &EntryKey<N>,

@@ -28,8 +28,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// It walks the leaves along their right links: others move entries to the right only, so that
     /// none escapes it. Each leaf is held alone, also when nothing is to be taken away: an
     /// index-only scan that stands on a leaf relies on all its rows staying what they are,
-    /// including those that a split has moved on since. `is_dead` answers the same when it is asked
-    /// again.
+    /// including those that a split has moved on since. `is_dead` is asked once for each entry.
     ///
     /// Neighbours that together are no fuller than the pages of a new tree, of this `fill`, are
     /// merged. So a vacuumed tree has less than twice as many leaves as a new one, but for those
@@ -41,6 +40,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         mut is_dead: impl FnMut(Tid) -> bool,
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
+        // One for each entry of a leaf.
+        let mut dead = Vec::new();
         for table in 0..=null_table {
             let mut cursor = LevelCursor::<N>::new(table);
             let mut candidate = MergeCandidate::new(0, fill);
@@ -51,10 +52,12 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                     break;
                 };
                 let count = leaf.count();
-                let removed = (0..count).filter(|&i| is_dead(leaf.tid(i))).count();
+                dead.clear();
+                dead.extend((0..count).map(|i| is_dead(leaf.tid(i))));
+                let removed = dead.iter().filter(|&&dead| dead).count();
                 if removed > 0 {
                     self.store.change([&mut leaf.page], |[leaf]| {
-                        LeafMut::<N>::unchecked(leaf).retain(|_, tid| !is_dead(tid));
+                        LeafMut::<N>::unchecked(leaf).retain(|number, _, _| !dead[number]);
                     });
                 }
                 stats.removed += removed as u64;

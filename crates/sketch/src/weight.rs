@@ -133,7 +133,7 @@ impl std::error::Error for WeightError {}
 pub(crate) struct ExactWeight {
     /// Below 2^27.
     pub mantissa: u32,
-    /// 0 to 2072.
+    /// The exponent in the formula above, from 0 to 2072.
     pub exponent: u16,
 }
 

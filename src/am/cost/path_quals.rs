@@ -1,10 +1,10 @@
 //! The conditions and the order of an index path, as far as the planner can know them.
-use pgrx::{PgList, pg_sys};
+use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;
-use crate::pg::compat;
-use crate::pg::expr::Expr;
-use crate::pg::planner::Planner;
+use crate::pg::catalog;
+use crate::pg::expr::{Expr, Form};
+use crate::pg::scan_path::{ScanPath, ScanQual};
 use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
 
 /// The radius of a search as far as the planner can know it.
@@ -46,11 +46,11 @@ pub enum Scope {
 }
 
 /// An index path's conditions and order, as the planner knows them.
-pub struct PathQuals {
+pub struct PathQuals<'a> {
     /// The narrowest radius, which a scan follows.
     pub radius: Radius,
-    /// The centre of that radius; null if it is not known, or there is none.
-    center: *mut pg_sys::Node,
+    /// The centre of that radius; `None` if it is not known, or there is none.
+    center: Option<Expr<'a>>,
     pub order: Order,
     pub scope: Scope,
     /// Number of searches: one for each element of an array.
@@ -59,121 +59,95 @@ pub struct PathQuals {
     pub approximate: bool,
 }
 
-impl PathQuals {
-    /// Reads the conditions and the order of a path.
-    ///
-    /// # Safety
-    /// `root` is the planner's state, `path` a path over an index of this access method.
-    pub unsafe fn of(root: *mut pg_sys::PlannerInfo, path: *const pg_sys::IndexPath) -> Self {
-        // SAFETY: conditions of an index path are RestrictInfos around operators with the column
-        // on the left.
-        unsafe {
-            let info = &*(*path).indexinfo;
-            let last = info.nkeycolumns - 1;
-            let mut quals = PathQuals {
-                radius: Radius::None,
-                center: core::ptr::null_mut(),
-                order: Order::None,
-                scope: Scope::Without,
-                times: 1.0,
-                approximate: false,
+impl<'a> PathQuals<'a> {
+    /// Reads the conditions and the order of a path over an index of this access method.
+    pub fn of(path: &ScanPath<'a>) -> Self {
+        let last = path.families.len() - 1;
+        let mut quals = PathQuals {
+            radius: Radius::None,
+            center: None,
+            order: Order::None,
+            scope: Scope::Without,
+            times: 1.0,
+            approximate: false,
+        };
+        for qual in path.quals.iter().filter(|qual| qual.column == last) {
+            quals.take(path, qual.condition);
+        }
+        if last > 0 {
+            let on_scope = || path.quals.iter().filter(|qual| qual.column < last);
+            // Rows with any value stand in many scopes.
+            let selects = |qual: &ScanQual| !matches!(qual.condition.form(), Form::IsNotNull);
+            let is_given = |column| on_scope().any(|it| it.column == column && selects(it));
+            quals.scope = match (0..last).all(is_given) {
+                true => Scope::One(path.selectivity_of(on_scope().copied())),
+                false => Scope::All,
             };
-            let mut given = vec![false; last as usize];
-            let mut on_scope = core::ptr::null_mut();
-            for clause in PgList::<pg_sys::IndexClause>::from_pg((*path).indexclauses).iter_ptr() {
-                let column = i32::from((*clause).indexcol);
-                let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-                for qual in conditions.iter_ptr() {
-                    let condition = (*qual).clause.cast::<pg_sys::NullTest>();
-                    let is_not_null = (*condition).xpr.type_ == pg_sys::NodeTag::T_NullTest
-                        && (*condition).nulltesttype == pg_sys::NullTestType::IS_NOT_NULL;
-                    if column < last {
-                        // Rows with any value stand in many scopes.
-                        given[column as usize] |= !is_not_null;
-                        on_scope = pg_sys::lappend(on_scope, qual.cast());
-                    } else if !is_not_null {
-                        quals.take(root, info, condition.cast());
-                    }
-                }
+        }
+        if let Some(from) = path.order_bys.iter().next().and_then(right_operand) {
+            let has_radius = matches!(
+                quals.radius,
+                Radius::Unknown | Radius::Default | Radius::Known(_)
+            );
+            let same = quals.center.is_some_and(|center| center.equals(from));
+            quals.order = match has_radius && !same {
+                true => Order::ByAnother,
+                false => Order::ByCenter,
+            };
+        }
+        quals
+    }
+
+    /// Takes in one more condition on the fingerprint.
+    fn take(&mut self, path: &ScanPath<'a>, condition: Expr<'a>) {
+        match condition.form() {
+            Form::Any(_, operands) => {
+                let [_, array] = operands.elements().expect("two operands");
+                self.times *= path.planner.array_length(array).max(1.0);
+                self.radius = Radius::Known(0);
             }
-            if last > 0 {
-                quals.scope = Scope::All;
-                if given.iter().all(|&given| given) {
-                    let (rel, join) = ((*info.rel).relid as i32, pg_sys::JoinType::JOIN_INNER);
-                    let no_join = core::ptr::null_mut();
-                    let share = pg_sys::clauselist_selectivity(root, on_scope, rel, join, no_join);
-                    quals.scope = Scope::One(share);
-                }
+            Form::IsNull => self.radius = Radius::Null,
+            Form::Operator(operator, operands) => {
+                let [_, operand] = operands.elements().expect("two operands");
+                self.take_operator(path, operator, operand);
             }
-            let orders = PgList::<pg_sys::OpExpr>::from_pg((*path).indexorderbys);
-            if let Some(by) = orders.get_ptr(0) {
-                let from = pg_sys::list_nth((*by).args, 1).cast::<core::ffi::c_void>();
-                let has_radius = matches!(
-                    quals.radius,
-                    Radius::Unknown | Radius::Default | Radius::Known(_)
-                );
-                let same = !quals.center.is_null() && pg_sys::equal(quals.center.cast(), from);
-                quals.order = if has_radius && !same {
-                    Order::ByAnother
-                } else {
-                    Order::ByCenter
-                };
-            }
-            quals
+            _ => {}
         }
     }
 
-    /// Takes in one more condition on the fingerprint, other than `IS NOT NULL`.
-    unsafe fn take(
-        &mut self,
-        root: *mut pg_sys::PlannerInfo,
-        info: &pg_sys::IndexOptInfo,
-        clause: *mut pg_sys::Node,
-    ) {
-        // SAFETY: as in `of`; constants are of the operators' types.
-        unsafe {
-            if (*clause).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr {
-                let clause = clause.cast::<pg_sys::ScalarArrayOpExpr>();
-                let array = pg_sys::list_nth((*clause).args, 1).cast();
-                self.times *= compat::estimate_array_length(root, array).max(1.0);
-                self.radius = Radius::Known(0);
-                return;
-            }
-            if (*clause).type_ == pg_sys::NodeTag::T_NullTest {
-                self.radius = Radius::Null;
-            }
-            if (*clause).type_ != pg_sys::NodeTag::T_OpExpr {
-                return;
-            }
-            let clause = clause.cast::<pg_sys::OpExpr>();
-            let argument = pg_sys::list_nth((*clause).args, 1).cast::<pg_sys::Node>();
-            let family = *info.opfamily.add(info.nkeycolumns as usize - 1);
-            let strategy = pg_sys::get_op_opfamily_strategy((*clause).opno, family);
-            let (planner, operand) = (Planner::new(root), Expr::new(argument));
-            let ball = PlannedBall::of_operand(planner, (*clause).opno, operand);
-            self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
-            let radius = match (strategy as u16, ball.as_ref().and_then(|ball| ball.radius)) {
-                (strategies::EQUAL, _) => Radius::Known(0),
-                // Nothing lies within a radius below zero.
-                (_, Some(BallRadius::Bits(radius))) => Radius::Known(radius.max(0) as u32),
-                (_, Some(BallRadius::Signatures(radius))) => Radius::Signatures(radius),
-                (strategies::NEAR, None) => Radius::Default,
-                (_, None) => Radius::Unknown,
+    /// Takes in `column operator operand`.
+    fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
+        let family = path.families[path.families.len() - 1];
+        let strategy = catalog::strategy_in_family(operator, family) as u16;
+        let ball = PlannedBall::of_operand(path.planner, operator, operand);
+        self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
+        let radius = match (strategy, ball.as_ref().and_then(|ball| ball.radius)) {
+            (strategies::EQUAL, _) => Radius::Known(0),
+            // Nothing lies within a radius below zero.
+            (_, Some(BallRadius::Bits(radius))) => Radius::Known(radius.max(0) as u32),
+            (_, Some(BallRadius::Signatures(radius))) => Radius::Signatures(radius),
+            (strategies::NEAR, None) => Radius::Default,
+            (_, None) => Radius::Unknown,
+        };
+        let is_narrower = match (self.radius, radius) {
+            (Radius::Known(a), Radius::Known(b)) => b < a,
+            (Radius::Known(_), _) | (Radius::Signatures(_), Radius::Unknown) => false,
+            (_, _) => true,
+        };
+        if is_narrower {
+            self.radius = radius;
+            self.center = match ball {
+                Some(ball) if strategy == strategies::WITHIN => ball.center,
+                _ => Some(operand),
             };
-            let is_narrower = match (self.radius, radius) {
-                (Radius::Known(a), Radius::Known(b)) => b < a,
-                (Radius::Known(_), _) | (Radius::Signatures(_), Radius::Unknown) => false,
-                (_, _) => true,
-            };
-            if is_narrower {
-                self.radius = radius;
-                self.center = match ball {
-                    Some(ball) if strategy as u16 == strategies::WITHIN => {
-                        ball.center.map_or(core::ptr::null_mut(), Expr::as_ptr)
-                    }
-                    _ => argument,
-                };
-            }
         }
+    }
+}
+
+/// The right operand of an operator.
+fn right_operand(expression: Expr) -> Option<Expr> {
+    match expression.form() {
+        Form::Operator(_, operands) => operands.elements().map(|[_, right]| right),
+        _ => None,
     }
 }

@@ -31,7 +31,7 @@ pub struct Graph<const M: usize, const D: usize> {
 /// Why the pairs that [`Thinning::Forest`] leaves do not connect all that is connected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
-    /// They do.
+    /// No reason: the pairs connect all that is connected.
     None,
     /// A fingerprint in a pair has no row that the snapshot sees, and is no node.
     Unseen,

@@ -27,8 +27,8 @@ use crate::pg::security_context::AsConstraint;
 use crate::pg::spi::{self, Sees};
 use crate::pg::value::{OwnedValue, Value};
 
-/// Steps from a mark to its original. There are no chains, but marks that were set while the
-/// trigger was off may make some.
+/// Most rows that are looked up, from mark to mark, to find the original that a mark set by hand
+/// leads to. Chains of marks exist only if marks were set while the trigger was disabled.
 const LONGEST_CHAIN: usize = 16;
 
 /// The marks of a table: columns, and the statements that read them.

@@ -15,8 +15,9 @@ pub enum Near {
 }
 
 impl Near {
-    /// The greatest distance of near-duplicates: mismatches of signatures of so many values, or
-    /// else bits of fingerprints. An error is a sentence that says what makes no sense.
+    /// The greatest distance of near-duplicates: in mismatches for signatures of `hashes` values;
+    /// in bits for fingerprints, where `hashes` is `None`. An error is a sentence that says why the
+    /// limit makes no sense.
     pub fn limit(&self, hashes: Option<usize>) -> Result<u32, String> {
         hashes.map_or_else(|| self.bits(), |hashes| self.mismatches(hashes))
     }

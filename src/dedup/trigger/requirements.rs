@@ -15,9 +15,10 @@ use crate::pg::rel::{Rel, Trigger};
 use crate::pg::spi;
 use crate::pg::value::Value;
 
-/// Raises error 55000 unless the triggers of a table keep its marks true, if it has marks; else
-/// warns of changes that one of its triggers does not see. The trigger is one of the table, with
-/// these arguments and columns.
+/// Raises error 55000 if `trigger`, one of the table's, marks rows, but does not see all changes
+/// that may concern a mark, or if the AFTER trigger that it needs is missing. Of a trigger that
+/// does not mark rows, it warns of changes that go unseen. `arguments` and `columns` are those of
+/// `trigger`.
 pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Columns) {
     let unseen = unseen_columns(table, trigger, arguments, columns);
     if columns.mark.is_none() {

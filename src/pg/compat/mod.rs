@@ -16,7 +16,8 @@ pub use buffers::{buf_file_read_exact, extend_relation, read_recent_buffer, smgr
 pub use catalog::{attribute, creation_xid, file_number, has_new_file, owns_relation};
 pub use planner::{estimate_array_length, is_group};
 pub use scan::{
-    bitmap_scans_trust_visibility_map, count_index_scan, index_beginscan, is_mvcc_snapshot,
+    bitmap_scans_trust_visibility_map, count_index_scan, count_index_search, index_beginscan,
+    is_mvcc_snapshot,
 };
 pub use session::local_transaction;
 pub use settings::{int_option, real_option, reserve_settings, restrict_search_path};

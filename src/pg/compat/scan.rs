@@ -1,28 +1,36 @@
 //! Scans of indexes and their snapshots.
 use pgrx::pg_sys;
 
-/// Counts a search of an index in the statistics (`pgstat_count_index_scan`), and from version 18
-/// on in what EXPLAIN ANALYZE shows.
+/// Counts a search that a scan of an index begins: in the statistics and, from version 18 on, in
+/// what EXPLAIN ANALYZE shows.
 ///
 /// # Safety
 /// The scan is one that the server has begun, of an open index.
-pub unsafe fn count_index_scan(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
+pub unsafe fn count_index_search(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the caller's promise.
     unsafe {
-        let relation = (*scan).indexRelation;
         #[cfg(feature = "pg18")]
         if let Some(instrument) = (*scan).instrument.as_mut() {
             instrument.nsearches += 1;
         }
-        if let Some(statistics) = super::buffers::statistics_of(relation) {
-            #[cfg(feature = "pg15")]
-            {
-                statistics.t_counts.t_numscans += 1;
-            }
-            #[cfg(not(feature = "pg15"))]
-            {
-                statistics.counts.numscans += 1;
-            }
+        count_index_scan((*scan).indexRelation);
+    }
+}
+
+/// Counts a scan of an index in the statistics (`pgstat_count_index_scan`).
+///
+/// # Safety
+/// The index is open.
+pub unsafe fn count_index_scan(index: pg_sys::Relation) {
+    // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
+    if let Some(statistics) = unsafe { super::buffers::statistics_of(index) } {
+        #[cfg(feature = "pg15")]
+        {
+            statistics.t_counts.t_numscans += 1;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            statistics.counts.numscans += 1;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! State of the backend's transaction.
 use pgrx::pg_sys;
 
-/// The number of the transaction among those of this backend.
+/// The local transaction id (`lxid`) of this backend's current transaction.
 pub fn local_transaction() -> u32 {
     // SAFETY: a backend has its entry from its start to its end, and changes this part alone.
     unsafe {

@@ -92,18 +92,22 @@ impl<'a> SignatureBall<'a> {
     /// `datum` is a `minhash_ball`; the result lives as long as it and as the memory context that
     /// is current now.
     pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-        // SAFETY: as the caller promises; the front is a multiple of four bytes long. A ball is
-        // never stored by itself, so that one that is too short is a bug.
-        unsafe {
-            let (front, center) = varlena::aligned(datum).split_at(FRONT);
-            let number = |at: usize| {
-                i32::from_ne_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]])
-            };
-            SignatureBall {
-                center: Signature::read(center),
-                mismatches: number(0),
-                approximate: number(4) != 0,
-            }
+        // SAFETY: as the caller promises.
+        Self::from_body(unsafe { varlena::aligned(datum) })
+    }
+
+    /// Reads the payload of a ball, which is aligned to four bytes.
+    pub fn from_body(body: &'a [u8]) -> Self {
+        // The front is a multiple of four bytes long. A ball is never stored by itself, so that one
+        // that is too short is a bug.
+        let (front, center) = body.split_at(FRONT);
+        let number = |at: usize| {
+            i32::from_ne_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]])
+        };
+        SignatureBall {
+            center: Signature::from_body(center),
+            mismatches: number(0),
+            approximate: number(4) != 0,
         }
     }
 
@@ -114,7 +118,7 @@ impl<'a> SignatureBall<'a> {
             &mismatches.to_ne_bytes(),
             &i32::from(self.approximate).to_ne_bytes(),
             &self.center.head(),
-            self.center.value_bytes(),
+            bytemuck::cast_slice(self.center.values),
         ])
     }
 

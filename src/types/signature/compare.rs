@@ -38,7 +38,10 @@ fn order(call: &Call) -> Ordering {
 /// Hash of all bytes but the varlena's length.
 fn hash(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
-    hash_of_bytes(call, &[&signature.head(), signature.value_bytes()].concat())
+    hash_of_bytes(
+        call,
+        &[&signature.head(), bytemuck::cast_slice(signature.values)].concat(),
+    )
 }
 
 export_order!(guarded "minhash_signature_", order);

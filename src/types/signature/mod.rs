@@ -52,7 +52,7 @@ impl<'a> Signature<'a> {
     pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         // SAFETY: as the caller promises; a value that is not toasted begins with four bytes of
         // length, and is aligned to four bytes.
-        unsafe { Self::read(varlena::aligned(datum)) }
+        unsafe { Self::from_body(varlena::aligned(datum)) }
     }
 
     /// Reads argument `n` of a function that the SQL script declares to take a signature there.
@@ -84,15 +84,12 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Reads the payload of a signature, or of a ball after its own fields.
-    ///
-    /// # Safety
-    /// `body` is aligned to four bytes.
-    unsafe fn read(body: &'a [u8]) -> Self {
+    /// Reads the payload of a signature, or of a ball after its own fields. Raises an error unless
+    /// it is one, aligned to four bytes.
+    pub fn from_body(body: &'a [u8]) -> Self {
         let signature = (|| {
             let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
-            // SAFETY: the caller's promise.
-            unsafe { Self::beginning(body, hashes.into()) }
+            Self::beginning(body, hashes.into())
         })();
         signature.unwrap_or_else(|| {
             UserError::new(
@@ -110,26 +107,22 @@ impl<'a> Signature<'a> {
     }
 
     /// Reads the first positions of a signature of which only these bytes were fetched; `None` if
-    /// they are not a signature.
-    ///
-    /// # Safety
-    /// `body` is aligned to four bytes.
-    pub unsafe fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
+    /// they are not a signature, or not aligned to four bytes.
+    pub fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
         let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
         let seed = head[4..].try_into().map(u64::from_ne_bytes).ok()?;
-        (values.len() == 4 * positions).then(|| Signature {
+        let values = bytemuck::try_cast_slice(values).ok()?;
+        (values.len() == positions).then_some(Signature {
             scheme,
             seed,
-            // SAFETY: aligned, as the caller promises and as the head is a multiple of four bytes
-            // long; any four bytes are a number.
-            values: unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), positions) },
+            values,
         })
     }
 
     /// The value in the form that the server takes, in the current memory context.
     pub fn into_datum(self) -> pg_sys::Datum {
-        varlena::build(&[&self.head(), self.value_bytes()])
+        varlena::build(&[&self.head(), bytemuck::cast_slice(self.values)])
     }
 
     fn head(&self) -> [u8; HEAD] {
@@ -139,13 +132,6 @@ impl<'a> Signature<'a> {
         head[2..4].copy_from_slice(&(self.values.len() as u16).to_ne_bytes());
         head[4..].copy_from_slice(&self.seed.to_ne_bytes());
         head
-    }
-
-    fn value_bytes(&self) -> &[u8] {
-        // SAFETY: the bytes of the numbers.
-        unsafe {
-            core::slice::from_raw_parts(self.values.as_ptr().cast(), size_of_val(self.values))
-        }
     }
 
     /// The number of positions in which the two differ; `None` if they are not comparable.

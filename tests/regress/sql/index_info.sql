@@ -46,6 +46,19 @@ SELECT count(*) = max(largest_bucket_entries) AS all_found, bool_or(docs.ctid = 
 FROM docs, neardup_index_info('docs_site'), neardup_index_statistics('docs_site')
     WHERE fp::bit(64) & largest_bucket_mask = largest_bucket_bits AND site = (SELECT site FROM docs
     WHERE ctid = largest_bucket_row);
+-- The greatest radius of a search that reads no table whole, as the plan of such a search does not.
+CREATE TABLE many AS SELECT i, hashint8extended(i, 3)::fingerprint AS fp,
+    md5(i::text)::fingerprint128 AS wide FROM generate_series(1, 60000) i;
+CREATE INDEX many_fp ON many USING neardup (fp);
+CREATE INDEX many_5 ON many USING neardup (fp) WITH (distance = 5);
+CREATE INDEX many_wide ON many USING neardup (wide);
+CREATE INDEX many_wide_3 ON many USING neardup (wide) WITH (distance = 3);
+CREATE INDEX many_scope ON many USING neardup ((i % 10), fp);
+CREATE INDEX many_few ON many USING neardup (fp) WHERE i < 100;
+SELECT index, distance, tables, rows, probed_radius
+FROM unnest(ARRAY['many_fp', 'many_5', 'many_wide', 'many_wide_3', 'many_scope', 'many_few']) index,
+    neardup_index_info(index::regclass);
+DROP TABLE many;
 
 -- After deletions leaves are emptier, until REINDEX.
 DELETE FROM docs WHERE id % 10 > 0 OR id > 3000;

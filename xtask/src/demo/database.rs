@@ -9,12 +9,13 @@ use postgres::{Client, NoTls};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// The radius within which documents are near-duplicates here, in bits.
-pub const RADIUS: u32 = 3;
+/// The radius within which documents are near-duplicates here, in bits: a Jaccard similarity of
+/// about 0.8.
+pub const RADIUS: u32 = 6;
 
 /// The statement that makes the table.
 pub const CREATE_TABLE: &str = "CREATE TABLE docs (id bigint, name text, body text, \
-                                fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED)";
+                                fp fingerprint GENERATED ALWAYS AS (minhash64(body)) STORED)";
 /// The statement that makes the index.
 pub const CREATE_INDEX: &str = "CREATE INDEX docs_fp_idx ON docs USING neardup (fp)";
 

@@ -38,7 +38,7 @@ const SEQUENTIAL: &str = "SET enable_indexscan = off; SET enable_indexonlyscan =
 /// Settings that lead to btree plans, so that the comparison does not depend on an estimate.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_material = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off";
-/// The same for neardup: nothing, the planner finds the index by itself.
+/// Settings for neardup's queries: none, since the planner finds the index by itself.
 const BY_NEARDUP: &str = "";
 
 /// The condition that is searched by.
@@ -106,7 +106,7 @@ impl Query {
         }
     }
 
-    /// The same by a sequential scan with neardup's operator.
+    /// The query by a sequential scan, with neardup's operator.
     pub fn sequentially(self) -> Self {
         Self {
             plan: "Seq Scan on docs",
@@ -120,7 +120,7 @@ impl Query {
         Self::neardup(probes, radius).sequentially()
     }
 
-    /// The same by a sequential scan with nothing but PostgreSQL.
+    /// The rows within a radius, by a sequential scan with nothing but PostgreSQL's own functions.
     pub fn bit_count(probes: Probes, radius: u32) -> Self {
         let distance = distance("d.fp", "q.fp");
         Self {

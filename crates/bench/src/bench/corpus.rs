@@ -56,8 +56,9 @@ fn flips(seed: u64, distance: u32) -> u64 {
     bits
 }
 
-/// The value of a row of a table of so many rows. A probe's neighbours stand far apart, so that
-/// fetching each costs a page of its own, as it would among documents that came over the years.
+/// The value of row `row` in a table of `rows` rows. A probe's planted neighbours are far apart in
+/// the table, so that fetching each costs a page of its own, as it would among documents collected
+/// over years.
 fn value(row: u64, rows: u64) -> u64 {
     let planted = PROBES * PLANTED.len() as u64;
     let (stride, shift) = (rows / planted, rows / planted / 2);
@@ -106,7 +107,8 @@ pub fn load_probes(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Adds rows near the probes that have none: so many each, within 3 bits.
+/// Adds `each` rows within 3 bits of each probe that has no neighbours ([`ABSENT_PROBES`]) to
+/// `docs`, which has `rows` rows, and keeps a copy of them in the table `crowd`.
 pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
     let values = (0..each * PROBES).map(|i| {
         let seed = (PLANTED.len() as u64 * PROBES) + i;
@@ -142,7 +144,7 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     Ok(columns)
 }
 
-/// Loads `docs (id, fp)` with these values and as many more as make so many rows, and `probes` with
+/// Loads `docs (id, fp)` with these values and as many more as make `rows` rows, and `probes` with
 /// 1,000 of them. What is added takes each of its four blocks from a value drawn at random: it has
 /// the skew of each block, by which indexes look, at any number of rows.
 pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {

@@ -72,7 +72,8 @@ struct Run<'a> {
     values_found: Vec<(i64, i64)>,
 }
 
-/// Loads a table of so many rows and measures all, `rounds` times what is done in rounds.
+/// Loads a table of `rows` rows and takes all measurements, those that are done in rounds `rounds`
+/// times.
 pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
     ui::step(format!("Loading {rows} rows"), || {
         corpus::load_docs(session, rows)?;
@@ -175,7 +176,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Times a query of so many probes.
+    /// Times a query, and notes the time of each of its probes.
     fn probe(&mut self, name: &str, query: &Query, probes: Probes) -> Result<()> {
         query.set(self.session)?;
         let count = query.count();

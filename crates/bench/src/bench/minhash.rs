@@ -142,9 +142,9 @@ fn on_processor(times: &[Time]) -> f64 {
     )
 }
 
-/// Documents that look real: words about as frequent as in texts, sites with a line that all of
-/// their pages share, and of a third of the pages five versions, with up to an eighth of the words
-/// changed.
+/// Passes documents that resemble real ones to `give`: their words are about as frequent as in
+/// texts, all pages of a site share a line, and about a third of the documents come as five
+/// versions of a page, each with up to an eighth of the words changed.
 fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let text = texts::spaced(texts::LATIN, 3_000_000);
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -39,11 +39,11 @@ impl Unit {
 /// Requirement on neardup.
 #[derive(Clone, Copy)]
 enum Goal {
-    /// At most so much, in the unit shown.
+    /// Neardup's figure is at most this number, in the unit shown.
     Most(f64),
-    /// The other contender's figure is at least so many times ours.
+    /// The other contender's figure is at least this multiple of neardup's.
     Better(f64),
-    /// Ours is at most so many times the other contender's.
+    /// Neardup's figure is at most this multiple of the other contender's.
     Times(f64),
 }
 

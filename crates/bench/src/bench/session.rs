@@ -30,7 +30,7 @@ impl Time {
         cpu: Some(0.0),
     };
 
-    /// The same share of both.
+    /// Divides both durations by a number.
     pub fn divided(self, by: f64) -> Self {
         Self {
             wall: self.wall / by,
@@ -38,7 +38,7 @@ impl Time {
         }
     }
 
-    /// Both together.
+    /// The sum of two times; the time on a processor is known if both are.
     pub fn plus(self, other: Self) -> Self {
         Self {
             wall: self.wall + other.wall,

@@ -191,9 +191,9 @@ impl Distances {
         })
     }
 
-    /// The share found of the pairs with a similarity from `from` to below `to`, where of those
-    /// that are less similar than any that the set tells the share `wrong` is found. Between two
-    /// radii both shares are taken to grow in step. `None` if there are no such pairs.
+    /// Share of the pairs with a similarity from `from` to below `to` that is found at the radius
+    /// where the share `wrong` of the pairs of [`Self::below`] is found. Both shares are
+    /// interpolated linearly between two radii. `None` if either kind has no pairs.
     pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
         let (pairs, others) = (self.between(from, to), self.below());
         let mut last = (0.0, 0.0);

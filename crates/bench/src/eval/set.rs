@@ -103,7 +103,7 @@ impl Set {
     }
 
     /// The mean difference between the similarities that the set tells and those of the sets of
-    /// three words in a row that neardup makes of the texts; of every so many pairs, to be quick.
+    /// three words in a row that neardup makes of the texts; of some 1,000 pairs, to be quick.
     pub fn mean_difference(&self) -> Option<f64> {
         let mut pairs: Vec<_> = self.near.iter().collect();
         pairs.sort_unstable_by_key(|(pair, _)| **pair);

@@ -89,8 +89,8 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Bands over signatures of `hashes` positions, each of `rows` of them; 0 shares all positions
-    /// out evenly.
+    /// Cuts signatures of `hashes` positions into `bands` bands of `rows` positions each; positions
+    /// left over are in no band. With 0 rows all positions are shared out, as evenly as possible.
     pub fn new(hashes: usize, bands: usize, rows: usize) -> Result<Self, BandsError> {
         if !(1..=MAX_BANDS).contains(&bands) {
             return Err(BandsError::BandsOutOfRange);

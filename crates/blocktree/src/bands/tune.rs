@@ -126,7 +126,7 @@ mod tests {
                 (0..bands.count()).any(|i| bands.hash(i, &a, 0) == bands.hash(i, &b, 0)),
             );
         }
-        // Three deviations of so many draws below 0.95.
+        // Three deviations of that number of draws below 0.95.
         assert!(found > 3759, "{found}");
     }
 

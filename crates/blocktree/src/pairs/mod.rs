@@ -72,7 +72,7 @@ pub struct Pairs<const N: usize> {
     /// End of the part read so far; `None` at the table's end.
     end: Option<EntryKey<N>>,
     chunk: SortedChunk<N>,
-    /// The same for what lies right of the chunk and is compared with it.
+    /// Cursor that reads the entries to the right of the chunk, which are compared with it.
     beyond: LevelCursor<N>,
     beyond_end: Option<EntryKey<N>>,
     other: SortedChunk<N>,

@@ -5,11 +5,12 @@ use super::chunk::SortedChunk;
 /// Pairs of fingerprints that may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinning {
-    /// Those of two fingerprints that are both in more than this number of other pairs. A
-    /// fingerprint that is in no more pairs than that gets all of them.
+    /// Pairs of two fingerprints that are both in more than this number of other pairs. A
+    /// fingerprint that is in no more pairs than that keeps all of its pairs.
     Degree(u32),
-    /// Those of two fingerprints that other pairs connect. Only where no fingerprint is in several
-    /// scopes with one hash: what connects two of one scope might be of another.
+    /// Pairs of two fingerprints that other pairs connect, directly or in several steps. The result
+    /// is right only if no fingerprint is in several scopes with the same hash: the pairs that
+    /// connect two fingerprints of one scope might be of another.
     Forest,
 }
 

@@ -92,6 +92,7 @@ fn no_field_of_an_accepted_page_lies_out_of_bounds() {
 fn use_index(index: &Index<1>, query: u64) -> Result<()> {
     let (tree, layout) = (index.tree(), &index.layout);
     tree.check(layout, |_, _, _| ())?;
+    tree.check_shared(layout, |_, _, _| ())?;
     tree.measure(layout)?;
     for radius in [0, 2, 30] {
         let plan = Rc::new(Plan::new(layout, radius, 1e6));

@@ -252,6 +252,23 @@ fn threads_insert_search_and_vacuum_together() {
             }
         });
         scope.spawn(|| {
+            let layout = BlockLayout::<16>::new(1, 3).unwrap();
+            let tree = Tree::<_, 16>::new(store, meta.root);
+            for _ in 0..20 {
+                let mut seen = vec![0; fixed.len()];
+                let count = |_, tid, key: &_| {
+                    let found = fixed.binary_search_by_key(&tid, |(tid, _)| *tid);
+                    if let Ok(at) = found {
+                        assert_eq!(*key, fixed[at].1);
+                        seen[at] += 1;
+                    }
+                };
+                tree.check_shared(&layout, count).unwrap();
+                let tables = layout.tables().len();
+                assert!(seen.iter().all(|&times| times == tables));
+            }
+        });
+        scope.spawn(|| {
             let layout = Rc::new(BlockLayout::<16>::new(1, 3).unwrap());
             let mut rng = StdRng::seed_from_u64(5);
             let tree = Tree::new(store, meta.root);

@@ -44,7 +44,7 @@ impl MemStore {
         self.fuse.store(changes, Ordering::Relaxed);
     }
 
-    /// Cuts off what comes after so many blocks.
+    /// Cuts off the pages after the first `blocks`.
     pub fn truncate(&self, blocks: Block) {
         self.pages.write().truncate(blocks as usize);
     }

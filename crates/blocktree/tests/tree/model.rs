@@ -81,7 +81,7 @@ impl<const N: usize> Index<N> {
         }
     }
 
-    /// Moves at most so many pages to the front, and cuts off the end.
+    /// Moves at most `moves` pages to the front, and cuts off the end.
     pub fn compact(&self, mut moves: u32) {
         let blocks = self.store.blocks();
         let resume = || {
@@ -138,6 +138,15 @@ impl<const N: usize> Index<N> {
     pub fn check(&self) -> CheckStats {
         let tree = self.tree();
         let stats = tree.check(&self.layout, |_, _, _| ()).unwrap();
+        let shared = tree.check_shared(&self.layout, |_, _, _| ()).unwrap();
+        let tables_agree = stats.tables_agree;
+        assert_eq!(
+            CheckStats {
+                tables_agree,
+                ..shared
+            },
+            stats
+        );
         let known = 1 + stats.leaves + stats.inner_pages + tree.free_pages();
         let unused =
             (0..self.store.blocks()).filter(|&block| *self.store.read(block) == [0; PAGE_SIZE]);

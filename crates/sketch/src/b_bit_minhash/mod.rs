@@ -18,6 +18,7 @@
 //! exactly the probability J, and in documents of few features the number of agreeing bins varies
 //! less than that of independent ones.
 
+mod similarity;
 mod text;
 
 use std::ops::Range;
@@ -25,6 +26,8 @@ use std::ops::Range;
 use crate::hash::feature_hash;
 use crate::memory::GrowVec;
 use crate::shingle::FeatureSink;
+
+pub use similarity::{radius, radius_above, similarity};
 
 /// Value of an empty bin.
 const EMPTY: u64 = u64::MAX;

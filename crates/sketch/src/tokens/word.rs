@@ -119,8 +119,8 @@ impl WordTokenizer {
         self.add_words(self.normal.len(), shingles, sink);
     }
 
-    /// Adds the words before position `len`, which is within a word, and the part of that word
-    /// before it. The rest of the word is continued by the next words.
+    /// Adds the words before position `len`, which lies within a word, and then that word's part
+    /// before `len`. The word that is added next completes it.
     fn add_part(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         let part = self.normal[..len].split_word_bounds().next_back();
         let part = part.map_or(0, str::len);

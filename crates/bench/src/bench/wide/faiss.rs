@@ -61,7 +61,7 @@ impl Faiss {
         Ok(faiss)
     }
 
-    /// Searches for the first so many values of a table.
+    /// Searches for the first `count` values of a table.
     pub fn search(
         &mut self,
         session: &mut Session,

@@ -17,7 +17,7 @@ use xtask::ui;
 pub enum Search {
     /// All within a radius, in bits.
     Within(u32),
-    /// The nearest so many.
+    /// This number of rows, the nearest first.
     Nearest(u32),
 }
 
@@ -72,7 +72,8 @@ const CASES: &[Case] = &[
     case("nearest 10", Search::Nearest(NEAREST), [None, None]),
 ];
 
-/// Number of times the search of radius 3 the nearest may take where as many are near.
+/// Most time that "nearest 10, within 3" may take, as a multiple of the time of "radius 3, 10
+/// found": both find the same number of rows.
 const NEAR_TIMES: f64 = 10.0;
 
 /// Measures on an empty database with the extension.
@@ -201,8 +202,9 @@ fn measure(
     }))
 }
 
-/// Requires the first so many probes to have found the same. A sum of a probe that found nothing is
-/// missing here, and 0 there.
+/// Requires that neardup and FAISS found the same rows for each probe that FAISS searched for.
+/// `ours` has pairs of a probe and its sum, and leaves out probes that found nothing; `theirs` has
+/// the sums of all probes in order, 0 for those that found nothing.
 fn agree(what: &str, ours: &[(i64, i64)], theirs: &[i64]) -> Result<()> {
     let mut sums = vec![0; theirs.len()];
     for &(probe, sum) in ours {

@@ -1,0 +1,43 @@
+//! `neardup_radius(function, similarity)`: the radius of a similarity.
+use neardup_sketch::b_bit_minhash;
+use pgrx::pg_sys::Datum;
+
+use crate::pg::errors::{UserError, shown};
+use crate::pg::fmgr::{Call, export};
+
+/// Functions whose fingerprints estimate a similarity, with the bits of these.
+const WIDTHS: [(&[u8], u32); 2] = [(b"minhash64", 64), (b"minhash128", 128)];
+
+/// `neardup_radius(function, similarity)`.
+fn radius(call: &mut Call) -> Datum {
+    let (function, similarity) = (call.bytes(0), call.float8(1));
+    let Some((_, bits)) = WIDTHS.iter().find(|(name, _)| *name == function) else {
+        refuse(function)
+    };
+    if !(0.0..=1.0).contains(&similarity) {
+        UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
+            .detail("A Jaccard similarity is from 0 to 1.")
+            .hint("Write 80 % as 0.8.")
+            .raise();
+    }
+    Datum::from(b_bit_minhash::radius(similarity, *bits))
+}
+
+/// Raises an error for a function whose fingerprints estimate no similarity.
+fn refuse(function: &[u8]) -> ! {
+    let hint = match function {
+        b"minhash" => "Search signatures by similarity: minhash_similarity(signature, q) >= 0.8.",
+        _ => "Make the fingerprints by minhash64 or minhash128.",
+    };
+    UserError::invalid_parameter(format!(
+        "there is no radius for a similarity with function \"{}\"",
+        shown(function)
+    ))
+    .detail("The distance of fingerprints tells a similarity if minhash64 or minhash128 made them.")
+    .hint(hint)
+    .raise()
+}
+
+export! {
+    guarded "neardup_radius" => radius;
+}
