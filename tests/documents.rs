@@ -15,7 +15,7 @@ const DOCS: &str = "CREATE TABLE docs (id int, body text, \
 
 /// Documents whose SQL is one session from top to bottom, the heading at which it begins, and what
 /// it presupposes.
-const DOCUMENTS: [(&str, &str, &[&str]); 12] = [
+const DOCUMENTS: [(&str, &str, &[&str]); 13] = [
     ("README.md", "## A worked example", &[]),
     ("docs/minhash.md", "# MinHash", &[]),
     (
@@ -39,6 +39,7 @@ const DOCUMENTS: [(&str, &str, &[&str]); 12] = [
         "# Which distance for my documents?",
         &[DOCS],
     ),
+    ("docs/corpus.md", "# Clean a corpus", &[]),
     (
         "docs/production.md",
         "# In production",
