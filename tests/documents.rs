@@ -39,6 +39,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         "# Which distance for my documents?",
         &[DOCS],
     ),
+    ("docs/corpus.md", "# Clean a corpus", &[]),
     (
         "docs/production.md",
         "# In production",

@@ -24,9 +24,9 @@ pub fn compare_with_default<const N: usize>(index: Rel, asked: &BlockLayout<N>, 
     if fewer < tables && other < own {
         UserNotice {
             message: format!(
-                "index {} is larger than one with the default distance, and searches within \
+                "index \"{}\" is larger than one with the default distance, and searches within \
                  {distance} bits take more time",
-                index.shown_qualified()
+                index.shown()
             ),
             detail: format!(
                 "With distance = {distance} there are {tables} tables, and a search costs some \
