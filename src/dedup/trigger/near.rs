@@ -34,7 +34,9 @@ impl Near {
                     )
                 }),
             Near::Similarity(_) => Err(
-                "The option \"similarity\" is for signatures; fingerprints have a distance.".into(),
+                "The option \"similarity\" is for signatures; fingerprints have a distance, which \
+                 neardup_radius tells for a similarity."
+                    .into(),
             ),
         }
     }
