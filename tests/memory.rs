@@ -36,6 +36,15 @@ const CASES: &[(&str, &str)] = &[
         "neardup_explain(t, reverse(t), 'char', 50, top => 100000)",
     ),
     (
+        "neardup_explain(text,",
+        "neardup_explain(t, t || 'x y', function => 'minhash')",
+    ),
+    ("neardup_text_length(text,", "neardup_text_length(t)"),
+    (
+        "neardup_text_length(text,",
+        "neardup_text_length(t, html => true, accents => 'remove')",
+    ),
+    (
         "jaccard_similarity(text,",
         "jaccard_similarity(t, t || 'x y')",
     ),

@@ -8,9 +8,11 @@
 
 mod aggregate;
 mod b_bit_minhash;
+mod common_features;
 mod containment;
 pub mod dictionary;
 mod explain;
+mod feature_rows;
 mod features;
 mod html;
 mod in_flight;
@@ -20,6 +22,8 @@ mod minhash;
 mod sentences;
 mod simhash;
 mod sketcher;
+mod text_length;
 mod text_options;
 mod tsvector;
 mod tune;
+mod without;

@@ -56,8 +56,7 @@ impl Call {
 
     /// A `text` in UTF-8, without a copy if that is the encoding of the database.
     pub fn utf8(&self, n: usize) -> Cow<'_, str> {
-        // SAFETY: declared to take text, which lives as long as the call.
-        unsafe { text::utf8(self.arg(n)) }
+        text::bytes_utf8(self.bytes(n))
     }
 
     /// The bytes of a `cstring`, as input functions take it.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use pgrx::pg_sys::{self, Datum};
 
 use super::errors::UserError;
-use super::text;
+use super::{text, varlena};
 
 /// Storage of an array's elements by the server.
 pub struct ElementType {
@@ -43,7 +43,7 @@ impl<'a> ArrayElement<'a> for Cow<'a, str> {
 
     unsafe fn read(datum: Datum) -> Self {
         // SAFETY: as the caller promises.
-        unsafe { text::utf8(datum) }
+        text::bytes_utf8(unsafe { varlena::bytes(datum) })
     }
 }
 

@@ -14,7 +14,9 @@ use neardup_sketch::memory::{self, OutOfMemory};
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{Accents, Digits, Normalize, Tokens};
 use neardup_sketch::tokens::jieba::Dictionary;
-use neardup_sketch::{FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash};
+use neardup_sketch::{
+    FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash, text_length,
+};
 
 /// Bytes of the reserve in `src/pg/memory.rs`, less what the error itself takes.
 const RESERVE: usize = (2 << 20) - (64 << 10);
@@ -269,6 +271,8 @@ fn every_function_unwinds() {
                 failures += with_limits(name, &format!("{about}, {options:?}"), &case);
             }
         }
+        let length = || text_length(&text, true, Accents::Remove, &mut check);
+        failures += with_limits("text_length", about, &length);
         let html = || html_text(&text, &mut check).len() as u64;
         failures += with_limits("html_text", about, &html);
         let sentences = || longest_sentences_hash(&text, 100, &mut check).unwrap_or(7);
