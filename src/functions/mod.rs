@@ -11,6 +11,7 @@ mod b_bit_minhash;
 mod common_features;
 mod containment;
 pub mod dictionary;
+mod evaluate;
 mod explain;
 mod feature_rows;
 mod features;
