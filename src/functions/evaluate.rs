@@ -1,5 +1,6 @@
 //! `neardup_evaluate(distances, duplicates, weights)`: precision and recall at each distance, by
 //! pairs that somebody has labelled.
+use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::errors::UserError;
@@ -87,7 +88,7 @@ fn pairs(call: &Call) -> Vec<Pair> {
                 .raise();
         }
         if let Some(duplicate) = duplicate {
-            pairs.push(Pair {
+            pairs.grow_push(Pair {
                 distance,
                 duplicate,
                 weight,
@@ -110,24 +111,29 @@ fn same_number(name: &str, distances: usize, others: usize) {
     }
 }
 
+/// Comparisons between two checks for interrupts.
+const CHECK_EVERY: usize = 1 << 16;
+
 /// One line for each distance that a pair has.
 fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
-    check_interrupts();
-    pairs.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance));
-    let weight = |pairs: &[Pair]| pairs.iter().map(|pair| pair.weight).sum::<f64>();
-    let duplicates: Vec<Pair> = pairs
-        .iter()
-        .copied()
-        .filter(|pair| pair.duplicate)
-        .collect();
-    let all = weight(&duplicates);
+    let mut comparisons = 0;
+    pairs.sort_unstable_by(|a, b| {
+        comparisons += 1;
+        if comparisons % CHECK_EVERY == 0 {
+            check_interrupts();
+        }
+        a.distance.total_cmp(&b.distance)
+    });
+    let duplicates = pairs.iter().filter(|pair| pair.duplicate);
+    let all: f64 = duplicates.map(|pair| pair.weight).sum();
     let (mut count, mut right) = (0, 0);
     let (mut found, mut found_right) = (0.0, 0.0);
     let same = |a: &Pair, b: &Pair| a.distance == b.distance;
     let near = pairs
         .chunk_by(same)
         .filter(|ring| ring[0].distance < f64::INFINITY);
-    near.map(|ring| {
+    let mut lines = Vec::new();
+    lines.grow_all(near.map(|ring| {
         let (these, of_them) = ring.iter().fold((0.0, 0.0), |(sum, right), pair| {
             let is_right = if pair.duplicate { pair.weight } else { 0.0 };
             (sum + pair.weight, right + is_right)
@@ -145,8 +151,8 @@ fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
             recall: share(found_right, all),
             f1: share(2.0 * found_right, found + all),
         }
-    })
-    .collect()
+    }));
+    lines
 }
 
 export! {

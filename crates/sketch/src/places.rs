@@ -146,7 +146,9 @@ impl Parts {
             let text = str::from_utf8(word).expect("tokens are cut between characters");
             let rest = &normal[normal.floor_char_boundary(from.max(look_back) - look_back)..];
             let Some(at) = rest.find(text) else {
-                continue;
+                // A text without any boundary for a megabyte is cut into pieces elsewhere: later
+                // places are not known.
+                return;
             };
             let at = normal.len() - rest.len() + at;
             from = at + word.len();

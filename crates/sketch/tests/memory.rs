@@ -9,6 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
 use neardup_sketch::html::html_text;
 use neardup_sketch::memory::{self, OutOfMemory};
 use neardup_sketch::minhash::{HashFamily, Scheme};
@@ -148,6 +149,20 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
                 (found.shared.features * 1000 + found.only_a.heaviest.len()) as u64
             }),
         ),
+        (
+            "common features",
+            Box::new(move || {
+                let mut sketcher = Sketcher::new(*options);
+                let mut collector = CommonFeatureCollector::new(Vec::new(), options, 0.5, 1 << 20);
+                collector.add(&mut sketcher, half, &mut check);
+                collector.add(&mut sketcher, text, &mut check);
+                let stored = collector.finish(&mut check);
+                let set = FeatureSet::from_stored(&stored).expect("its own form");
+                sketcher
+                    .minhash64_without(text, &set, &mut check)
+                    .unwrap_or(7)
+            }),
+        ),
     ];
     for scheme in Scheme::ALL {
         all.push((
@@ -264,7 +279,8 @@ fn every_function_unwinds() {
         for options in &choices {
             // Every function once, and with each choice one for each way to gather features.
             for (name, case) in functions(&text, options) {
-                let gathers = ["simhash128", "minhash64", "explain"].contains(&name);
+                let gathers =
+                    ["simhash128", "minhash64", "explain", "common features"].contains(&name);
                 if options != &choices[0] && !gathers {
                     continue;
                 }

@@ -131,6 +131,16 @@ INSERT INTO filled SELECT body FROM pages WHERE site = 1;
 SELECT count(*) AS pages, count(DISTINCT g.fp) AS fingerprints, bool_and(g.fp = f.fp) AS same
 FROM generated g JOIN filled f USING (body);
 
+-- The trigger takes it as an option, as it takes all parameters.
+SELECT 'without=' || neardup_common_features(body, 0.02, 'word', 2)::text AS without FROM pages
+\gset
+CREATE TABLE kept (id int, body text, fp fingerprint);
+CREATE INDEX ON kept USING neardup (fp);
+CREATE TRIGGER dedup BEFORE INSERT ON kept FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'distance=12', :'without');
+INSERT INTO kept SELECT id, body FROM pages ORDER BY id;
+SELECT count(*) AS kept, count(DISTINCT article) AS articles FROM kept JOIN pages USING (id);
+
 -- Refused
 SELECT minhash64('a', '\x00'::bytea);
 \echo :SQLSTATE
