@@ -155,7 +155,7 @@ pub fn pools() -> Pools {
                 "sha512('b')",
                 "decode(repeat('ff', 4000), 'hex')",
                 "'\\x6e6446010003000000000000'",
-                "(SELECT neardup_common_features(repeat('ab ', 9), 0.5) FROM generate_series(1, 3))",
+                "(SELECT neardup_common_features('a b c', 0.5) FROM generate_series(1, 3))",
             ],
         ),
         (
