@@ -251,7 +251,7 @@ mod tests {
         let text = |n: u64| {
             format!(
                 "{}frame {n} {}",
-                if n % 4 == 0 { "rare " } else { "" },
+                if n.is_multiple_of(4) { "rare " } else { "" },
                 n + 1
             )
         };
