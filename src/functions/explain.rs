@@ -122,7 +122,7 @@ impl Explained {
 }
 
 impl Compared {
-    /// Compares fingerprints of so many bits, which are of minima or of sums.
+    /// Compares fingerprints of `bits` bits, which are of minima or of sums.
     fn fingerprints(each: [Option<u128>; 2], bits: u32, minima: bool) -> Self {
         let distance = match each {
             [Some(a), Some(b)] => Some((a ^ b).count_ones()),

@@ -73,7 +73,7 @@ impl Call {
 
     /// The pointer that argument `n` is, if it lies in a TOAST table, and the function's place.
     fn argument_and_place<T: 'static>(&self, n: usize) -> (Option<ToastPointer>, Place<T>) {
-        // SAFETY: declared to take a varlena, of which a pointer to TOAST has so many bytes. What
+        // SAFETY: declared to take a varlena, of which a pointer to TOAST has that size. What
         // the server keeps for the function is null, or was put there below, as the caller
         // promises; it is dropped with the memory of the function's record.
         unsafe {

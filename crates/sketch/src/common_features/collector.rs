@@ -124,7 +124,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Drops all documents but those in the sample after so many halvings.
+    /// Drops all documents but those in the sample after this number of halvings.
     fn sample(&mut self, halvings: u64) {
         if halvings == self.store.words()[HALVINGS] {
             return;
