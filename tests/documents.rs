@@ -15,7 +15,7 @@ const DOCS: &str = "CREATE TABLE docs (id int, body text, \
 
 /// Documents whose SQL is one session from top to bottom, the heading at which it begins, and what
 /// it presupposes.
-const DOCUMENTS: [(&str, &str, &[&str]); 13] = [
+const DOCUMENTS: &[(&str, &str, &[&str])] = &[
     ("README.md", "## A worked example", &[]),
     ("docs/minhash.md", "# MinHash", &[]),
     (
@@ -152,7 +152,7 @@ fn lines(text: &str) -> Vec<&str> {
 fn examples_print_what_the_documents_show() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut wrong = String::new();
-    for (name, heading, setup) in DOCUMENTS {
+    for &(name, heading, setup) in DOCUMENTS {
         let text = std::fs::read_to_string(root.join(name)).context(name)?;
         let examples = examples(&text, heading);
         ensure!(!examples.is_empty(), "{name} has no examples");
