@@ -1158,17 +1158,21 @@ CREATE FUNCTION neardup_features(
 COMMENT ON FUNCTION neardup_features(text, text, integer, text, boolean, text, text) IS
     'the distinct features of a text that its fingerprint is made of, each with its weight and '
     'hash, the heaviest first';
+-- Called on NULL input: shingle and weight are the function's own if they are NULL. A NULL
+-- elsewhere gives NULL.
 CREATE FUNCTION neardup_explain(
-    a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
-    weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
-    digits text DEFAULT 'keep', top integer DEFAULT 20
+    a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT NULL,
+    weight text DEFAULT NULL, html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep', top integer DEFAULT 20, function text DEFAULT 'simhash'
 ) RETURNS jsonb
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'neardup_explain';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', 'neardup_explain';
 COMMENT ON FUNCTION neardup_explain(
-    text, text, text, integer, text, boolean, text, text, integer
+    text, text, text, integer, text, boolean, text, text, integer, text
 ) IS
-    'two texts compared: fingerprints, distance, Jaccard similarity, and the heaviest features '
-    'that they share and that only one has';
+    'two texts compared as a function compares them: distance, exact and estimated Jaccard '
+    'similarity, and the heaviest features that they share and that only one has, with their '
+    'places';
 CREATE FUNCTION jaccard_similarity(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
@@ -1225,6 +1229,13 @@ CREATE FUNCTION html_text(html text) RETURNS text
 CREATE FUNCTION longest_sentences_hash(body text, n integer DEFAULT 3) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', 'longest_sentences_hash';
+CREATE FUNCTION neardup_text_length(
+    body text, html boolean DEFAULT false, accents text DEFAULT 'keep'
+) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200 AS 'MODULE_PATHNAME', 'neardup_text_length';
+COMMENT ON FUNCTION neardup_text_length(text, boolean, text) IS
+    'number of characters of a text in the form that is compared: folded, white space of any '
+    'length one space, markup left out of HTML; for choosing the copy to keep';
 COMMENT ON FUNCTION html_text(text) IS
     'the text of an HTML page as a reader sees it: without scripts, styles, markup and what is '
     'hidden';
@@ -1318,9 +1329,9 @@ COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
-    'part of simhash_agg and simhash128_agg: sums for another process';
+    'part of simhash_agg, simhash128_agg and neardup_common_features: state for another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
-    'part of simhash_agg and simhash128_agg: sums of another process';
+    'part of simhash_agg, simhash128_agg and neardup_common_features: state of another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
 COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
     'part of simhash128_agg: takes in a row';
@@ -1346,6 +1357,114 @@ COMMENT ON AGGREGATE simhash_agg(text, real) IS
 COMMENT ON AGGREGATE simhash128_agg(text, real) IS
     '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are '
     'none';
+
+-- ------------------------------------------------------------------------------------------------
+-- Text that many documents share, left out
+-- ------------------------------------------------------------------------------------------------
+
+-- A set of features is a bytea. It is read and prepared once for all rows of a query.
+CREATE FUNCTION simhash(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
+    weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep'
+) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'simhash_without';
+CREATE FUNCTION simhash128(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
+    weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep'
+) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'simhash128_without';
+CREATE FUNCTION minhash64(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'minhash64_without';
+CREATE FUNCTION minhash128(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'minhash128_without';
+COMMENT ON FUNCTION simhash(text, bytea, text, integer, text, boolean, text, text) IS
+    'fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+COMMENT ON FUNCTION simhash128(text, bytea, text, integer, text, boolean, text, text) IS
+    '128-bit fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+COMMENT ON FUNCTION minhash64(text, bytea, text, integer, boolean, text, text) IS
+    'fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+COMMENT ON FUNCTION minhash128(text, bytea, text, integer, boolean, text, text) IS
+    '128-bit fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+
+CREATE FUNCTION _neardup_common_features_add(internal, text, float8) RETURNS internal
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_add';
+CREATE FUNCTION _neardup_common_features_add(internal, text, float8, text, integer)
+    RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_add';
+CREATE FUNCTION _neardup_common_features_add(
+    internal, text, float8, text, integer, boolean, text, text
+) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_add';
+CREATE FUNCTION _neardup_common_features_merge(internal, internal) RETURNS internal
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '_neardup_common_features_merge';
+CREATE FUNCTION _neardup_common_features_finish(internal) RETURNS bytea
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_finish';
+COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8) IS
+    'part of neardup_common_features: takes in a document';
+COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8, text, integer) IS
+    'part of neardup_common_features: takes in a document';
+COMMENT ON FUNCTION _neardup_common_features_add(
+    internal, text, float8, text, integer, boolean, text, text
+) IS
+    'part of neardup_common_features: takes in a document';
+COMMENT ON FUNCTION _neardup_common_features_merge(internal, internal) IS
+    'part of neardup_common_features: merges the documents of two processes';
+COMMENT ON FUNCTION _neardup_common_features_finish(internal) IS
+    'part of neardup_common_features: the set';
+-- The planner is told a size by which it sorts groups instead of keeping them all in memory.
+CREATE AGGREGATE neardup_common_features(
+    body text, share float8
+) (
+    SFUNC = _neardup_common_features_add, STYPE = internal, SSPACE = 16000000,
+    FINALFUNC = _neardup_common_features_finish, COMBINEFUNC = _neardup_common_features_merge,
+    SERIALFUNC = _neardup_simhash_agg_save, DESERIALFUNC = _neardup_simhash_agg_load,
+    PARALLEL = SAFE
+);
+CREATE AGGREGATE neardup_common_features(
+    body text, share float8, tokens text, shingle integer
+) (
+    SFUNC = _neardup_common_features_add, STYPE = internal, SSPACE = 16000000,
+    FINALFUNC = _neardup_common_features_finish, COMBINEFUNC = _neardup_common_features_merge,
+    SERIALFUNC = _neardup_simhash_agg_save, DESERIALFUNC = _neardup_simhash_agg_load,
+    PARALLEL = SAFE
+);
+CREATE AGGREGATE neardup_common_features(
+    body text, share float8, tokens text, shingle integer, html boolean, accents text,
+    digits text
+) (
+    SFUNC = _neardup_common_features_add, STYPE = internal, SSPACE = 16000000,
+    FINALFUNC = _neardup_common_features_finish, COMBINEFUNC = _neardup_common_features_merge,
+    SERIALFUNC = _neardup_simhash_agg_save, DESERIALFUNC = _neardup_simhash_agg_load,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE neardup_common_features(text, float8) IS
+    'set of the features that more than a share of all documents have, for the parameter without '
+    'of fingerprints';
+COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer) IS
+    'set of the features that more than a share of all documents have, for the parameter without '
+    'of fingerprints';
+COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer, boolean, text, text) IS
+    'set of the features that more than a share of all documents have, for the parameter without '
+    'of fingerprints';
 
 -- ------------------------------------------------------------------------------------------------
 -- minhash_signature: estimates of the Jaccard similarity of sets
@@ -1380,6 +1499,12 @@ CREATE FUNCTION minhash(
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_text';
 CREATE FUNCTION minhash(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
+    hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
+) RETURNS minhash_signature
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'minhash_without';
+CREATE FUNCTION minhash(
     features text[], hashes integer DEFAULT 128, seed bigint DEFAULT 0,
     scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
@@ -1393,6 +1518,11 @@ CREATE FUNCTION minhash(
     AS 'MODULE_PATHNAME', 'minhash_tsvector';
 COMMENT ON FUNCTION minhash(text, text, integer, boolean, text, text, integer, bigint, text) IS
     'MinHash signature of a text''s set of features; NULL if it has none';
+COMMENT ON FUNCTION minhash(
+    text, bytea, text, integer, boolean, text, text, integer, bigint, text
+) IS
+    'MinHash signature of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
 COMMENT ON FUNCTION minhash(text[], integer, bigint, text) IS
     'MinHash signature of ready-made features; NULL if there are none';
 COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
@@ -2475,12 +2605,12 @@ COMMENT ON FUNCTION neardup_clusters(regclass, float8, text, text, name) IS
 
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
-    column_name name DEFAULT NULL,
+    column_name name DEFAULT NULL, examples integer DEFAULT 3,
     OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
-COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name) IS
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name, integer) IS
     'how many pairs of rows there are at each distance, with a few of them, for choosing a '
     'distance';
 
@@ -2506,7 +2636,7 @@ REVOKE ALL ON FUNCTION neardup_rows_in_flight() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION neardup_rows_in_flight() TO pg_monitor;
 
 -- ------------------------------------------------------------------------------------------------
--- Choosing an index's options, and inspecting an index
+-- Choosing a distance and an index's options, and inspecting an index
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION neardup_tune(
@@ -2532,6 +2662,18 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
 COMMENT ON FUNCTION neardup_tune(integer, integer, bigint, integer) IS
     'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
     'searches within a radius beside that of an index with default options';
+
+-- Called on NULL input because weights may be NULL.
+CREATE FUNCTION neardup_evaluate(
+    distances float8[], duplicates boolean[], weights float8[] DEFAULT NULL,
+    OUT distance float8, OUT pairs bigint, OUT duplicates bigint, OUT "precision" float8,
+    OUT recall float8, OUT f1 float8
+) RETURNS SETOF record
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 ROWS 20
+    AS 'MODULE_PATHNAME', 'neardup_evaluate';
+COMMENT ON FUNCTION neardup_evaluate(float8[], boolean[], float8[]) IS
+    'precision, recall and F1 of each distance as the largest of near-duplicates, by pairs that '
+    'are labelled as duplicates or not';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(

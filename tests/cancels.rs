@@ -15,12 +15,16 @@ const LONG: &[&str] = &[
     "SELECT neardup_explain(t, t || 'x', top => 3) FROM word",
     "SELECT neardup_explain(t, t || 'x', 'char', 50) FROM word",
     "SELECT neardup_explain(t, t || 'x') FROM words",
+    "SELECT neardup_explain(t, t || 'x', 'char', 9, top => 99999, function => 'minhash') FROM word",
+    "SELECT neardup_common_features(t || n, 0.5, 'word', 2) FROM words, generate_series(1, 3) n",
 ];
 
 /// The same of short texts, by all that a cancelled call may have left half-done.
 const SHORT: &str = "SELECT concat(simhash(t), simhash128(t), minhash64(t), minhash128(t), \
         minhash(t, hashes => 1024, scheme => 'datasketch1'), simhash(t, 'char', 50), \
-        neardup_explain(t, t || ' x'), neardup_explain(t, t || ' x', 'char', 50)) \
+        neardup_explain(t, t || ' x'), neardup_explain(t, t || ' x', 'char', 50), \
+        neardup_text_length(t), minhash64(t, (SELECT neardup_common_features(v, 0.6) \
+            FROM (VALUES ('1 2 3'), ('4 5 6')) v (v)))) \
     FROM (SELECT string_agg(md5(n::text), ' ') AS t FROM generate_series(1, 99) n) AS text";
 
 /// Time after which a statement hangs, on any machine.

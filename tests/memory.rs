@@ -36,6 +36,15 @@ const CASES: &[(&str, &str)] = &[
         "neardup_explain(t, reverse(t), 'char', 50, top => 100000)",
     ),
     (
+        "neardup_explain(text,",
+        "neardup_explain(t, t || 'x y', function => 'minhash')",
+    ),
+    ("neardup_text_length(text,", "neardup_text_length(t)"),
+    (
+        "neardup_text_length(text,",
+        "neardup_text_length(t, html => true, accents => 'remove')",
+    ),
+    (
         "jaccard_similarity(text,",
         "jaccard_similarity(t, t || 'x y')",
     ),
@@ -64,6 +73,25 @@ const CASES: &[(&str, &str)] = &[
     (
         "simhash128(text[],",
         "simhash128(f, array_fill(0.1::float8, ARRAY[cardinality(f)]))",
+    ),
+    (
+        "neardup_common_features(text,",
+        "(SELECT length(neardup_common_features(x, 0.5)) FROM (VALUES (t), (t || ' x y')) v (x))",
+    ),
+    (
+        "_neardup_common_features_add(",
+        "minhash64(t || ' z', without => (SELECT neardup_common_features(x, 0.5) \
+         FROM (VALUES (t), (t || ' x y')) v (x)))",
+    ),
+    (
+        "simhash128(text,bytea,",
+        "simhash128(t || ' z', (SELECT neardup_common_features(x, 0.5, 'char', 20) \
+         FROM (VALUES (t), (t || ' x y')) v (x)), 'char', 20)",
+    ),
+    (
+        "neardup_evaluate(",
+        "(SELECT sum(pairs) FROM neardup_evaluate(array_fill(1::float8, ARRAY[length(t)]), \
+         array_fill(true, ARRAY[length(t)])))",
     ),
     ("minhash64(text[])", "minhash64(f)"),
     ("minhash128(text[])", "minhash128(f)"),

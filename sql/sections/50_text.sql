@@ -29,17 +29,21 @@ CREATE FUNCTION neardup_features(
 COMMENT ON FUNCTION neardup_features(text, text, integer, text, boolean, text, text) IS
     'the distinct features of a text that its fingerprint is made of, each with its weight and '
     'hash, the heaviest first';
+-- Called on NULL input: shingle and weight are the function's own if they are NULL. A NULL
+-- elsewhere gives NULL.
 CREATE FUNCTION neardup_explain(
-    a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
-    weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
-    digits text DEFAULT 'keep', top integer DEFAULT 20
+    a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT NULL,
+    weight text DEFAULT NULL, html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep', top integer DEFAULT 20, function text DEFAULT 'simhash'
 ) RETURNS jsonb
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'neardup_explain';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', 'neardup_explain';
 COMMENT ON FUNCTION neardup_explain(
-    text, text, text, integer, text, boolean, text, text, integer
+    text, text, text, integer, text, boolean, text, text, integer, text
 ) IS
-    'two texts compared: fingerprints, distance, Jaccard similarity, and the heaviest features '
-    'that they share and that only one has';
+    'two texts compared as a function compares them: distance, exact and estimated Jaccard '
+    'similarity, and the heaviest features that they share and that only one has, with their '
+    'places';
 CREATE FUNCTION jaccard_similarity(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
@@ -96,6 +100,13 @@ CREATE FUNCTION html_text(html text) RETURNS text
 CREATE FUNCTION longest_sentences_hash(body text, n integer DEFAULT 3) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', 'longest_sentences_hash';
+CREATE FUNCTION neardup_text_length(
+    body text, html boolean DEFAULT false, accents text DEFAULT 'keep'
+) RETURNS bigint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200 AS 'MODULE_PATHNAME', 'neardup_text_length';
+COMMENT ON FUNCTION neardup_text_length(text, boolean, text) IS
+    'number of characters of a text in the form that is compared: folded, white space of any '
+    'length one space, markup left out of HTML; for choosing the copy to keep';
 COMMENT ON FUNCTION html_text(text) IS
     'the text of an HTML page as a reader sees it: without scripts, styles, markup and what is '
     'hidden';
@@ -189,9 +200,9 @@ COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
-    'part of simhash_agg and simhash128_agg: sums for another process';
+    'part of simhash_agg, simhash128_agg and neardup_common_features: state for another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
-    'part of simhash_agg and simhash128_agg: sums of another process';
+    'part of simhash_agg, simhash128_agg and neardup_common_features: state of another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
 COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
     'part of simhash128_agg: takes in a row';
@@ -217,3 +228,111 @@ COMMENT ON AGGREGATE simhash_agg(text, real) IS
 COMMENT ON AGGREGATE simhash128_agg(text, real) IS
     '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are '
     'none';
+
+-- ------------------------------------------------------------------------------------------------
+-- Text that many documents share, left out
+-- ------------------------------------------------------------------------------------------------
+
+-- A set of features is a bytea. It is read and prepared once for all rows of a query.
+CREATE FUNCTION simhash(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
+    weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep'
+) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'simhash_without';
+CREATE FUNCTION simhash128(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
+    weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep'
+) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'simhash128_without';
+CREATE FUNCTION minhash64(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'minhash64_without';
+CREATE FUNCTION minhash128(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'minhash128_without';
+COMMENT ON FUNCTION simhash(text, bytea, text, integer, text, boolean, text, text) IS
+    'fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+COMMENT ON FUNCTION simhash128(text, bytea, text, integer, text, boolean, text, text) IS
+    '128-bit fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+COMMENT ON FUNCTION minhash64(text, bytea, text, integer, boolean, text, text) IS
+    'fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+COMMENT ON FUNCTION minhash128(text, bytea, text, integer, boolean, text, text) IS
+    '128-bit fingerprint of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
+
+CREATE FUNCTION _neardup_common_features_add(internal, text, float8) RETURNS internal
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_add';
+CREATE FUNCTION _neardup_common_features_add(internal, text, float8, text, integer)
+    RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_add';
+CREATE FUNCTION _neardup_common_features_add(
+    internal, text, float8, text, integer, boolean, text, text
+) RETURNS internal LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_add';
+CREATE FUNCTION _neardup_common_features_merge(internal, internal) RETURNS internal
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '_neardup_common_features_merge';
+CREATE FUNCTION _neardup_common_features_finish(internal) RETURNS bytea
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100000
+    AS 'MODULE_PATHNAME', '_neardup_common_features_finish';
+COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8) IS
+    'part of neardup_common_features: takes in a document';
+COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8, text, integer) IS
+    'part of neardup_common_features: takes in a document';
+COMMENT ON FUNCTION _neardup_common_features_add(
+    internal, text, float8, text, integer, boolean, text, text
+) IS
+    'part of neardup_common_features: takes in a document';
+COMMENT ON FUNCTION _neardup_common_features_merge(internal, internal) IS
+    'part of neardup_common_features: merges the documents of two processes';
+COMMENT ON FUNCTION _neardup_common_features_finish(internal) IS
+    'part of neardup_common_features: the set';
+-- The planner is told a size by which it sorts groups instead of keeping them all in memory.
+CREATE AGGREGATE neardup_common_features(
+    body text, share float8
+) (
+    SFUNC = _neardup_common_features_add, STYPE = internal, SSPACE = 16000000,
+    FINALFUNC = _neardup_common_features_finish, COMBINEFUNC = _neardup_common_features_merge,
+    SERIALFUNC = _neardup_simhash_agg_save, DESERIALFUNC = _neardup_simhash_agg_load,
+    PARALLEL = SAFE
+);
+CREATE AGGREGATE neardup_common_features(
+    body text, share float8, tokens text, shingle integer
+) (
+    SFUNC = _neardup_common_features_add, STYPE = internal, SSPACE = 16000000,
+    FINALFUNC = _neardup_common_features_finish, COMBINEFUNC = _neardup_common_features_merge,
+    SERIALFUNC = _neardup_simhash_agg_save, DESERIALFUNC = _neardup_simhash_agg_load,
+    PARALLEL = SAFE
+);
+CREATE AGGREGATE neardup_common_features(
+    body text, share float8, tokens text, shingle integer, html boolean, accents text,
+    digits text
+) (
+    SFUNC = _neardup_common_features_add, STYPE = internal, SSPACE = 16000000,
+    FINALFUNC = _neardup_common_features_finish, COMBINEFUNC = _neardup_common_features_merge,
+    SERIALFUNC = _neardup_simhash_agg_save, DESERIALFUNC = _neardup_simhash_agg_load,
+    PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE neardup_common_features(text, float8) IS
+    'set of the features that more than a share of all documents have, for the parameter without '
+    'of fingerprints';
+COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer) IS
+    'set of the features that more than a share of all documents have, for the parameter without '
+    'of fingerprints';
+COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer, boolean, text, text) IS
+    'set of the features that more than a share of all documents have, for the parameter without '
+    'of fingerprints';

@@ -31,6 +31,12 @@ CREATE FUNCTION minhash(
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_text';
 CREATE FUNCTION minhash(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
+    hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
+) RETURNS minhash_signature
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'minhash_without';
+CREATE FUNCTION minhash(
     features text[], hashes integer DEFAULT 128, seed bigint DEFAULT 0,
     scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
@@ -44,6 +50,11 @@ CREATE FUNCTION minhash(
     AS 'MODULE_PATHNAME', 'minhash_tsvector';
 COMMENT ON FUNCTION minhash(text, text, integer, boolean, text, text, integer, bigint, text) IS
     'MinHash signature of a text''s set of features; NULL if it has none';
+COMMENT ON FUNCTION minhash(
+    text, bytea, text, integer, boolean, text, text, integer, bigint, text
+) IS
+    'MinHash signature of the features of a text that a set of common features does not have; '
+    'NULL if there are none';
 COMMENT ON FUNCTION minhash(text[], integer, bigint, text) IS
     'MinHash signature of ready-made features; NULL if there are none';
 COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS

@@ -33,12 +33,12 @@ COMMENT ON FUNCTION neardup_clusters(regclass, float8, text, text, name) IS
 
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
-    column_name name DEFAULT NULL,
+    column_name name DEFAULT NULL, examples integer DEFAULT 3,
     OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
-COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name) IS
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name, integer) IS
     'how many pairs of rows there are at each distance, with a few of them, for choosing a '
     'distance';
 

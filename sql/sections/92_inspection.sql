@@ -1,5 +1,5 @@
 -- ------------------------------------------------------------------------------------------------
--- Choosing an index's options, and inspecting an index
+-- Choosing a distance and an index's options, and inspecting an index
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION neardup_tune(
@@ -25,6 +25,18 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
 COMMENT ON FUNCTION neardup_tune(integer, integer, bigint, integer) IS
     'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
     'searches within a radius beside that of an index with default options';
+
+-- Called on NULL input because weights may be NULL.
+CREATE FUNCTION neardup_evaluate(
+    distances float8[], duplicates boolean[], weights float8[] DEFAULT NULL,
+    OUT distance float8, OUT pairs bigint, OUT duplicates bigint, OUT "precision" float8,
+    OUT recall float8, OUT f1 float8
+) RETURNS SETOF record
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 ROWS 20
+    AS 'MODULE_PATHNAME', 'neardup_evaluate';
+COMMENT ON FUNCTION neardup_evaluate(float8[], boolean[], float8[]) IS
+    'precision, recall and F1 of each distance as the largest of near-duplicates, by pairs that '
+    'are labelled as duplicates or not';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(

@@ -62,11 +62,12 @@ impl Column {
     }
 
     /// Compares a sample of the rows with all of them.
-    pub fn sample(&self, most: u32, rows: usize) -> Counts {
-        with_words!(self.words, N => self.sample_of::<N>(most, rows))
+    pub fn sample(&self, counts: Counts, rows: usize) -> Counts {
+        with_words!(self.words, N => self.sample_of::<N>(counts, rows))
     }
 
-    fn sample_of<const N: usize>(&self, most: u32, rows: usize) -> Counts {
+    fn sample_of<const N: usize>(&self, mut counts: Counts, rows: usize) -> Counts {
+        let most = counts.most();
         let mut chosen_rows = BottomKSample::new(rows);
         let mut all = 0u64;
         self.for_each::<N>(|key, tid| {
@@ -74,7 +75,6 @@ impl Column {
             chosen_rows.offer(mix(tid.packed()), (key, tid));
         });
         let sample: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
-        let mut counts = Counts::new(most);
         // Each pair has two ends.
         counts.weight = all as f64 / sample.len().max(1) as f64 / 2.0;
         let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());

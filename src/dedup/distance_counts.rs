@@ -3,8 +3,6 @@ use std::collections::BinaryHeap;
 
 use neardup_blocktree::key::Tid;
 
-/// Pairs shown of each distance.
-const SHOWN: usize = 3;
 /// Characters of the longest bar.
 const LONGEST_BAR: f64 = 40.0;
 
@@ -61,11 +59,18 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn new(most: u32) -> Self {
+    /// No pairs yet. `examples` is the number of pairs that are shown of each distance.
+    pub fn new(most: u32, examples: usize) -> Self {
+        let none = |_| (0, BottomKSample::new(examples));
         Counts {
             weight: 1.0,
-            rings: (0..=most).map(|_| (0, BottomKSample::new(SHOWN))).collect(),
+            rings: (0..=most).map(none).collect(),
         }
+    }
+
+    /// The greatest distance.
+    pub fn most(&self) -> u32 {
+        self.rings.len() as u32 - 1
     }
 
     /// Counts a pair within the greatest distance.

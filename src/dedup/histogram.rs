@@ -29,11 +29,13 @@ export! {
 const WIDEST: u32 = 256;
 /// The most rows of a sample: each is compared with every row of the table.
 const MOST_ROWS: i32 = 1_000_000;
+/// The most pairs that are shown of each distance.
+const MOST_EXAMPLES: i32 = 1000;
 
-/// `neardup_distance_histogram(relation, max_distance, sample_rows, column_name)`.
+/// `neardup_distance_histogram(relation, max_distance, sample_rows, column_name, examples)`.
 fn histogram(call: &mut Call) -> pg_sys::Datum {
     call.return_set(|call| {
-        for (n, name) in ["relation", "max_distance"].iter().enumerate() {
+        for (n, name) in [(0, "relation"), (1, "max_distance"), (4, "examples")] {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
@@ -50,16 +52,17 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
             .raise();
         }
         let sample = sample.map(|rows| rows as usize);
+        let counts = Counts::new(most, examples_argument(call.int4(4)));
         let counts = match (relation_kind(relation), sample) {
             (pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW, Some(rows)) => {
-                Column::open(call.function_oid(), relation, column).sample(most, rows)
+                Column::open(call.function_oid(), relation, column).sample(counts, rows)
             }
             (_, sample) => {
                 let function = call.function_oid();
                 let index = find_index(function, relation, column, Distances::Bits);
                 match sample {
-                    Some(rows) => sample_index(index, most, rows),
-                    None => count_all(index, most),
+                    Some(rows) => sample_index(index, counts, rows),
+                    None => count_all(index, counts),
                 }
             }
         };
@@ -88,13 +91,22 @@ impl SetReturning for Rings {
     }
 }
 
+/// The number of pairs that are shown of each distance.
+fn examples_argument(examples: i32) -> usize {
+    if !(0..=MOST_EXAMPLES).contains(&examples) {
+        UserError::invalid_parameter(format!("examples must be between 0 and {MOST_EXAMPLES}"))
+            .detail(format!("It is {examples}."))
+            .raise();
+    }
+    examples as usize
+}
+
 /// Counts all pairs of an index.
-fn count_all(index: pg_sys::Oid, most: u32) -> Counts {
-    let mut counts = Counts::new(most);
+fn count_all(index: pg_sys::Oid, mut counts: Counts) -> Counts {
     let relations = LockedIndex::open_for_reading(index);
     refuse_signatures(relations.index());
     note_read(relations.index());
-    let mut pairs = FingerprintPairs::new(&relations, most);
+    let mut pairs = FingerprintPairs::new(&relations, counts.most());
     drop(relations);
     while let Some(([a, b], distance)) = pairs.next() {
         counts.add(a, b, distance);
@@ -103,13 +115,13 @@ fn count_all(index: pg_sys::Oid, most: u32) -> Counts {
 }
 
 /// Compares a sample of an index's rows with all of them.
-fn sample_index(index: pg_sys::Oid, most: u32, rows: usize) -> Counts {
+fn sample_index(index: pg_sys::Oid, counts: Counts, rows: usize) -> Counts {
     let relations = LockedIndex::open_for_reading(index);
     note_read(relations.index());
     refuse_signatures(relations.index());
     with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
-        sample_of::<N>(&index, &relations, most, rows)
+        sample_of::<N>(&index, &relations, counts, rows)
     })
 }
 
@@ -131,9 +143,10 @@ fn refuse_signatures(index: Rel) {
 fn sample_of<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
-    most: u32,
+    mut counts: Counts,
     rows: usize,
 ) -> Counts {
+    let most = counts.most();
     let mut seen = Seen::new(relations, index);
     let tree = index.tree();
     let mut chosen_rows = BottomKSample::new(rows);
@@ -148,7 +161,6 @@ fn sample_of<const N: usize>(
     let sample: Vec<(Key<N>, Tid, SeenRow)> = (chosen.into_iter())
         .filter_map(|(key, entry)| Some((key, entry, seen.find(entry)?)))
         .collect();
-    let mut counts = Counts::new(most);
     if sample.is_empty() {
         return counts;
     }

@@ -1,95 +1,170 @@
-//! The features of texts, listed and compared: `neardup_features`, `neardup_explain`,
-//! `jaccard_similarity`.
+//! `neardup_explain`: two texts compared, feature by feature.
 use std::io;
 
 use neardup_sketch::memory::GrowVec;
+use neardup_sketch::minhash::matches;
 use neardup_sketch::options::NamedOption;
-use neardup_sketch::weight::FRACTION_BITS;
-use neardup_sketch::{Feature, FeatureDiff, FeatureList, TextOptions, TopFeatures, hamming64};
+use neardup_sketch::{FeatureDiff, PlacedFeature, TextOptions, TopFeatures};
 use pgrx::pg_sys::Datum;
 use serde::{Serialize, Serializer};
 
+use super::feature_rows::weight;
+use super::minhash::default_family;
 use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::jsonb::jsonb;
 use crate::pg::memory::check_interrupts;
-use crate::pg::srf::SetReturning;
-use crate::pg::text;
 
-/// A weight as a number. It is exact except for weights of the most frequent features.
-fn weight(weight: u64) -> f32 {
-    (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
+/// Function whose result `neardup_explain` explains.
+#[derive(Clone, Copy, PartialEq)]
+enum Explained {
+    Simhash,
+    Simhash128,
+    Minhash64,
+    Minhash128,
+    /// A signature.
+    Minhash,
 }
 
-/// The features of a text as rows.
-struct FeatureRows {
-    list: FeatureList,
-    next: usize,
+impl NamedOption for Explained {
+    const PARAMETER: &str = "function";
+    const NAMES: &[(&str, Self)] = &[
+        ("simhash", Self::Simhash),
+        ("simhash128", Self::Simhash128),
+        ("minhash64", Self::Minhash64),
+        ("minhash128", Self::Minhash128),
+        ("minhash", Self::Minhash),
+    ];
 }
 
-impl SetReturning for FeatureRows {
-    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
-        let Some(feature) = self.list.get(self.next) else {
-            return false;
-        };
-        self.next += 1;
-        columns.extend([
-            Some(text::datum(&feature.text)),
-            Some(Datum::from(weight(feature.weight).to_bits())),
-            Some(Datum::from(feature.hash)),
-        ]);
-        true
-    }
-}
+/// Position of `weight` among the arguments of `neardup_explain`.
+const WEIGHT: usize = 4;
+/// Positions of `shingle` and `weight`: NULL is the default of the function.
+const OPTIONAL: [usize; 2] = [3, WEIGHT];
 
-/// `neardup_features(body, options)`: the distinct features, the heaviest first.
-fn list(call: &mut Call) -> Datum {
-    call.return_set(|call| {
-        let options = text_options::weighted(call, 1);
-        let list = FeatureList::new(&call.utf8(0), &options, &mut check_interrupts);
-        FeatureRows { list, next: 0 }
-    })
-}
-
-/// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.
-fn jaccard(call: &mut Call) -> Datum {
-    let [a, b] = [0, 1].map(|n| call.utf8(n));
-    let similarity = with_sketcher(text_options::unweighted(call, 2), |sketcher| {
-        sketcher.jaccard_similarity(&a, &b, &mut check_interrupts)
-    });
-    call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))
-}
-
-/// `neardup_explain(a, b, options, top)`: a comparison as jsonb.
+/// `neardup_explain(a, b, options, top, function)`: a comparison as jsonb.
 fn explain(call: &mut Call) -> Datum {
+    if (0..call.len()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
+        return call.return_null();
+    }
     let [a, b] = [0, 1].map(|n| call.utf8(n));
-    let options = text_options::weighted(call, 2);
-    let top = call.int4(call.len() - 1);
+    let function: Explained = text_options::named(call, 9);
+    let options = text_options::with_defaults(call, 2, function.defaults(call));
+    let top = call.int4(8);
     let Ok(top) = usize::try_from(top) else {
         UserError::invalid_parameter("top must not be negative")
             .detail(format!("It is {top}."))
             .hint("It is the largest number of features in each list; 0 leaves the lists empty.")
             .raise()
     };
-    let fingerprints = with_sketcher(options, |sketcher| {
-        [&a, &b].map(|text| sketcher.simhash64(text, &mut check_interrupts))
-    });
+    let compared = function.compare(&a, &b, options);
     let diff = FeatureDiff::new(&a, &b, &options, top, &mut check_interrupts);
     let mut json = JsonBuffer::default();
-    serde_json::to_writer(&mut json, &Report::new(&options, fingerprints, &diff))
+    serde_json::to_writer(&mut json, &Report::new(function, &options, compared, &diff))
         .expect("a report has string keys only, and writing to memory cannot fail");
     jsonb(String::from_utf8(json.bytes).expect("JSON is UTF-8"))
+}
+
+/// Results of a function for two texts, compared.
+struct Compared {
+    /// Hexadecimal digits of each fingerprint; a signature is not shown.
+    fingerprints: [Option<String>; 2],
+    /// Bits that differ, or the share of values of a signature.
+    distance: Option<Number>,
+    /// Jaccard similarity that follows from the distance, if any does.
+    estimate: Option<f64>,
+}
+
+impl Explained {
+    /// Defaults of the function. Raises an error if there is a weight and the function has none.
+    fn defaults(self, call: &Call) -> TextOptions {
+        match self {
+            Self::Simhash | Self::Simhash128 => TextOptions::SIMHASH,
+            Self::Minhash64 | Self::Minhash128 | Self::Minhash => {
+                if !call.is_null(WEIGHT) {
+                    UserError::invalid_parameter(format!("{} has no weights", self.name()))
+                        .detail("It looks at the set of features.")
+                        .hint("Leave out weight.")
+                        .raise();
+                }
+                TextOptions::SET
+            }
+        }
+    }
+
+    fn compare(self, a: &str, b: &str, options: TextOptions) -> Compared {
+        let check = &mut check_interrupts;
+        with_sketcher(options, |sketcher| match self {
+            Self::Simhash => {
+                let each = [a, b].map(|text| sketcher.simhash64(text, check));
+                Compared::fingerprints(each.map(|bits| bits.map(u128::from)), 64, false)
+            }
+            Self::Minhash64 => {
+                let each = [a, b].map(|text| sketcher.minhash64(text, check));
+                Compared::fingerprints(each.map(|bits| bits.map(u128::from)), 64, true)
+            }
+            Self::Simhash128 => {
+                let each = [a, b].map(|text| sketcher.simhash128(text, check));
+                Compared::fingerprints(each, 128, false)
+            }
+            Self::Minhash128 => {
+                let each = [a, b].map(|text| sketcher.minhash128(text, check));
+                Compared::fingerprints(each, 128, true)
+            }
+            Self::Minhash => {
+                let family = default_family();
+                Compared::signatures([a, b].map(|text| sketcher.signature(text, &family, check)))
+            }
+        })
+    }
+}
+
+impl Compared {
+    /// Compares fingerprints of `bits` bits, which are of minima or of sums.
+    fn fingerprints(each: [Option<u128>; 2], bits: u32, minima: bool) -> Self {
+        let distance = match each {
+            [Some(a), Some(b)] => Some((a ^ b).count_ones()),
+            _ => None,
+        };
+        // Of all bits, half of those differ whose minimum does.
+        let estimate = |distance: u32| 1.0 - 2.0 * f64::from(distance) / f64::from(bits);
+        let digits = bits as usize / 4;
+        Self {
+            fingerprints: each.map(|bits| bits.map(|bits| format!("{bits:0digits$x}"))),
+            distance: distance.map(|distance| Number::Double(distance.into())),
+            estimate: distance
+                .filter(|_| minima)
+                .map(|distance| estimate(distance).max(0.0)),
+        }
+    }
+
+    fn signatures(each: [Option<Vec<u32>>; 2]) -> Self {
+        let similarity = match &each {
+            [Some(a), Some(b)] => Some(matches(a, b) as f64 / a.len() as f64),
+            _ => None,
+        };
+        Self {
+            fingerprints: [None, None],
+            distance: similarity.map(|similarity| Number::Double(1.0 - similarity)),
+            estimate: similarity,
+        }
+    }
 }
 
 /// The result of `neardup_explain`.
 #[derive(Serialize)]
 struct Report<'a> {
+    function: &'static str,
     options: OptionNames,
-    /// Hamming distance of the fingerprints.
-    distance: Option<u32>,
+    /// Hamming distance of the fingerprints, or share of differing values of the signatures.
+    distance: Option<Number>,
+    /// Exact Jaccard similarity of the sets of features.
     jaccard: Option<Number>,
+    /// Jaccard similarity that the distance tells; absent for a simhash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Option<Number>>,
     a: TextSummary,
     b: TextSummary,
     shared: List<SharedFeature<'a>>,
@@ -102,7 +177,9 @@ struct OptionNames {
     /// With the number of keywords if given, as in `jieba_tfidf:50`.
     tokens: String,
     shingle: usize,
-    weight: &'static str,
+    /// Absent where the function has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<&'static str>,
     html: bool,
     accents: &'static str,
     digits: &'static str,
@@ -111,8 +188,9 @@ struct OptionNames {
 /// One of the two texts.
 #[derive(Serialize)]
 struct TextSummary {
-    /// Hexadecimal digits.
-    fingerprint: Option<String>,
+    /// Hexadecimal digits; absent for a signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<Option<String>>,
     /// Number of distinct features.
     features: usize,
 }
@@ -129,12 +207,27 @@ struct SharedFeature<'a> {
     feature: &'a str,
     weight_a: Number,
     weight_b: Number,
+    /// Place of the first occurrence, in characters, as the arguments of `substr`.
+    start_a: Option<usize>,
+    length_a: Option<usize>,
+    start_b: Option<usize>,
+    length_b: Option<usize>,
 }
 
 #[derive(Serialize)]
 struct OneFeature<'a> {
     feature: &'a str,
     weight: Number,
+    start: Option<usize>,
+    length: Option<usize>,
+}
+
+/// Start, counted from 1, and length of the place of a feature.
+fn substr(placed: &PlacedFeature) -> [Option<usize>; 2] {
+    match placed.place {
+        Some(place) => [Some(place.start + 1), Some(place.length)],
+        None => [None, None],
+    }
 }
 
 /// A number, without a fraction if it is whole.
@@ -159,47 +252,70 @@ impl Serialize for Number {
 }
 
 impl<'a> Report<'a> {
-    fn new(options: &TextOptions, fingerprints: [Option<u64>; 2], diff: &'a FeatureDiff) -> Self {
-        let distance = match fingerprints {
-            [Some(a), Some(b)] => Some(hamming64(a, b)),
-            _ => None,
-        };
-        let [a, b] = fingerprints.map(|fingerprint| fingerprint.map(|bits| format!("{bits:016x}")));
+    fn new(
+        function: Explained,
+        options: &TextOptions,
+        compared: Compared,
+        diff: &'a FeatureDiff,
+    ) -> Self {
+        let Compared {
+            fingerprints: [a, b],
+            distance,
+            estimate,
+        } = compared;
+        let simhash = matches!(function, Explained::Simhash | Explained::Simhash128);
         let side = |fingerprint, only: &TopFeatures<_>| TextSummary {
-            fingerprint,
+            fingerprint: (function != Explained::Minhash).then_some(fingerprint),
             features: only.features + diff.shared.features,
         };
-        let one = |feature: &'a Feature| OneFeature {
-            feature: &feature.text,
-            weight: Number::Single(weight(feature.weight)),
-        };
         Report {
-            options: OptionNames::new(options),
+            function: function.name(),
+            options: OptionNames::new(options, simhash),
             distance,
             jaccard: diff.jaccard_similarity().map(Number::Double),
+            estimate: (!simhash).then_some(estimate.map(Number::Double)),
             a: side(a, &diff.only_a),
             b: side(b, &diff.only_b),
-            shared: List::new(&diff.shared, |(a, b)| SharedFeature {
-                feature: &a.text,
-                weight_a: Number::Single(weight(a.weight)),
-                weight_b: Number::Single(weight(b.weight)),
-            }),
-            only_a: List::new(&diff.only_a, one),
-            only_b: List::new(&diff.only_b, one),
+            shared: List::new(&diff.shared, SharedFeature::new),
+            only_a: List::new(&diff.only_a, OneFeature::new),
+            only_b: List::new(&diff.only_b, OneFeature::new),
+        }
+    }
+}
+
+impl<'a> SharedFeature<'a> {
+    fn new((a, b): &'a (PlacedFeature, PlacedFeature)) -> Self {
+        let ([start_a, length_a], [start_b, length_b]) = (substr(a), substr(b));
+        SharedFeature {
+            feature: &a.feature.text,
+            weight_a: Number::Single(weight(a.feature.weight)),
+            weight_b: Number::Single(weight(b.feature.weight)),
+            start_a,
+            length_a,
+            start_b,
+            length_b,
+        }
+    }
+}
+
+impl<'a> OneFeature<'a> {
+    fn new(placed: &'a PlacedFeature) -> Self {
+        let [start, length] = substr(placed);
+        OneFeature {
+            feature: &placed.feature.text,
+            weight: Number::Single(weight(placed.feature.weight)),
+            start,
+            length,
         }
     }
 }
 
 impl OptionNames {
-    fn new(options: &TextOptions) -> Self {
-        let tokens = options.tokens.name();
+    fn new(options: &TextOptions, weights: bool) -> Self {
         OptionNames {
-            tokens: match options.keywords {
-                0 => tokens.to_owned(),
-                number => format!("{tokens}:{number}"),
-            },
+            tokens: text_options::tokens_name(options),
             shingle: options.shingle,
-            weight: options.weight.name(),
+            weight: weights.then(|| options.weight.name()),
             html: options.html,
             accents: options.normalize.accents.name(),
             digits: options.normalize.digits.name(),
@@ -245,7 +361,5 @@ impl io::Write for JsonBuffer {
 }
 
 export! {
-    guarded "neardup_features" => list;
     guarded "neardup_explain" => explain;
-    guarded "jaccard_similarity" => jaccard;
 }

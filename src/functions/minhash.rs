@@ -19,6 +19,8 @@ use crate::pg::memory::check_interrupts;
 use crate::pg::text;
 use crate::types::signature::{HASHES, Signature};
 
+/// Number of values of a signature by default.
+const DEFAULT_HASHES: usize = 128;
 /// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
@@ -27,9 +29,14 @@ thread_local! {
 }
 
 /// The hash family of the arguments `hashes`, `seed` and `scheme`, from a position on.
-fn family_argument(call: &Call, first: usize) -> Rc<HashFamily> {
+pub fn family_argument(call: &Call, first: usize) -> Rc<HashFamily> {
     let (hashes, seed) = (hashes(call.int4(first)), call.int8(first + 1));
     family(text_options::named(call, first + 2), hashes, seed as u64)
+}
+
+/// The hash family of `minhash` without parameters.
+pub fn default_family() -> Rc<HashFamily> {
+    family(Scheme::Neardup1, DEFAULT_HASHES, 0)
 }
 
 fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
@@ -60,7 +67,8 @@ fn hashes(hashes: i32) -> usize {
         })
 }
 
-fn signature(family: &HashFamily, values: &[u32]) -> Datum {
+/// A signature as a value.
+pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
     Signature {
         scheme: family.scheme(),
         seed: family.seed(),
@@ -135,7 +143,11 @@ fn accumulate(call: &mut Call) -> Datum {
 /// The hash family of the optional parameters of `minhash_agg`.
 fn aggregate_family(call: &Call) -> Rc<HashFamily> {
     let given = |n: usize| n < call.len() && !call.is_null(n);
-    let hashes = if given(2) { hashes(call.int4(2)) } else { 128 };
+    let hashes = if given(2) {
+        hashes(call.int4(2))
+    } else {
+        DEFAULT_HASHES
+    };
     let seed = if given(3) { call.int8(3) } else { 0 };
     let scheme = if given(4) {
         text_options::named(call, 4)

@@ -8,9 +8,12 @@
 
 mod aggregate;
 mod b_bit_minhash;
+mod common_features;
 mod containment;
 pub mod dictionary;
+mod evaluate;
 mod explain;
+mod feature_rows;
 mod features;
 mod html;
 mod in_flight;
@@ -21,6 +24,8 @@ mod radius;
 mod sentences;
 mod simhash;
 mod sketcher;
+mod text_length;
 mod text_options;
 mod tsvector;
 mod tune;
+mod without;

@@ -28,15 +28,50 @@ pub fn unweighted(call: &Call, first: usize) -> TextOptions {
     parse(call, std::array::from_fn(|n| first + n), Weight::Set)
 }
 
+/// Options with `weight`, of which `shingle` and `weight` may be NULL: those of `defaults` then.
+pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOptions {
+    let weight = match call.is_null(first + 2) {
+        true => defaults.weight,
+        false => named(call, first + 2),
+    };
+    let shingle = match call.is_null(first + 1) {
+        true => defaults.shingle,
+        false => shingle_of(call.int4(first + 1)),
+    };
+    let [tokens, html, accents, digits] = [0, 3, 4, 5].map(|n| first + n);
+    parse_with(call, [tokens, html, accents, digits], shingle, weight)
+}
+
+/// Options of an aggregate of sets of features, which has them from the argument at position
+/// `first` on: none, `tokens` and `shingle`, or all.
+pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
+    match call.len() - first {
+        0 => TextOptions::SET,
+        2 => {
+            let (tokens, keywords) = loaded_tokens(call.bytes(first));
+            TextOptions {
+                tokens,
+                keywords,
+                shingle: shingle_of(call.int4(first + 1)),
+                ..TextOptions::SET
+            }
+        }
+        _ => unweighted(call, first),
+    }
+}
+
 fn parse(call: &Call, positions: [usize; 5], weight: Weight) -> TextOptions {
     let [tokens, shingle, html, accents, digits] = positions;
-    let (tokens, keywords) = tokens_of(call.bytes(tokens));
-    if tokens.need_dictionary() {
-        dictionary::load();
-    }
+    let shingle = shingle_of(call.int4(shingle));
+    parse_with(call, [tokens, html, accents, digits], shingle, weight)
+}
+
+fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight) -> TextOptions {
+    let [tokens, html, accents, digits] = positions;
+    let (tokens, keywords) = loaded_tokens(call.bytes(tokens));
     TextOptions {
         tokens,
-        shingle: shingle_of(call.int4(shingle)),
+        shingle,
         weight,
         normalize: Normalize {
             accents: named(call, accents),
@@ -44,6 +79,24 @@ fn parse(call: &Call, positions: [usize; 5], weight: Weight) -> TextOptions {
         },
         html: call.bool(html),
         keywords,
+    }
+}
+
+/// [`tokens_of`], with the dictionary that they need.
+fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
+    let (tokens, keywords) = tokens_of(name);
+    if tokens.need_dictionary() {
+        dictionary::load();
+    }
+    (tokens, keywords)
+}
+
+/// The name of the tokens, with the number of keywords if given, as in `jieba_tfidf:50`.
+pub fn tokens_name(options: &TextOptions) -> String {
+    let tokens = options.tokens.name();
+    match options.keywords {
+        0 => tokens.to_owned(),
+        number => format!("{tokens}:{number}"),
     }
 }
 

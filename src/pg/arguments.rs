@@ -9,9 +9,10 @@ use core::ffi::CStr;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
+use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::{self, Datum};
 
-use super::arrays::{self, ArrayElement};
+use super::arrays::{self, ArrayElement, Elements};
 use super::fmgr::Call;
 use super::tsvector::Lexemes;
 use super::{text, varlena};
@@ -56,8 +57,7 @@ impl Call {
 
     /// A `text` in UTF-8, without a copy if that is the encoding of the database.
     pub fn utf8(&self, n: usize) -> Cow<'_, str> {
-        // SAFETY: declared to take text, which lives as long as the call.
-        unsafe { text::utf8(self.arg(n)) }
+        text::bytes_utf8(self.bytes(n))
     }
 
     /// The bytes of a `cstring`, as input functions take it.
@@ -101,12 +101,24 @@ impl Call {
     /// An array of `T`, of any number of dimensions. A NULL in it is error 22004, since the meaning
     /// of NULL is different for each function. `name` is the argument's.
     pub fn array<'a, T: ArrayElement<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
-        // SAFETY: declared to take an array of this type, which lives as long as the call.
-        let elements = unsafe { arrays::elements(self.arg(n), name, &T::TYPE) };
         Array {
-            elements,
+            elements: self.elements::<T>(n).not_null(name),
             element: PhantomData,
         }
+    }
+
+    /// The same, with `None` for a NULL.
+    pub fn nullable_array<'a, T: ArrayElement<'a>>(&'a self, n: usize) -> Vec<Option<T>> {
+        let elements = self.elements::<T>(n).nullable();
+        let mut values = Vec::new();
+        // SAFETY: they are elements of an array of this type.
+        values.grow_all(elements.map(|element| element.map(|value| unsafe { T::read(value) })));
+        values
+    }
+
+    fn elements<'a, T: ArrayElement<'a>>(&'a self, n: usize) -> Elements<'a> {
+        // SAFETY: declared to take an array of this type, which lives as long as the call.
+        unsafe { arrays::elements(self.arg(n), &T::TYPE) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use pgrx::pg_sys::{self, Datum};
 
 use super::errors::UserError;
-use super::text;
+use super::{text, varlena};
 
 /// Storage of an array's elements by the server.
 pub struct ElementType {
@@ -43,7 +43,7 @@ impl<'a> ArrayElement<'a> for Cow<'a, str> {
 
     unsafe fn read(datum: Datum) -> Self {
         // SAFETY: as the caller promises.
-        unsafe { text::utf8(datum) }
+        text::bytes_utf8(unsafe { varlena::bytes(datum) })
     }
 }
 
@@ -63,41 +63,47 @@ impl ArrayElement<'_> for i64 {
     }
 }
 
+impl ArrayElement<'_> for bool {
+    const TYPE: ElementType = ElementType::new(pg_sys::BOOLOID, 1, b'c');
+
+    unsafe fn read(datum: Datum) -> Self {
+        datum.value() != 0
+    }
+}
+
 const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
 
-/// All elements of an array, of any number of dimensions. A NULL among them is error 22004.
+/// The values of an array, and which of them are NULL.
+pub struct Elements<'a> {
+    values: &'a [Datum],
+    nulls: &'a [bool],
+}
+
+impl<'a> Elements<'a> {
+    /// The values. A NULL among them is error 22004; `name` is the argument's.
+    pub fn not_null(self, name: &str) -> &'a [Datum] {
+        if let Some(position) = self.nulls.iter().position(|null| *null) {
+            UserError::null_not_allowed(format!("{name} must not contain NULL"))
+                .detail(format!("Element {} is NULL.", position + 1))
+                .hint("Remove NULLs first: array_remove(x, NULL).")
+                .raise();
+        }
+        self.values
+    }
+
+    /// The values; `None` is NULL.
+    pub fn nullable(self) -> impl Iterator<Item = Option<Datum>> + 'a {
+        let elements = self.values.iter().zip(self.nulls);
+        elements.map(|(value, null)| (!null).then_some(*value))
+    }
+}
+
+/// All elements of an array, of any number of dimensions.
 ///
 /// # Safety
 /// `array` is an array of `element`; the result lives as long as it and as the current memory
 /// context.
-pub unsafe fn elements<'a>(array: Datum, name: &str, element: &ElementType) -> &'a [Datum] {
-    // SAFETY: the caller's promise.
-    let (values, nulls) = unsafe { deconstruct(array, element) };
-    if let Some(position) = nulls.iter().position(|null| *null) {
-        UserError::null_not_allowed(format!("{name} must not contain NULL"))
-            .detail(format!("Element {} is NULL.", position + 1))
-            .hint("Remove NULLs first: array_remove(x, NULL).")
-            .raise();
-    }
-    values
-}
-
-/// All elements of an array, of any number of dimensions; `None` is NULL.
-///
-/// # Safety
-/// As for [`elements`].
-pub unsafe fn nullable_elements(array: Datum, element: &ElementType) -> Vec<Option<Datum>> {
-    // SAFETY: the caller's promise.
-    let (values, nulls) = unsafe { deconstruct(array, element) };
-    let elements = values.iter().zip(nulls);
-    elements
-        .map(|(value, null)| (!null).then_some(*value))
-        .collect()
-}
-
-/// # Safety
-/// As for [`elements`].
-unsafe fn deconstruct<'a>(array: Datum, element: &ElementType) -> (&'a [Datum], &'a [bool]) {
+pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> {
     let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
     // SAFETY: the caller's promise; the server fills in two arrays of `count` elements.
     unsafe {
@@ -112,12 +118,15 @@ unsafe fn deconstruct<'a>(array: Datum, element: &ElementType) -> (&'a [Datum], 
             &mut count,
         );
         if count == 0 {
-            return (&[], &[]);
+            return Elements {
+                values: &[],
+                nulls: &[],
+            };
         }
-        (
-            core::slice::from_raw_parts(values, count as usize),
-            core::slice::from_raw_parts(nulls, count as usize),
-        )
+        Elements {
+            values: core::slice::from_raw_parts(values, count as usize),
+            nulls: core::slice::from_raw_parts(nulls, count as usize),
+        }
     }
 }
 

@@ -300,9 +300,9 @@ fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapT
 }
 
 /// The names of the parameters behind the first, of the functions of a schema with this name that
-/// take a text first.
+/// take a text first: each once, those of the function with the fewest first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
-    let mut found = Vec::new();
+    let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(
         Datum::from(function.as_ptr()),
         |form: &pg_sys::FormData_pg_proc, tuple| {
@@ -318,10 +318,24 @@ pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString
                 }
                 let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
                 if !names.is_null() {
-                    found.extend((1..count as usize).filter_map(|n| owned(*names.add(n))));
+                    found.push(
+                        (1..count as usize)
+                            .filter_map(|n| owned(*names.add(n)))
+                            .collect(),
+                    );
                 }
             }
         },
     );
+    // The server lists functions in no particular order.
+    found.sort_unstable_by_key(Vec::len);
     found
+        .into_iter()
+        .flatten()
+        .fold(Vec::new(), |mut all, name| {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+            all
+        })
 }

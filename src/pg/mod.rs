@@ -26,6 +26,7 @@ pub mod index_columns;
 pub mod index_row;
 pub mod index_vacuum;
 pub mod jsonb;
+pub mod kept_argument;
 pub mod locked_index;
 pub mod memory;
 pub mod memory_context;

@@ -14,16 +14,6 @@ use super::{server, varlena};
 /// The text in UTF-8, converted if the database has another encoding. A database in SQL_ASCII
 /// does not know what its bytes mean: they are taken as UTF-8, and it is error 22021 if they
 /// are not.
-///
-/// # Safety
-/// `datum` is a text; the result lives as long as it and as the current memory context.
-pub unsafe fn utf8<'a>(datum: Datum) -> Cow<'a, str> {
-    // SAFETY: as the caller promises.
-    bytes_utf8(unsafe { varlena::bytes(datum) })
-}
-
-/// Text in UTF-8, as [`utf8`] returns it, of bytes in the database's encoding that are a part of
-/// some other value.
 pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     // Which are the same in all encodings of a database.
     if bytes.is_ascii()

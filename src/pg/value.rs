@@ -228,7 +228,7 @@ impl<'a> Value<'a> {
         };
         let of = ElementType::new(element, length.into(), alignment);
         // SAFETY: an array of this type.
-        let elements = unsafe { arrays::nullable_elements(self.datum, &of) }.into_iter();
+        let elements = unsafe { arrays::elements(self.datum, &of) }.nullable();
         elements
             .map(|datum| Value::small(datum?, element, length).integer())
             .collect()

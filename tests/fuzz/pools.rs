@@ -156,6 +156,8 @@ pub fn pools() -> Pools {
                 "'\\x010203040506070809'",
                 "sha512('b')",
                 "decode(repeat('ff', 4000), 'hex')",
+                "'\\x6e6446010003000000000000'",
+                "(SELECT neardup_common_features('a b c', 0.5) FROM generate_series(1, 3))",
             ],
         ),
         (
@@ -184,6 +186,10 @@ pub fn pools() -> Pools {
                 "array_fill('x'::text, ARRAY[20000])",
                 "(SELECT array_agg(i::text) FROM generate_series(1, 5000) i)",
             ],
+        ),
+        (
+            "boolean[]",
+            vec!["'{}'", "'{NULL}'", "'{t,f,t}'", "'{t}'", "'{{t,f}}'"],
         ),
         (
             "double precision[]",
@@ -337,6 +343,7 @@ pub fn pools() -> Pools {
                 "'<5,3>'",
                 "'<-7,0>'",
                 "'<0,64>'",
+                "'<' || repeat('0', 32) || ',3>'",
                 "repeat('f', 32)",
                 "repeat('f', 64)",
                 "'neardup1:0:1:AAAA'",

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use crate::feature_list::{Feature, FeatureEntry, FeatureList, sort};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
+use crate::places::Place;
 use crate::similarity::share;
 
 /// Steps between two calls of `check`.
@@ -42,46 +43,85 @@ fn merge<'a, T>(
 pub struct TopFeatures<T> {
     /// Number of all features.
     pub features: usize,
-    /// The heaviest features, by weight and then by their bytes.
+    /// The heaviest features, of equal ones those that come first, in the order of the text.
     pub heaviest: Vec<T>,
 }
 
-impl<T> TopFeatures<T> {
-    /// Selects the first `top` of `all`.
-    fn select<E>(
-        mut all: Vec<E>,
-        top: usize,
-        mut order: impl FnMut(&E, &E) -> Ordering,
-        show: impl FnMut(E) -> T,
-        check: &mut dyn FnMut(),
-    ) -> Self {
-        let features = all.len();
-        if top < features {
-            all.select_nth_unstable_by(top, &mut order);
-            all.truncate(top);
-        }
-        sort(&mut all, order, check);
-        let mut heaviest = Vec::new();
-        heaviest.grow_all(all.into_iter().map(show));
-        Self { features, heaviest }
-    }
+/// Feature with the place where it first occurs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedFeature {
+    /// The feature.
+    pub feature: Feature,
+    /// Its place.
+    pub place: Option<Place>,
 }
 
 /// Features of two texts, identified by their text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureDiff {
-    /// Features of both texts, with their weight in each, by the sum of the weights.
-    pub shared: TopFeatures<(Feature, Feature)>,
+    /// Features of both texts, with their weight and place in each: the heaviest by the sum of the
+    /// weights, in the order of the first text.
+    pub shared: TopFeatures<(PlacedFeature, PlacedFeature)>,
     /// Features of the first text only.
-    pub only_a: TopFeatures<Feature>,
+    pub only_a: TopFeatures<PlacedFeature>,
     /// Features of the second text only.
-    pub only_b: TopFeatures<Feature>,
+    pub only_b: TopFeatures<PlacedFeature>,
+}
+
+/// One of the two texts with its features.
+struct Side<'a> {
+    text: &'a str,
+    options: &'a TextOptions,
+    list: FeatureList,
+}
+
+impl Side<'_> {
+    /// Features of this text with their places.
+    fn placed(&self, entries: &[&FeatureEntry], check: &mut dyn FnMut()) -> Vec<PlacedFeature> {
+        let places = (self.list).places(self.text, self.options, entries, check);
+        let placed = entries
+            .iter()
+            .zip(places)
+            .map(|(entry, place)| PlacedFeature {
+                feature: self.list.feature(entry),
+                place,
+            });
+        let mut all = Vec::new();
+        all.grow_all(placed);
+        all
+    }
+
+    /// The heaviest of the features that only this text has.
+    fn top(
+        &self,
+        mut all: Vec<&FeatureEntry>,
+        top: usize,
+        check: &mut dyn FnMut(),
+    ) -> TopFeatures<PlacedFeature> {
+        let features = all.len();
+        let by_weight = |x: &&FeatureEntry, y: &&FeatureEntry| self.list.by_weight_and_place(x, y);
+        cut(&mut all, top, by_weight);
+        sort(&mut all, |x, y| x.start.cmp(&y.start), check);
+        TopFeatures {
+            features,
+            heaviest: self.placed(&all, check),
+        }
+    }
+}
+
+/// Keeps the first `top` elements by an order.
+fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
+    if top < all.len() {
+        all.select_nth_unstable_by(top, order);
+        all.truncate(top);
+    }
 }
 
 impl FeatureDiff {
     /// Compares two texts and keeps the `top` heaviest features of each kind.
     ///
-    /// Memory is that of two [`FeatureList`]s, and 8 bytes more for each distinct feature.
+    /// Memory is that of two [`FeatureList`]s, 8 bytes more for each distinct feature, and once
+    /// more the normal form of a text with some 24 bytes for each change of script.
     pub fn new(
         a: &str,
         b: &str,
@@ -89,31 +129,25 @@ impl FeatureDiff {
         top: usize,
         check: &mut dyn FnMut(),
     ) -> Self {
-        let a = FeatureList::by_hash(a, options, check);
-        let b = FeatureList::by_hash(b, options, check);
+        let mut side = |text| Side {
+            text,
+            options,
+            list: FeatureList::by_hash(text, options, check),
+        };
+        let (a, b) = (side(a), side(b));
         let (mut shared, mut only_a, mut only_b) = (Vec::new(), Vec::new(), Vec::new());
-        let order = |x: &FeatureEntry, y: &FeatureEntry| a.order(x, &b, y);
+        let order = |x: &FeatureEntry, y: &FeatureEntry| a.list.order(x, &b.list, y);
         let each = |x, y| match (x, y) {
             (Some(x), Some(y)) => shared.grow_push((x, y)),
             (Some(x), None) => only_a.grow_push(x),
             (None, Some(y)) => only_b.grow_push(y),
             (None, None) => {}
         };
-        merge(a.entries(), b.entries(), order, each, check);
-        type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
-        let weight = |(x, y): &SharedEntry| a.weight(x) + b.weight(y);
-        let by_weight = |x: &SharedEntry, y: &SharedEntry| {
-            (weight(y).cmp(&weight(x))).then_with(|| a.bytes(x.0).cmp(a.bytes(y.0)))
-        };
-        let one = |list: &FeatureList, all: Vec<&FeatureEntry>, check: &mut dyn FnMut()| {
-            let order = |x: &&FeatureEntry, y: &&FeatureEntry| list.by_weight(x, y);
-            TopFeatures::select(all, top, order, |entry| list.feature(entry), check)
-        };
-        let both = |(x, y): SharedEntry| (a.feature(x), b.feature(y));
+        merge(a.list.entries(), b.list.entries(), order, each, check);
         Self {
-            shared: TopFeatures::select(shared, top, by_weight, both, check),
-            only_a: one(&a, only_a, check),
-            only_b: one(&b, only_b, check),
+            shared: top_shared(&a, &b, shared, top, check),
+            only_a: a.top(only_a, top, check),
+            only_b: b.top(only_b, top, check),
         }
     }
 
@@ -123,6 +157,34 @@ impl FeatureDiff {
         let shared = self.shared.features;
         share(shared, shared + self.only_a.features + self.only_b.features)
     }
+}
+
+/// Feature of both texts.
+type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
+
+/// The heaviest of the features that both texts have.
+fn top_shared<'a>(
+    a: &Side,
+    b: &Side,
+    mut all: Vec<SharedEntry<'a>>,
+    top: usize,
+    check: &mut dyn FnMut(),
+) -> TopFeatures<(PlacedFeature, PlacedFeature)> {
+    let features = all.len();
+    let weight = |(x, y): &SharedEntry| a.list.weight(x) + b.list.weight(y);
+    let place = |x: &SharedEntry<'a>, y: &SharedEntry<'a>| x.0.start.cmp(&y.0.start);
+    let by_weight = |x: &SharedEntry<'a>, y: &SharedEntry<'a>| {
+        (weight(y).cmp(&weight(x))).then_with(|| place(x, y))
+    };
+    cut(&mut all, top, by_weight);
+    sort(&mut all, place, check);
+    let (mut in_a, mut in_b) = (Vec::new(), Vec::new());
+    in_a.grow_all(all.iter().map(|(x, _)| *x));
+    in_b.grow_all(all.iter().map(|(_, y)| *y));
+    let (in_a, in_b) = (a.placed(&in_a, check), b.placed(&in_b, check));
+    let mut heaviest = Vec::new();
+    heaviest.grow_all(in_a.into_iter().zip(in_b));
+    TopFeatures { features, heaviest }
 }
 
 #[cfg(test)]
@@ -149,25 +211,41 @@ mod tests {
             let expected = share(sa.intersection(&sb).count(), sa.union(&sb).count());
             let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, &mut || ());
             prop_assert_eq!(diff.jaccard_similarity(), expected);
-            prop_assert!(diff.only_a.heaviest.iter().all(|f| !sb.contains(&f.text)));
-            prop_assert!(diff.only_b.heaviest.iter().all(|f| !sa.contains(&f.text)));
+            prop_assert!(diff.only_a.heaviest.iter().all(|f| !sb.contains(&f.feature.text)));
+            prop_assert!(diff.only_b.heaviest.iter().all(|f| !sa.contains(&f.feature.text)));
         }
     }
 
     #[test]
-    fn heaviest_first() {
+    fn the_heaviest_in_the_order_of_the_text() {
         let options = TextOptions {
             weight: Weight::Tf,
             ..SINGLE
         };
         let found = FeatureDiff::new("x x y z q q p", "y x z z r", &options, 9, &mut || ());
-        let texts = |f: &[Feature]| f.iter().map(|f| f.text.clone()).collect::<Vec<_>>();
+        let texts = |f: &[PlacedFeature]| -> Vec<_> {
+            f.iter()
+                .map(|f| (f.feature.text.clone(), f.place.unwrap().start))
+                .collect()
+        };
         let shared: Vec<_> = (found.shared.heaviest.iter())
-            .map(|(a, b)| (a.text.as_str(), a.count, b.count))
+            .map(|(PlacedFeature { feature: a, .. }, b)| {
+                (a.text.as_str(), a.count, b.feature.count)
+            })
             .collect();
-        assert_eq!(shared, [("x", 2, 1), ("z", 1, 2), ("y", 1, 1)]);
-        assert_eq!(texts(&found.only_a.heaviest), ["q", "p"]);
-        assert_eq!(texts(&found.only_b.heaviest), ["r"]);
+        assert_eq!(shared, [("x", 2, 1), ("y", 1, 1), ("z", 1, 2)]);
+        assert_eq!(
+            texts(&found.only_a.heaviest),
+            [("q".to_owned(), 8), ("p".to_owned(), 12)]
+        );
+        assert_eq!(texts(&found.only_b.heaviest), [("r".to_owned(), 8)]);
+        let two = FeatureDiff::new("y x x w z z w", "w x y z", &options, 2, &mut || ());
+        let shared = two
+            .shared
+            .heaviest
+            .iter()
+            .map(|(a, _)| a.feature.text.as_str());
+        assert_eq!(shared.collect::<Vec<_>>(), ["x", "w"]);
     }
 
     /// The top features are a prefix of all features.
@@ -182,7 +260,7 @@ mod tests {
         for top in [0, 1, 7, 100, 10_000] {
             let some = compared(top);
             assert_eq!(some.shared.features, all.shared.features);
-            let first = |list: &[Feature]| list[..top.min(list.len())].to_vec();
+            let first = |list: &[PlacedFeature]| list[..top.min(list.len())].to_vec();
             assert_eq!(some.only_a.heaviest, first(&all.only_a.heaviest));
             assert_eq!(some.only_b.heaviest, first(&all.only_b.heaviest));
             let shared = &all.shared.heaviest;

@@ -10,6 +10,7 @@ use crate::check::SharedCheck;
 use crate::hash::feature_hash;
 use crate::memory::{self, GrowVec, copied};
 use crate::options::{TextOptions, Tokens};
+use crate::places::{Place, find_places};
 use crate::shingle::FeatureSink;
 use crate::tokens::{FeatureExtractor, jieba};
 
@@ -30,9 +31,16 @@ pub struct Feature {
 #[derive(Clone, Copy)]
 pub(crate) struct FeatureEntry {
     hash: u64,
-    start: u64,
+    /// Start of the first occurrence in the tokens, which are in the order of the text.
+    pub start: u64,
     len: u32,
     count: u32,
+}
+
+impl FeatureEntry {
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
 }
 
 /// Distinct features of a text.
@@ -128,14 +136,38 @@ impl FeatureList {
     }
 
     /// Order by weight, the heaviest first, then by bytes.
-    pub(crate) fn by_weight(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
+    fn by_weight(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
+        (self.weights(a, b)).then_with(|| self.bytes(a).cmp(self.bytes(b)))
+    }
+
+    /// Order by weight, the heaviest first, then by first occurrence.
+    pub(crate) fn by_weight_and_place(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
+        self.weights(a, b).then(a.start.cmp(&b.start))
+    }
+
+    fn weights(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         // Most features occur once, and computing weights takes time.
-        let weights = if a.count == b.count && !self.keywords {
+        if a.count == b.count && !self.keywords {
             Ordering::Equal
         } else {
             self.weight(b).cmp(&self.weight(a))
-        };
-        weights.then_with(|| self.bytes(a).cmp(self.bytes(b)))
+        }
+    }
+
+    /// The places of features of this list, in the text and with the options that it was made of.
+    pub(crate) fn places(
+        &self,
+        text: &str,
+        options: &TextOptions,
+        entries: &[&FeatureEntry],
+        check: &mut dyn FnMut(),
+    ) -> Vec<Option<Place>> {
+        if entries.is_empty() {
+            return Vec::new();
+        }
+        let mut ranges = Vec::new();
+        ranges.grow_all(entries.iter().map(|entry| entry.range()));
+        find_places(text, options, &self.tokens, &ranges, check)
     }
 
     /// Order of [`FeatureList::by_hash`] between features of two lists.
@@ -160,7 +192,7 @@ pub fn features(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> V
 }
 
 fn bytes<'a>(tokens: &'a [u8], entry: &FeatureEntry) -> &'a [u8] {
-    &tokens[entry.start as usize..][..entry.len as usize]
+    &tokens[entry.range()]
 }
 
 /// Comparisons between two calls of `check`.
@@ -204,7 +236,9 @@ impl FeatureGatherer<'_> {
         let tokens = &self.tokens;
         let text = |entry: &FeatureEntry| bytes(tokens, entry);
         let order = |a: &FeatureEntry, b: &FeatureEntry| {
-            (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)))
+            let order = (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
+            // The first occurrence is kept.
+            order.then(a.start.cmp(&b.start))
         };
         sort(&mut self.entries, order, &mut || self.check.call());
         self.entries.dedup_by(|same, first| {

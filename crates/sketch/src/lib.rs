@@ -28,6 +28,7 @@
 
 pub mod b_bit_minhash;
 mod check;
+pub mod common_features;
 mod feature_counts;
 mod feature_diff;
 mod feature_list;
@@ -39,6 +40,7 @@ pub mod memory;
 pub mod minhash;
 pub mod normalize;
 pub mod options;
+mod places;
 pub mod sentences;
 pub mod shingle;
 pub mod simhash;
@@ -46,14 +48,17 @@ mod similarity;
 mod sketcher;
 #[cfg(test)]
 mod test_texts;
+mod text_length;
 pub mod tokens;
 pub mod weight;
 
-pub use feature_diff::{FeatureDiff, TopFeatures};
+pub use feature_diff::{FeatureDiff, PlacedFeature, TopFeatures};
 pub use feature_list::{Feature, FeatureList, features};
 pub use hamming::hamming64;
 pub use options::TextOptions;
+pub use places::Place;
 pub use sentences::longest_sentences_hash;
 pub use simhash::{simhash64_features, simhash64_hashes, simhash128_features};
 pub use sketcher::Sketcher;
+pub use text_length::text_length;
 pub use weight::WeightError;

@@ -46,6 +46,7 @@ impl Sketcher {
             extractor,
             a,
             options,
+            None,
             |counts| {
                 features.ensure_room(counts.len());
                 features.extend(counts.iter().map(|feature| feature.hash));
@@ -57,6 +58,7 @@ impl Sketcher {
             extractor,
             b,
             options,
+            None,
             |counts| {
                 in_b += counts.len();
                 let found = counts

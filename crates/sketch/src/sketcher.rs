@@ -5,8 +5,9 @@
 //! `minhash/text.rs`, `containment` and `jaccard_similarity` in `similarity.rs`.
 
 use crate::b_bit_minhash::BBitMinHash;
-use crate::feature_counts::FeatureCounter;
+use crate::feature_counts::{FeatureCount, FeatureCounter};
 use crate::hash::FeatureHash;
+use crate::memory::GrowVec;
 use crate::minhash::SignatureBuilder;
 use crate::options::TextOptions;
 use crate::simhash::GroupedAccumulator;
@@ -69,6 +70,24 @@ impl Sketcher {
             scratch128: Scratch::default(),
             signature: SignatureBuilder::default(),
         }
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &TextOptions {
+        &self.options
+    }
+
+    /// The 64-bit hashes of the distinct features of a text, in no particular order. Calls `check`
+    /// every few 100 kB.
+    pub fn feature_hashes(&mut self, text: &str, check: &mut dyn FnMut()) -> Vec<u64> {
+        let mut hashes = Vec::new();
+        let (counter, extractor) = (&mut self.scratch64.counter, &mut self.extractor);
+        let add = |counts: &[FeatureCount<1>]| {
+            hashes.grow_all(counts.iter().map(|feature| feature.hash[0]));
+        };
+        counter.count_text(extractor, text, &self.options, None, add, check);
+        hashes
     }
 
     /// Changes the options for the texts to come.

@@ -16,8 +16,8 @@ use neardup_sketch::options::{Accents, Digits, NamedOption, Normalize, Tokens, W
 use neardup_sketch::tokens::jieba::UserWords;
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{
-    FeatureDiff, Sketcher, TextOptions, features, longest_sentences_hash, simhash64_features,
-    simhash128_features,
+    FeatureDiff, PlacedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
+    simhash64_features, simhash128_features,
 };
 use proptest::prelude::*;
 
@@ -181,7 +181,14 @@ proptest! {
             }
             let diff = FeatureDiff::new(&text, "", &options, 3, &mut unchecked);
             prop_assert_eq!(diff.only_a.features, listed.len());
-            prop_assert_eq!(diff.only_a.heaviest, &listed[..listed.len().min(3)]);
+            let heaviest = diff.only_a.heaviest.iter().map(|placed| placed.feature.weight);
+            let mut heaviest: Vec<u64> = heaviest.collect();
+            heaviest.sort_unstable_by(|a, b| b.cmp(a));
+            let weights = listed.iter().map(|feature| feature.weight);
+            prop_assert_eq!(heaviest, weights.take(3).collect::<Vec<_>>());
+            for PlacedFeature { feature, place } in &diff.only_a.heaviest {
+                prop_assert!(listed.contains(feature) && place.is_some(), "{:?}", feature);
+            }
         }
     }
 

@@ -9,12 +9,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
 use neardup_sketch::html::html_text;
 use neardup_sketch::memory::{self, OutOfMemory};
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{Accents, Digits, Normalize, Tokens};
 use neardup_sketch::tokens::jieba::Dictionary;
-use neardup_sketch::{FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash};
+use neardup_sketch::{
+    FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash, text_length,
+};
 
 /// Bytes of the reserve in `src/pg/memory.rs`, less what the error itself takes.
 const RESERVE: usize = (2 << 20) - (64 << 10);
@@ -146,6 +149,20 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
                 (found.shared.features * 1000 + found.only_a.heaviest.len()) as u64
             }),
         ),
+        (
+            "common features",
+            Box::new(move || {
+                let mut sketcher = Sketcher::new(*options);
+                let mut collector = CommonFeatureCollector::new(Vec::new(), options, 0.5, 1 << 20);
+                collector.add(&mut sketcher, half, &mut check);
+                collector.add(&mut sketcher, text, &mut check);
+                let stored = collector.finish(&mut check);
+                let set = FeatureSet::from_stored(&stored).expect("its own form");
+                sketcher
+                    .minhash64_without(text, &set, &mut check)
+                    .unwrap_or(7)
+            }),
+        ),
     ];
     for scheme in Scheme::ALL {
         all.push((
@@ -262,13 +279,16 @@ fn every_function_unwinds() {
         for options in &choices {
             // Every function once, and with each choice one for each way to gather features.
             for (name, case) in functions(&text, options) {
-                let gathers = ["simhash128", "minhash64", "explain"].contains(&name);
+                let gathers =
+                    ["simhash128", "minhash64", "explain", "common features"].contains(&name);
                 if options != &choices[0] && !gathers {
                     continue;
                 }
                 failures += with_limits(name, &format!("{about}, {options:?}"), &case);
             }
         }
+        let length = || text_length(&text, true, Accents::Remove, &mut check);
+        failures += with_limits("text_length", about, &length);
         let html = || html_text(&text, &mut check).len() as u64;
         failures += with_limits("html_text", about, &html);
         let sentences = || longest_sentences_hash(&text, 100, &mut check).unwrap_or(7);

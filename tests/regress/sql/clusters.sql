@@ -126,6 +126,25 @@ SELECT * FROM neardup_distance_histogram('others', column_name => 'id');
 SELECT * FROM neardup_distance_histogram('docs', sample_rows => NULL);
 SELECT * FROM neardup_distance_histogram('docs_fp', column_name => 'fp');
 SELECT * FROM neardup_distance_histogram('docs_fp', sample_rows => 0);
+-- More examples on request: distinct pairs of that distance, up to all of them, by the index, of a
+-- sample of it, and of the table.
+CREATE TABLE ones AS SELECT i AS id, (1::bigint << i)::fingerprint AS fp
+FROM generate_series(0, 39) i;
+CREATE INDEX ones_fp ON ones USING neardup (fp);
+SELECT of, n, max(pairs) AS pairs, count(DISTINCT (s.a, s.b)) FILTER (WHERE s.a IS NOT NULL) AS
+    shown, bool_and(x.fp <~> y.fp = h.distance) AS at_distance
+FROM (VALUES (0), (1), (3), (20), (1000)) v (n),
+    (VALUES ('ones_fp', NULL), ('ones_fp', 1000), ('ones', 1000)) c (of, sample),
+    neardup_distance_histogram(of::regclass, 2, sample, examples => n) h
+    LEFT JOIN LATERAL unnest(h.a, h.b) s (a, b) ON true
+    LEFT JOIN ones x ON x.ctid = s.a LEFT JOIN ones y ON y.ctid = s.b
+GROUP BY of, sample, n ORDER BY of, sample, n;
+SELECT cardinality(a.a) AS fewer, a.a <@ b.a AS are_among_the_more
+FROM neardup_distance_histogram('ones', 2, examples => 5) a
+JOIN neardup_distance_histogram('ones', 2, examples => 30) b USING (distance);
+SELECT * FROM neardup_distance_histogram('docs_fp', examples => -1);
+SELECT * FROM neardup_distance_histogram('docs_fp', examples => 1001);
+SELECT * FROM neardup_distance_histogram('docs_fp', examples => NULL);
 SELECT * FROM neardup_distance_histogram('pairs2');
 
 -- What is no index of ours.

@@ -16,7 +16,10 @@
 \set make :make ' string_agg(hash::text, '''' ORDER BY hash) FROM neardup_features(b)),'
 \set make :make ' simhash(array_to_tsvector(ARRAY[b])), simhash128(array_to_tsvector(ARRAY[b])),'
 \set make :make ' minhash(array_to_tsvector(ARRAY[b]), 16),'
-\set make :make ' minhash128(array_to_tsvector(ARRAY[b])))) $$;'
+\set make :make ' minhash128(array_to_tsvector(ARRAY[b])), neardup_text_length(b),'
+\set make :make ' jsonb_path_query_array(neardup_explain(b, b || '' x'', function => ''minhash''),'
+\set make :make ' ''$.shared.heaviest[*].start_a''), minhash64(b || '' y z'', (SELECT'
+\set make :make ' neardup_common_features(f, 0.6) FROM unnest(ARRAY[b, b || '' x'']) f)))) $$;'
 \set german 'Größe ½ µm, naïve CAFÉ: 3 × 4. Übergröße 12'
 \set chinese '图书馆昨天宣布，新的阅览室将在下个月向公众开放。读者很多！'
 \set japanese '全文検索とは何か。カナも漢字も。'
@@ -119,7 +122,8 @@ SELECT expression, refused(expression) FROM unnest(ARRAY['simhash(BAD)', 'simhas
     'minhash64(ARRAY[BAD])', '(SELECT simhash_agg(BAD, 1))', '(SELECT simhash128_agg(BAD, 1))',
     '(SELECT minhash_agg(BAD))', 'simhash(array_to_tsvector(ARRAY[BAD]))',
     'simhash128(array_to_tsvector(ARRAY[BAD]))', 'minhash(array_to_tsvector(ARRAY[BAD]))',
-    'minhash64(array_to_tsvector(ARRAY[BAD]))']) expression;
+    'minhash64(array_to_tsvector(ARRAY[BAD]))', 'neardup_text_length(BAD)',
+    '(SELECT neardup_common_features(BAD, 0.5))']) expression;
 SELECT simhash(E'Gr\xfc\xdfe');
 \c :home
 DROP DATABASE neardup_encoding;

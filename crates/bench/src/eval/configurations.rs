@@ -2,6 +2,7 @@
 use super::kind::{HASHES, Kind, Sketch};
 use super::set::Set;
 use neardup_sketch::b_bit_minhash::BBitMinHash;
+use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{TextOptions, Tokens, Weight};
 use neardup_sketch::{Sketcher, features, simhash64_hashes};
@@ -72,6 +73,22 @@ fn minhash128(options: TextOptions) -> Maker {
         Sketcher::new(options)
             .minhash128(text, &mut || ())
             .map(Sketch::Bits)
+    })
+}
+
+/// `minhash64` without the features that more than 2 % of the set's documents have.
+fn rare(set: &Set, options: TextOptions) -> Maker {
+    let mut sketcher = Sketcher::new(options);
+    let mut collector = CommonFeatureCollector::new(Vec::new(), &options, 0.02, usize::MAX);
+    for text in &set.texts {
+        collector.add(&mut sketcher, text, &mut || ());
+    }
+    let stored = collector.finish(&mut || ());
+    let common = FeatureSet::from_stored(&stored).expect("its own form");
+    Box::new(move |text| {
+        let mut sketcher = Sketcher::new(options);
+        let fingerprint = sketcher.minhash64_without(text, &common, &mut || ())?;
+        Some(Sketch::Bits(fingerprint.into()))
     })
 }
 
@@ -172,6 +189,10 @@ pub const CONFIGURATIONS: &[Configuration] = &[
         2,
         Weight::Set
     ))),
+    configuration!("minhash64 word 3 rare", Minhash64, false, |set| rare(
+        set,
+        words(3, Weight::Set)
+    )),
 ];
 
 /// Configurations without a counterpart in SQL: other weights, made from the features that SQL

@@ -1,5 +1,6 @@
 //! b-bit MinHash fingerprint of a text.
 
+use crate::common_features::{FeatureSet, RareMinima};
 use crate::hash::join;
 use crate::options::TextOptions;
 use crate::sketcher::{Scratch, Sketcher};
@@ -11,10 +12,18 @@ impl<const W: usize> Scratch<W> {
         extractor: &mut FeatureExtractor,
         text: &str,
         options: &TextOptions,
+        without: Option<&FeatureSet>,
         check: &mut dyn FnMut(),
     ) -> Option<[u64; W]> {
-        self.b_bit.reset();
-        extractor.extract(text, options, &mut self.b_bit, check);
+        let minima = &mut self.b_bit;
+        minima.reset();
+        match without {
+            None => extractor.extract(text, options, minima, check),
+            Some(set) => {
+                let mut rare = RareMinima { set, minima };
+                extractor.extract(text, options, &mut rare, check);
+            }
+        }
         self.b_bit.finish(check)
     }
 }
@@ -28,15 +37,53 @@ impl Sketcher {
     /// long text are equal, or were chosen to avoid a bin, are they kept, 8 bytes for each distinct
     /// one.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
-        let scratch = &mut self.scratch64;
-        let bits = scratch.minhash(&mut self.extractor, text, &self.options, check);
-        bits.map(|[word]| word)
+        self.minhash64_of(text, None, check)
+    }
+
+    /// As [`Sketcher::minhash64`], of the features that a set does not have.
+    pub fn minhash64_without(
+        &mut self,
+        text: &str,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<u64> {
+        self.minhash64_of(text, Some(set), check)
     }
 
     /// As [`Sketcher::minhash64`], with 128 bits.
     pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
-        let scratch = &mut self.scratch128;
-        let bits = scratch.minhash(&mut self.extractor, text, &self.options, check);
+        self.minhash128_of(text, None, check)
+    }
+
+    /// As [`Sketcher::minhash128`], of the features that a set does not have.
+    pub fn minhash128_without(
+        &mut self,
+        text: &str,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<u128> {
+        self.minhash128_of(text, Some(set), check)
+    }
+
+    fn minhash64_of(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<u64> {
+        let (scratch, extractor) = (&mut self.scratch64, &mut self.extractor);
+        let bits = scratch.minhash(extractor, text, &self.options, without, check);
+        bits.map(|[word]| word)
+    }
+
+    fn minhash128_of(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<u128> {
+        let (scratch, extractor) = (&mut self.scratch128, &mut self.extractor);
+        let bits = scratch.minhash(extractor, text, &self.options, without, check);
         bits.map(join)
     }
 }

@@ -1,6 +1,7 @@
 //! Counts of the features of a text.
 
 use super::{FeatureCount, FeatureCounter};
+use crate::common_features::{FeatureSet, RareFeatures};
 use crate::hash::FeatureHash;
 use crate::options::{TextOptions, Tokens};
 use crate::tokens::FeatureExtractor;
@@ -10,17 +11,24 @@ where
     [u64; W]: FeatureHash,
 {
     /// Passes every distinct feature of `text` with its count to `each`, many at a time and in no
-    /// particular order. Calls `check` every few 100 kB.
+    /// particular order, but for the features of `without`. Calls `check` every few 100 kB.
     pub fn count_text(
         &mut self,
         extractor: &mut FeatureExtractor,
         text: &str,
         options: &TextOptions,
+        without: Option<&FeatureSet>,
         each: impl FnMut(&[FeatureCount<W>]),
         check: &mut dyn FnMut(),
     ) {
         self.reset(expected_features(text, options));
-        extractor.extract(text, options, self, check);
+        match without {
+            None => extractor.extract(text, options, self, check),
+            Some(set) => {
+                let mut rare = RareFeatures { set, sink: self };
+                extractor.extract(text, options, &mut rare, check);
+            }
+        }
         self.drain(each, check);
     }
 }

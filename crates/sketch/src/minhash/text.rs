@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{HashFamily, SignatureBuilder};
 use crate::check::SharedCheck;
+use crate::common_features::{FeatureSet, RareFeatures};
 use crate::shingle::FeatureSink;
 use crate::sketcher::Sketcher;
 
@@ -48,6 +49,27 @@ impl Sketcher {
         family: &HashFamily,
         check: &mut dyn FnMut(),
     ) -> Option<Vec<u32>> {
+        self.signature_of(text, family, None, check)
+    }
+
+    /// As [`Sketcher::signature`], of the features that a set does not have.
+    pub fn signature_without(
+        &mut self,
+        text: &str,
+        family: &HashFamily,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<Vec<u32>> {
+        self.signature_of(text, family, Some(set), check)
+    }
+
+    fn signature_of(
+        &mut self,
+        text: &str,
+        family: &HashFamily,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<Vec<u32>> {
         let builder = &mut self.signature;
         builder.reset(family);
         let check = SharedCheck::new(check);
@@ -57,8 +79,15 @@ impl Sketcher {
             unchecked: 0,
             check: &check,
         };
-        let extractor = &mut self.extractor;
-        extractor.extract(text, &self.options, &mut sink, &mut || check.call());
+        let (extractor, options) = (&mut self.extractor, &self.options);
+        match without {
+            None => extractor.extract(text, options, &mut sink, &mut || check.call()),
+            Some(set) => {
+                let sink = &mut sink;
+                let mut rare = RareFeatures { set, sink };
+                extractor.extract(text, options, &mut rare, &mut || check.call());
+            }
+        }
         self.signature.finish(family).map(<[u32]>::to_vec)
     }
 }

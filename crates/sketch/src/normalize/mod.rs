@@ -14,6 +14,7 @@ mod accents_and_digits;
 pub(crate) mod class;
 mod fold;
 mod fold_table;
+pub(crate) mod traced;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};

@@ -2,6 +2,7 @@
 
 use super::GroupedAccumulator;
 use super::accumulator::Accumulator;
+use crate::common_features::FeatureSet;
 use crate::hash::{FeatureHash, join};
 use crate::options::{TextOptions, Tokens};
 use crate::sketcher::{Scratch, Sketcher};
@@ -20,14 +21,36 @@ impl Sketcher {
     /// long). A run of combining marks is scanned without a call of `check`: hundreds of megabytes
     /// of them take seconds.
     pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
+        self.simhash64_of(text, None, check)
+    }
+
+    /// As [`Sketcher::simhash64`], of the features that a set does not have.
+    pub fn simhash64_without(
+        &mut self,
+        text: &str,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<u64> {
+        self.simhash64_of(text, Some(set), check)
+    }
+
+    fn simhash64_of(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<u64> {
         let [word] = if self.options.tokens == Tokens::JiebaTfidf {
             let mut sums = Accumulator::default();
             for keyword in tokens::keywords(text, &self.options, check) {
-                sums.add([keyword.hash()], keyword.weight);
+                if without.is_none_or(|set| !set.contains(keyword.hash())) {
+                    sums.add([keyword.hash()], keyword.weight);
+                }
             }
             sums.simhash()
         } else {
-            (self.scratch64).simhash(&mut self.extractor, text, &self.options, check)
+            let extractor = &mut self.extractor;
+            (self.scratch64).simhash(extractor, text, &self.options, without, check)
         }?;
         Some(word)
     }
@@ -38,14 +61,36 @@ impl Sketcher {
     /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
     /// bytes for each token beyond a million distinct features.
     pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+        self.simhash128_of(text, None, check)
+    }
+
+    /// As [`Sketcher::simhash128`], of the features that a set does not have.
+    pub fn simhash128_without(
+        &mut self,
+        text: &str,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<u128> {
+        self.simhash128_of(text, Some(set), check)
+    }
+
+    fn simhash128_of(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<u128> {
         let words = if self.options.tokens == Tokens::JiebaTfidf {
             let mut sums = Accumulator::default();
             for (word, keyword) in tokens::keyword_words(text, &self.options, check) {
-                sums.add(FeatureHash::new(word.as_bytes()), keyword.weight);
+                if without.is_none_or(|set| !set.contains(keyword.hash())) {
+                    sums.add(FeatureHash::new(word.as_bytes()), keyword.weight);
+                }
             }
             sums.simhash()
         } else {
-            (self.scratch128).simhash(&mut self.extractor, text, &self.options, check)
+            let extractor = &mut self.extractor;
+            (self.scratch128).simhash(extractor, text, &self.options, without, check)
         };
         words.map(join)
     }
@@ -60,12 +105,14 @@ where
         extractor: &mut FeatureExtractor,
         text: &str,
         options: &TextOptions,
+        without: Option<&FeatureSet>,
         check: &mut dyn FnMut(),
     ) -> Option<[u64; W]> {
         let sums: &mut GroupedAccumulator<W> = &mut self.accumulator;
         sums.reset(options.weight.function());
         let counter = &mut self.counter;
-        counter.count_text(extractor, text, options, |counts| sums.add(counts), check);
+        let add = |counts: &[_]| sums.add(counts);
+        counter.count_text(extractor, text, options, without, add, check);
         sums.simhash()
     }
 }

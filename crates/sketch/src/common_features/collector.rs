@@ -1,0 +1,278 @@
+//! Search for the features that many documents of a collection share.
+
+use super::set::FeatureKind;
+use crate::feature_list::sort;
+use crate::hash::feature_hash;
+use crate::memory::GrowVec;
+use crate::options::TextOptions;
+use crate::simhash::exact::WordStore;
+use crate::sketcher::Sketcher;
+
+/// Share of the memory that the features of one document take at most; of a longer one, those with
+/// the least hashes count.
+const LONGEST: u64 = 16;
+/// Words before the features of a document: the hash of its text, and their number.
+const RECORD: usize = 2;
+
+/// Positions of the numbers before the documents.
+const SHARE: usize = 0;
+const LIMIT: usize = 1;
+const USED: usize = 2;
+const HALVINGS: usize = 3;
+const KIND: usize = 4;
+const HEADER: usize = 5;
+
+/// Finds the features that more than a share of all documents have, within a limit of memory.
+///
+/// Features of documents are kept until they take more than the limit. Then half of the documents
+/// are dropped, by the hashes of their texts, and so are those of the documents to come; and again
+/// when the rest takes too much. So what is counted is a sample of the documents, which depends
+/// neither on their order nor on how they are shared out among processes.
+///
+/// ```
+/// use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
+/// use neardup_sketch::{Sketcher, TextOptions};
+///
+/// let options = TextOptions { shingle: 1, ..TextOptions::SET };
+/// let mut sketcher = Sketcher::new(options);
+/// let mut collector = CommonFeatureCollector::new(Vec::new(), &options, 0.5, 1 << 20);
+/// for text in ["dear reader one", "dear reader two", "dear three"] {
+///     collector.add(&mut sketcher, text, &mut || ());
+/// }
+/// let stored = collector.finish(&mut || ());
+/// // "dear" and "reader".
+/// assert_eq!(FeatureSet::from_stored(&stored).unwrap().len(), 2);
+/// ```
+pub struct CommonFeatureCollector<S> {
+    store: S,
+}
+
+impl<S: WordStore> CommonFeatureCollector<S> {
+    /// Begins in empty memory, for features of texts with these options. Common is what more than
+    /// `share` of the documents have, and two at least; `limit` is the number of words that
+    /// features of documents may take.
+    pub fn new(mut store: S, options: &TextOptions, share: f64, limit: usize) -> Self {
+        store.insert_zeroes(0, HEADER);
+        let words = store.words_mut();
+        words[SHARE] = share.to_bits();
+        words[LIMIT] = limit as u64;
+        words[USED] = HEADER as u64;
+        words[KIND] = FeatureKind::of(options).to_word();
+        Self { store }
+    }
+
+    /// Goes on with memory that another value has left.
+    pub fn resume(store: S) -> Self {
+        Self { store }
+    }
+
+    /// Returns true if the value is for features of texts with these options and for this share.
+    pub fn is_of(&self, options: &TextOptions, share: f64) -> bool {
+        let words = self.store.words();
+        words[KIND] == FeatureKind::of(options).to_word() && words[SHARE] == share.to_bits()
+    }
+
+    /// Adds a document, whose features are those of the sketcher's options. One without features
+    /// does not count.
+    pub fn add(&mut self, sketcher: &mut Sketcher, text: &str, check: &mut dyn FnMut()) {
+        let hash = feature_hash(text.as_bytes());
+        if !self.samples(hash) {
+            return;
+        }
+        let mut features = sketcher.feature_hashes(text, check);
+        if features.is_empty() {
+            return;
+        }
+        sort(&mut features, u64::cmp, check);
+        let most = (self.store.words()[LIMIT] / LONGEST).max(1);
+        features.truncate(most as usize);
+        self.append(hash, &features);
+    }
+
+    /// Adds the documents of another value, given by its memory.
+    pub fn merge(&mut self, other: &[u64]) {
+        let halvings = self.store.words()[HALVINGS].max(other[HALVINGS]);
+        self.sample(halvings);
+        for (hash, features) in documents(other) {
+            if self.samples(hash) {
+                self.append(hash, features);
+            }
+        }
+    }
+
+    /// Returns true if the document with this hash is in the sample.
+    fn samples(&self, hash: u64) -> bool {
+        u64::from(hash.leading_zeros()) >= self.store.words()[HALVINGS]
+    }
+
+    fn append(&mut self, hash: u64, features: &[u64]) {
+        let used = self.store.words()[USED] as usize;
+        let end = used + RECORD + features.len();
+        let len = self.store.words().len();
+        if end > len {
+            self.store.insert_zeroes(len, end - len);
+        }
+        let words = self.store.words_mut();
+        words[used] = hash;
+        words[used + 1] = features.len() as u64;
+        words[used + RECORD..end].copy_from_slice(features);
+        words[USED] = end as u64;
+        while self.store.words()[USED] > self.store.words()[LIMIT]
+            && self.store.words()[HALVINGS] < u64::from(u64::BITS)
+        {
+            self.sample(self.store.words()[HALVINGS] + 1);
+        }
+    }
+
+    /// Drops all documents but those in the sample after this number of halvings.
+    fn sample(&mut self, halvings: u64) {
+        if halvings == self.store.words()[HALVINGS] {
+            return;
+        }
+        let words = self.store.words_mut();
+        words[HALVINGS] = halvings;
+        let (mut from, mut to) = (HEADER, HEADER);
+        while from < words[USED] as usize {
+            let len = RECORD + words[from + 1] as usize;
+            if u64::from(words[from].leading_zeros()) >= halvings {
+                words.copy_within(from..from + len, to);
+                to += len;
+            }
+            from += len;
+        }
+        words[USED] = to as u64;
+    }
+
+    /// The stored form of the [`super::FeatureSet`] of the common features. Takes as much memory
+    /// again.
+    pub fn finish(&self, check: &mut dyn FnMut()) -> Vec<u8> {
+        let words = self.store.words();
+        let mut all = Vec::new();
+        let mut count = 0_u64;
+        for (_, features) in documents(words) {
+            all.grow_by(features);
+            count += 1;
+        }
+        sort(&mut all, u64::cmp, check);
+        let least = (f64::from_bits(words[SHARE]) * count as f64).max(1.0);
+        let common = all
+            .chunk_by(|a, b| a == b)
+            .filter(|same| same.len() as f64 > least);
+        FeatureKind::from_word(words[KIND])
+            .expect("a word that `new` has written")
+            .stored(common.map(|same| same[0]))
+    }
+}
+
+/// The documents in a value's memory: hash of the text, and features.
+fn documents(words: &[u64]) -> impl Iterator<Item = (u64, &[u64])> {
+    let mut rest = &words[HEADER..words[USED] as usize];
+    std::iter::from_fn(move || {
+        let (&[hash, len], after) = rest.split_first_chunk::<RECORD>()?;
+        let (features, after) = after.split_at(len as usize);
+        rest = after;
+        Some((hash, features))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FeatureSet;
+    use super::*;
+    use crate::features;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const SINGLE: TextOptions = TextOptions {
+        shingle: 1,
+        ..TextOptions::SET
+    };
+
+    fn collected(texts: &[String], share: f64, limit: usize) -> CommonFeatureCollector<Vec<u64>> {
+        let mut sketcher = Sketcher::new(SINGLE);
+        let mut collector = CommonFeatureCollector::new(Vec::new(), &SINGLE, share, limit);
+        for text in texts {
+            collector.add(&mut sketcher, text, &mut || ());
+        }
+        collector
+    }
+
+    fn finished(collector: &CommonFeatureCollector<Vec<u64>>) -> Vec<u8> {
+        collector.finish(&mut || ())
+    }
+
+    /// The definition, where nothing is dropped.
+    fn defined(texts: &[String], share: f64) -> Vec<u8> {
+        let (mut counts, mut documents) = (BTreeMap::<u64, u64>::new(), 0_u64);
+        for text in texts {
+            let found = features(text, &SINGLE, &mut || ());
+            documents += u64::from(!found.is_empty());
+            found
+                .iter()
+                .for_each(|feature| *counts.entry(feature.hash).or_default() += 1);
+        }
+        let common = |count: u64| count > 1 && count as f64 > share * documents as f64;
+        let hashes = counts.into_iter().filter(|&(_, count)| common(count));
+        FeatureSet::stored(&SINGLE, hashes.map(|(hash, _)| hash))
+    }
+
+    proptest! {
+        #[test]
+        fn counts_documents(
+            texts in prop::collection::vec("[a-f !]{0,12}", 0..60),
+            share in 0.01_f64..0.9,
+        ) {
+            prop_assert_eq!(finished(&collected(&texts, share, 1 << 20)), defined(&texts, share));
+        }
+
+        /// Neither the order of documents nor how they are shared out makes a difference, and
+        /// memory is bounded.
+        #[test]
+        fn a_sample_does_not_depend_on_the_order(
+            texts in prop::collection::vec("([a-f]{1,2} ){1,12}", 0..120),
+            limit in 40_usize..600,
+            cut in any::<prop::sample::Index>(),
+            seed in any::<u64>(),
+        ) {
+            let one = collected(&texts, 0.1, limit);
+            prop_assert!(one.store.len() <= limit + RECORD + 13, "{}", one.store.len());
+            let mut shuffled = texts.clone();
+            shuffled.sort_by_key(|text| feature_hash(text.as_bytes()) ^ seed);
+            prop_assert_eq!(finished(&collected(&shuffled, 0.1, limit)), finished(&one));
+            let (a, b) = shuffled.split_at(cut.index(texts.len() + 1));
+            let mut merged = collected(a, 0.1, limit);
+            merged.merge(&collected(b, 0.1, limit).store);
+            prop_assert_eq!(finished(&merged), finished(&one));
+        }
+    }
+
+    #[test]
+    fn a_sample_finds_what_is_common() {
+        let text = |n: u64| {
+            format!(
+                "{}frame {n} {}",
+                if n.is_multiple_of(4) { "rare " } else { "" },
+                n + 1
+            )
+        };
+        let texts: Vec<String> = (0..20_000).map(text).collect();
+        let collector = collected(&texts, 0.15, 10_000);
+        assert!(
+            collector.store[HALVINGS] >= 3,
+            "{}",
+            collector.store[HALVINGS]
+        );
+        assert_eq!(finished(&collector), defined(&texts, 0.15));
+    }
+
+    /// One document of more features than there is room for does not push out all others.
+    #[test]
+    fn a_long_document_is_one_of_many() {
+        let long: String = (0..5000).map(|n| format!("w{n} ")).collect();
+        let mut texts: Vec<String> = (0..9).map(|n| format!("dear {n}")).collect();
+        texts.push(long);
+        let collector = collected(&texts, 0.5, 1000);
+        assert_eq!(collector.store[HALVINGS], 0);
+        assert_eq!(finished(&collector), defined(&texts, 0.5));
+    }
+}

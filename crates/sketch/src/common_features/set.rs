@@ -1,0 +1,288 @@
+//! Set of feature hashes: its stored form, and looking hashes up.
+
+use std::fmt;
+
+use crate::memory::GrowVec;
+use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens};
+
+/// First bytes of the stored form: a name, and the version of the format.
+const MAGIC: [u8; 4] = *b"ndF\x01";
+/// Tokens by their code in the stored form, which never changes.
+const TOKENS: [Tokens; 6] = [
+    Tokens::Word,
+    Tokens::Char,
+    Tokens::Line,
+    Tokens::Jieba,
+    Tokens::JiebaSearch,
+    Tokens::JiebaTfidf,
+];
+/// Bits of the filter for each hash, at least: one in sixteen others passes.
+const FILTER_BITS: usize = 16;
+/// Hashes of a bucket that are compared one by one; more are found by halving.
+const SHORT: usize = 8;
+
+/// Set of features by their hashes ([`crate::hash::feature_hash`]), prepared for looking many up.
+///
+/// Stored, it is a header, which tells how the features were made, and the hashes in ascending
+/// order, 8 bytes each, all numbers with the least significant byte first. Prepared, it takes some
+/// 20 bytes for each.
+pub struct FeatureSet {
+    kind: FeatureKind,
+    hashes: Vec<u64>,
+    /// A bit for each value of a hash's leading bits: 1 if a hash of the set begins so.
+    filter: Vec<u64>,
+    filter_shift: u32,
+    /// Position of the first hash of each bucket, and the number of all; a bucket has the hashes
+    /// that begin with its number.
+    buckets: Vec<u32>,
+    bucket_shift: u32,
+}
+
+/// Options that decide which features a text has.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct FeatureKind {
+    tokens: Tokens,
+    shingle: usize,
+    normalize: Normalize,
+    keywords: usize,
+}
+
+impl FeatureKind {
+    pub fn of(options: &TextOptions) -> Self {
+        // HTML is the form that a text comes in, and weights are not looked at.
+        Self {
+            tokens: options.tokens,
+            shingle: options.shingle,
+            normalize: options.normalize,
+            keywords: options.keywords,
+        }
+    }
+
+    /// As the stored form has it.
+    pub fn to_word(self) -> u64 {
+        let code = TOKENS.iter().position(|tokens| *tokens == self.tokens);
+        let code = code.expect("each kind of tokens has a code") as u8;
+        let accents = u8::from(self.normalize.accents == Accents::Remove);
+        let digits = u8::from(self.normalize.digits == Digits::Zero);
+        let [a, b, c, d] = (self.keywords as u32).to_le_bytes();
+        u64::from_le_bytes([code, self.shingle as u8, accents, digits, a, b, c, d])
+    }
+
+    pub fn from_word(word: u64) -> Option<Self> {
+        let [code, shingle, accents, digits, a, b, c, d] = word.to_le_bytes();
+        let accents = *[Accents::Keep, Accents::Remove].get(usize::from(accents))?;
+        let digits = *[Digits::Keep, Digits::Zero].get(usize::from(digits))?;
+        Some(Self {
+            tokens: *TOKENS.get(usize::from(code))?,
+            shingle: usize::from(shingle),
+            normalize: Normalize { accents, digits },
+            keywords: u32::from_le_bytes([a, b, c, d]) as usize,
+        })
+    }
+
+    /// The stored form of a set. `hashes` are ascending and without repetitions.
+    pub fn stored(self, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.grow_by(&MAGIC);
+        bytes.grow_by(&self.to_word().to_le_bytes());
+        hashes.for_each(|hash| bytes.grow_by(&hash.to_le_bytes()));
+        bytes
+    }
+}
+
+/// Error: bytes that are not the stored form of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadFeatureSet;
+
+impl fmt::Display for BadFeatureSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not the stored form of a set of features")
+    }
+}
+
+impl std::error::Error for BadFeatureSet {}
+
+impl FeatureSet {
+    /// The stored form of a set. `hashes` are ascending and without repetitions.
+    #[must_use]
+    pub fn stored(options: &TextOptions, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
+        FeatureKind::of(options).stored(hashes)
+    }
+
+    /// Prepares a set from its stored form.
+    ///
+    /// # Errors
+    ///
+    /// If it is none.
+    pub fn from_stored(bytes: &[u8]) -> Result<Self, BadFeatureSet> {
+        let rest = bytes.strip_prefix(&MAGIC).ok_or(BadFeatureSet)?;
+        let ([word, chunks @ ..], []) = rest.as_chunks::<8>() else {
+            return Err(BadFeatureSet);
+        };
+        let kind = FeatureKind::from_word(u64::from_le_bytes(*word)).ok_or(BadFeatureSet)?;
+        let mut hashes: Vec<u64> = Vec::new();
+        hashes.grow_all(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+        if !hashes.is_sorted_by(|a, b| a < b) {
+            return Err(BadFeatureSet);
+        }
+        Ok(Self::prepare(kind, hashes))
+    }
+
+    fn prepare(kind: FeatureKind, hashes: Vec<u64>) -> Self {
+        let bits = (FILTER_BITS * hashes.len()).next_power_of_two().max(64);
+        let filter_shift = 64 - bits.ilog2();
+        let mut filter = Vec::new();
+        filter.grow_exact(bits / 64, 0_u64);
+        for hash in &hashes {
+            let bit = hash >> filter_shift;
+            filter[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        let count = hashes.len().next_power_of_two().max(2);
+        let bucket_shift = 64 - count.ilog2();
+        let mut buckets = Vec::new();
+        buckets.grow_exact(count + 1, 0_u32);
+        for hash in &hashes {
+            buckets[(hash >> bucket_shift) as usize + 1] += 1;
+        }
+        for bucket in 0..count {
+            buckets[bucket + 1] += buckets[bucket];
+        }
+        Self {
+            kind,
+            hashes,
+            filter,
+            filter_shift,
+            buckets,
+            bucket_shift,
+        }
+    }
+
+    /// Returns true if the features of texts with these options can be in the set.
+    #[must_use]
+    pub fn fits(&self, options: &TextOptions) -> bool {
+        self.kind == FeatureKind::of(options)
+    }
+
+    /// The options that decide which features a text has, as the set was made with them; the others
+    /// are defaults.
+    #[must_use]
+    pub fn options(&self) -> TextOptions {
+        TextOptions {
+            tokens: self.kind.tokens,
+            shingle: self.kind.shingle,
+            normalize: self.kind.normalize,
+            keywords: self.kind.keywords,
+            ..TextOptions::SET
+        }
+    }
+
+    /// Number of features.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Returns true if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Returns true if the set has a feature of this hash.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, hash: u64) -> bool {
+        let bit = hash >> self.filter_shift;
+        self.filter[(bit / 64) as usize] >> (bit % 64) & 1 == 1 && self.finds(hash)
+    }
+
+    #[inline]
+    fn finds(&self, hash: u64) -> bool {
+        let bucket = (hash >> self.bucket_shift) as usize;
+        let [start, end] = [self.buckets[bucket], self.buckets[bucket + 1]];
+        let hashes = &self.hashes[start as usize..end as usize];
+        // Hashes that somebody chose may all begin alike.
+        if hashes.len() <= SHORT {
+            hashes.contains(&hash)
+        } else {
+            hashes.binary_search(&hash).is_ok()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn set(hashes: &BTreeSet<u64>) -> FeatureSet {
+        let stored = FeatureSet::stored(&TextOptions::SET, hashes.iter().copied());
+        FeatureSet::from_stored(&stored).expect("its own form")
+    }
+
+    proptest! {
+        #[test]
+        fn has_what_it_was_made_of(
+            hashes in prop::collection::btree_set(any::<u64>(), 0..300),
+            others in prop::collection::vec(any::<u64>(), 300),
+            alike in any::<bool>(),
+        ) {
+            let alike = |hash: &u64| if alike { hash >> 50 } else { *hash };
+            let hashes: BTreeSet<u64> = hashes.iter().map(alike).collect();
+            let set = set(&hashes);
+            prop_assert_eq!(set.len(), hashes.len());
+            let near = hashes.iter().flat_map(|hash| [*hash, hash ^ 1, hash.wrapping_add(2)]);
+            for hash in near.chain(others.iter().map(alike)).chain([0, u64::MAX]) {
+                prop_assert_eq!(set.contains(hash), hashes.contains(&hash));
+            }
+        }
+    }
+
+    #[test]
+    fn stored_form_never_changes() {
+        let options = TextOptions {
+            tokens: Tokens::JiebaTfidf,
+            shingle: 1,
+            normalize: Normalize {
+                accents: Accents::Remove,
+                digits: Digits::Keep,
+            },
+            keywords: 50,
+            html: true,
+            ..TextOptions::SET
+        };
+        let stored = FeatureSet::stored(&options, [1, 0x0123_4567_89ab_cdef].into_iter());
+        let expected = b"ndF\x01\x05\x01\x01\x00\x32\0\0\0\
+            \x01\0\0\0\0\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01";
+        assert_eq!(stored, expected);
+        let set = FeatureSet::from_stored(&stored).unwrap();
+        assert!(set.fits(&options) && !set.fits(&TextOptions::SET));
+        for tokens in TOKENS {
+            let options = TextOptions {
+                tokens,
+                ..TextOptions::SET
+            };
+            let stored = FeatureSet::stored(&options, [].into_iter());
+            assert!(FeatureSet::from_stored(&stored).unwrap().fits(&options));
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let good = FeatureSet::stored(&TextOptions::SET, [3, 4].into_iter());
+        let bad = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = good.clone();
+            change(&mut bytes);
+            assert_eq!(FeatureSet::from_stored(&bytes).err(), Some(BadFeatureSet));
+        };
+        bad(&|bytes| bytes.clear());
+        bad(&|bytes| bytes[3] = 2);
+        bad(&|bytes| bytes[4] = 6);
+        bad(&|bytes| bytes[6] = 2);
+        bad(&|bytes| bytes.truncate(27));
+        bad(&|bytes| bytes.push(0));
+        bad(&|bytes| bytes[12] = 4);
+        bad(&|bytes| bytes[12] = 5);
+    }
+}

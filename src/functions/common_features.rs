@@ -1,0 +1,110 @@
+//! The aggregate `neardup_common_features`: the features that many documents share, as a set for
+//! the parameter `without` of fingerprints.
+use neardup_sketch::common_features::CommonFeatureCollector;
+use pgrx::pg_sys::Datum;
+
+use super::sketcher::with_sketcher;
+use super::text_options;
+use crate::pg::aggregate::GroupWords;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::{check_interrupts, maintenance_work_mem};
+use crate::pg::varlena;
+
+/// Bytes of words that an aggregate can hold: less than what the server allocates at once.
+const MOST_BYTES: usize = 256 << 20;
+/// Shares of `maintenance_work_mem`: the words, as much again while they grow or are sorted, and
+/// the unused half of what they have grown to.
+const SHARES: usize = 4;
+
+/// Adds a document. A NULL is ignored, as by the aggregates of the server.
+fn add(call: &mut Call) -> Datum {
+    let state = GroupWords::of_arg(call, 0);
+    if let Some(n) = (2..call.len()).find(|&n| call.is_null(n)) {
+        let parameters = ["share", "tokens", "shingle", "html", "accents", "digits"];
+        UserError::null_not_allowed(format!("{} must not be NULL", parameters[n - 2])).raise();
+    }
+    if call.is_null(1) {
+        return match state {
+            Some(state) => state.as_datum(),
+            None => call.return_null(),
+        };
+    }
+    let options = text_options::of_aggregate(call, 3);
+    let share = share(call.float8(2));
+    let text = call.utf8(1);
+    with_sketcher(options, |sketcher| {
+        let (state, mut collector) = match state {
+            Some(state) => {
+                let datum = state.as_datum();
+                (datum, CommonFeatureCollector::resume(state))
+            }
+            None => {
+                let state = GroupWords::new(call);
+                let datum = state.as_datum();
+                let limit = maintenance_work_mem().min(MOST_BYTES) / SHARES / size_of::<u64>();
+                (
+                    datum,
+                    CommonFeatureCollector::new(state, &options, share, limit),
+                )
+            }
+        };
+        if !collector.is_of(&options, share) {
+            UserError::invalid_parameter("parameters of the aggregate differ between rows")
+                .detail("One set is of features that are all made in the same way.")
+                .hint("Give constants.")
+                .raise();
+        }
+        collector.add(sketcher, &text, &mut check_interrupts);
+        state
+    })
+}
+
+fn share(share: f64) -> f64 {
+    if !(share > 0.0 && share < 1.0) {
+        UserError::invalid_parameter(format!("share {share} is out of range"))
+            .detail("It is a number between 0 and 1.")
+            .hint(
+                "0.02 finds the features of more than 2 % of the documents. It should be more \
+                 than the share of the copies of one text.",
+            )
+            .raise();
+    }
+    share
+}
+
+/// Merges what two processes have collected.
+fn merge(call: &mut Call) -> Datum {
+    let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
+    let Some(theirs) = theirs else {
+        return match ours {
+            Some(ours) => ours.as_datum(),
+            None => call.return_null(),
+        };
+    };
+    // The other words may be in memory that does not live as long as the group.
+    let Some(ours) = ours else {
+        let ours = GroupWords::new(call);
+        ours.insert_zeroes(0, theirs.as_slice().len());
+        ours.as_mut_slice().copy_from_slice(theirs.as_slice());
+        return ours.as_datum();
+    };
+    let datum = ours.as_datum();
+    CommonFeatureCollector::resume(ours).merge(theirs.as_slice());
+    datum
+}
+
+/// The set.
+fn finish(call: &mut Call) -> Datum {
+    let Some(state) = GroupWords::of_arg(call, 0) else {
+        return call.return_null();
+    };
+    let collector = CommonFeatureCollector::resume(state);
+    varlena::build(&[&collector.finish(&mut check_interrupts)])
+}
+
+export! {
+    guarded "_neardup_common_features_add" => add;
+    guarded "_neardup_common_features_merge" => merge;
+    guarded "_neardup_common_features_finish" => finish;
+}

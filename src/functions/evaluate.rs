@@ -1,0 +1,160 @@
+//! `neardup_evaluate(distances, duplicates, weights)`: precision and recall at each distance, by
+//! pairs that somebody has labelled.
+use neardup_sketch::memory::GrowVec;
+use pgrx::pg_sys::Datum;
+
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::check_interrupts;
+use crate::pg::srf::SetReturning;
+
+/// A labelled pair.
+#[derive(Clone, Copy)]
+struct Pair {
+    distance: f64,
+    duplicate: bool,
+    weight: f64,
+}
+
+/// Pairs within a distance.
+struct Line {
+    distance: f64,
+    /// Numbers of pairs, and of duplicates among them.
+    pairs: i64,
+    duplicates: i64,
+    precision: Option<f64>,
+    recall: Option<f64>,
+    f1: Option<f64>,
+}
+
+/// NULL weights are 1. A pair without a label does not count, one without a distance is found at
+/// none.
+fn evaluate(call: &mut Call) -> Datum {
+    call.return_set(|call| Lines {
+        lines: lines(pairs(call)).into_iter(),
+    })
+}
+
+struct Lines {
+    lines: std::vec::IntoIter<Line>,
+}
+
+impl SetReturning for Lines {
+    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
+        let Some(line) = self.lines.next() else {
+            return false;
+        };
+        let number = |number: f64| Datum::from(number.to_bits());
+        columns.extend([
+            Some(number(line.distance)),
+            Some(Datum::from(line.pairs)),
+            Some(Datum::from(line.duplicates)),
+            line.precision.map(number),
+            line.recall.map(number),
+            line.f1.map(number),
+        ]);
+        true
+    }
+}
+
+/// The labelled pairs of the arguments. A pair without a distance has one of infinity.
+fn pairs(call: &Call) -> Vec<Pair> {
+    for (n, name) in ["distances", "duplicates"].iter().enumerate() {
+        if call.is_null(n) {
+            UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+        }
+    }
+    let distances = call.nullable_array::<f64>(0);
+    let duplicates = call.nullable_array::<bool>(1);
+    same_number("duplicates", distances.len(), duplicates.len());
+    let weights = (!call.is_null(2)).then(|| call.array::<f64>(2, "weights"));
+    if let Some(weights) = &weights {
+        same_number("weights", distances.len(), weights.len());
+    }
+    let mut weights = weights.as_ref().map(|weights| weights.iter());
+    let mut pairs = Vec::new();
+    for (index, (distance, duplicate)) in distances.into_iter().zip(duplicates).enumerate() {
+        let weight = weights.as_mut().and_then(Iterator::next).unwrap_or(1.0);
+        if !(weight >= 0.0 && weight.is_finite()) {
+            UserError::invalid_parameter("a weight is not a finite number of zero or more")
+                .detail(format!("Weight {} is {weight}.", index + 1))
+                .hint("It is the number of pairs that the labelled one stands for.")
+                .raise();
+        }
+        let distance = distance.unwrap_or(f64::INFINITY);
+        if distance.is_nan() {
+            UserError::invalid_parameter("a distance is not a number")
+                .detail(format!("Distance {} is NaN.", index + 1))
+                .raise();
+        }
+        if let Some(duplicate) = duplicate {
+            pairs.grow_push(Pair {
+                distance,
+                duplicate,
+                weight,
+            });
+        }
+    }
+    pairs
+}
+
+fn same_number(name: &str, distances: usize, others: usize) {
+    if distances != others {
+        UserError::invalid_parameter(format!("distances and {name} differ in number"))
+            .detail(format!(
+                "There are {distances} distances and {others} {name}."
+            ))
+            .hint(
+                "Aggregate both from the same rows: array_agg(distance), array_agg(is_duplicate).",
+            )
+            .raise();
+    }
+}
+
+/// Comparisons between two checks for interrupts.
+const CHECK_EVERY: usize = 1 << 16;
+
+/// One line for each distance that a pair has.
+fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
+    let mut comparisons = 0;
+    pairs.sort_unstable_by(|a, b| {
+        comparisons += 1;
+        if comparisons % CHECK_EVERY == 0 {
+            check_interrupts();
+        }
+        a.distance.total_cmp(&b.distance)
+    });
+    let duplicates = pairs.iter().filter(|pair| pair.duplicate);
+    let all: f64 = duplicates.map(|pair| pair.weight).sum();
+    let (mut count, mut right) = (0, 0);
+    let (mut found, mut found_right) = (0.0, 0.0);
+    let same = |a: &Pair, b: &Pair| a.distance == b.distance;
+    let near = pairs
+        .chunk_by(same)
+        .filter(|ring| ring[0].distance < f64::INFINITY);
+    let mut lines = Vec::new();
+    lines.grow_all(near.map(|ring| {
+        let (these, of_them) = ring.iter().fold((0.0, 0.0), |(sum, right), pair| {
+            let is_right = if pair.duplicate { pair.weight } else { 0.0 };
+            (sum + pair.weight, right + is_right)
+        });
+        count += ring.len() as i64;
+        right += ring.iter().filter(|pair| pair.duplicate).count() as i64;
+        found += these;
+        found_right += of_them;
+        let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
+        Line {
+            distance: ring[0].distance,
+            pairs: count,
+            duplicates: right,
+            precision: share(found_right, found),
+            recall: share(found_right, all),
+            f1: share(2.0 * found_right, found + all),
+        }
+    }));
+    lines
+}
+
+export! {
+    guarded "neardup_evaluate" => evaluate;
+}

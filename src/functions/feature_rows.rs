@@ -1,0 +1,61 @@
+//! The features of a text as rows, and the share of them that two texts have in common:
+//! `neardup_features`, `jaccard_similarity`.
+use neardup_sketch::FeatureList;
+use neardup_sketch::weight::FRACTION_BITS;
+use pgrx::pg_sys::Datum;
+
+use super::sketcher::with_sketcher;
+use super::text_options;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::check_interrupts;
+use crate::pg::srf::SetReturning;
+use crate::pg::text;
+
+/// A weight as a number. It is exact except for weights of the most frequent features.
+pub fn weight(weight: u64) -> f32 {
+    (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
+}
+
+/// The features of a text as rows.
+struct FeatureRows {
+    list: FeatureList,
+    next: usize,
+}
+
+impl SetReturning for FeatureRows {
+    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
+        let Some(feature) = self.list.get(self.next) else {
+            return false;
+        };
+        self.next += 1;
+        columns.extend([
+            Some(text::datum(&feature.text)),
+            Some(Datum::from(weight(feature.weight).to_bits())),
+            Some(Datum::from(feature.hash)),
+        ]);
+        true
+    }
+}
+
+/// `neardup_features(body, options)`: the distinct features, the heaviest first.
+fn list(call: &mut Call) -> Datum {
+    call.return_set(|call| {
+        let options = text_options::weighted(call, 1);
+        let list = FeatureList::new(&call.utf8(0), &options, &mut check_interrupts);
+        FeatureRows { list, next: 0 }
+    })
+}
+
+/// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.
+fn jaccard(call: &mut Call) -> Datum {
+    let [a, b] = [0, 1].map(|n| call.utf8(n));
+    let similarity = with_sketcher(text_options::unweighted(call, 2), |sketcher| {
+        sketcher.jaccard_similarity(&a, &b, &mut check_interrupts)
+    });
+    call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))
+}
+
+export! {
+    guarded "neardup_features" => list;
+    guarded "jaccard_similarity" => jaccard;
+}

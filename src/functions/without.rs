@@ -1,0 +1,109 @@
+//! Fingerprints and signatures of the features of a text that a set does not have:
+//! `minhash64(body, without, options)` and so on.
+use std::rc::Rc;
+
+use neardup_sketch::TextOptions;
+use neardup_sketch::common_features::FeatureSet;
+use neardup_sketch::options::NamedOption;
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::Datum;
+
+use super::minhash::{family_argument, signature};
+use super::sketcher::with_sketcher;
+use super::text_options;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::check_interrupts;
+use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+
+/// The set that is argument 1, for texts with these options.
+fn set_argument(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
+    let set = call.kept_argument(1, |bytes| {
+        FeatureSet::from_stored(bytes).unwrap_or_else(|_| {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
+                "without is not a set of features",
+            )
+            .detail(format!(
+                "It has {} bytes that are not of that form.",
+                bytes.len()
+            ))
+            .hint("Sets are made by neardup_common_features(body, share).")
+            .raise()
+        })
+    });
+    if !set.fits(options) {
+        let shown = |options: &TextOptions| {
+            format!(
+                "tokens \"{}\", shingle {}, accents \"{}\" and digits \"{}\"",
+                text_options::tokens_name(options),
+                options.shingle,
+                options.normalize.accents.name(),
+                options.normalize.digits.name()
+            )
+        };
+        UserError::invalid_parameter("the set without is of other features")
+            .detail(format!(
+                "It was made with {}; the text is cut with {}.",
+                shown(&set.options()),
+                shown(options)
+            ))
+            .hint("Give the same parameters to neardup_common_features and to this function.")
+            .raise();
+    }
+    set
+}
+
+fn simhash64(call: &mut Call) -> Datum {
+    let options = text_options::weighted(call, 2);
+    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let fingerprint = with_sketcher(options, |sketcher| {
+        sketcher.simhash64_without(&text, &set, &mut check_interrupts)
+    });
+    call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
+}
+
+fn simhash128(call: &mut Call) -> Datum {
+    let options = text_options::weighted(call, 2);
+    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let fingerprint = with_sketcher(options, |sketcher| {
+        sketcher.simhash128_without(&text, &set, &mut check_interrupts)
+    });
+    call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
+}
+
+fn minhash64(call: &mut Call) -> Datum {
+    let options = text_options::unweighted(call, 2);
+    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let fingerprint = with_sketcher(options, |sketcher| {
+        sketcher.minhash64_without(&text, &set, &mut check_interrupts)
+    });
+    call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
+}
+
+fn minhash128(call: &mut Call) -> Datum {
+    let options = text_options::unweighted(call, 2);
+    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let fingerprint = with_sketcher(options, |sketcher| {
+        sketcher.minhash128_without(&text, &set, &mut check_interrupts)
+    });
+    call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
+}
+
+fn minhash(call: &mut Call) -> Datum {
+    let options = text_options::unweighted(call, 2);
+    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let family = family_argument(call, 7);
+    let values = with_sketcher(options, |sketcher| {
+        sketcher.signature_without(&text, &family, &set, &mut check_interrupts)
+    });
+    call.return_value(values.map(|values| signature(&family, &values)))
+}
+
+export! {
+    guarded "simhash_without" => simhash64;
+    guarded "simhash128_without" => simhash128;
+    guarded "minhash64_without" => minhash64;
+    guarded "minhash128_without" => minhash128;
+    guarded "minhash_without" => minhash;
+}
