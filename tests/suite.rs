@@ -42,3 +42,4 @@ mod support;
 mod torture;
 mod trusted;
 mod vacuums;
+mod whole_table;

@@ -3,13 +3,18 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::pg_sys;
 
-use super::{PairSearch, check_file};
+use super::{PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::exhaustive::check_fingerprints;
+use crate::dedup::progress::Progress;
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::scope::ScopeColumns;
+use crate::pg::caller_sql::Condition;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
+use crate::storage::temp::TempSpace;
 
 /// Two rows and their distance.
 #[derive(Clone, Copy)]
@@ -24,22 +29,57 @@ pub struct FingerprintPairs {
     /// The index's file when the search began.
     file: u32,
     search: Box<dyn Search>,
+    wanted: Wanted,
     /// Found and not yet given.
     ready: Vec<Found>,
+    progress: Progress,
 }
 
 impl FingerprintPairs {
+    /// Pairs within a distance in bits.
     pub fn new(relations: &LockedIndex, distance: u32) -> Self {
-        let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
+        Self::search(relations, |_| distance, None, true)
+    }
+
+    /// The pairs that a caller asks for. Raises an error if they take too much work.
+    pub fn of_arguments(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+        let radius = |bits| arguments.distance.radius(bits);
+        Self::search(
+            relations,
+            radius,
+            arguments.filter.as_ref(),
+            arguments.exhaustive,
+        )
+    }
+
+    fn search(
+        relations: &LockedIndex,
+        radius: impl FnOnce(u32) -> u32,
+        filter: Option<&Condition>,
+        exhaustive: bool,
+    ) -> Self {
+        let mut files = TempSpace;
+        let (search, wanted, passes): (Box<dyn Search>, _, _) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            let plan = PairPlan::new(&index.block_layout, distance, index.rows());
-            Box::new(Pairs::<N>::new(index.block_layout.clone(), plan, work_mem(), false))
+            let radius = radius(index.block_layout.bits());
+            let plan = PairPlan::new(&index.block_layout, radius, index.rows());
+            if !exhaustive {
+                check_fingerprints(relations, &index, &plan);
+            }
+            let (wanted, passes) = (
+                Wanted::new(filter, &index, relations, &mut files),
+                plan.probes.len(),
+            );
+            let layout = index.block_layout.clone();
+            (Box::new(Pairs::<N>::new(layout, plan, work_mem(), false)), wanted, passes)
         });
         FingerprintPairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
             search,
+            wanted,
             ready: Vec::new(),
+            progress: Progress::new("comparing the rows of a table", "tables", passes as f64),
         }
     }
 
@@ -48,7 +88,13 @@ impl FingerprintPairs {
         if self.ready.is_empty() {
             let relations = LockedIndex::reopen(self.index);
             check_file(&relations, self.file);
-            while self.ready.is_empty() && self.search.step(&relations, &mut self.ready) {}
+            let mut files = TempSpace;
+            let mut wanted = |entry| self.wanted.contains(&mut files, entry);
+            while self.ready.is_empty()
+                && self.search.step(&relations, &mut wanted, &mut self.ready)
+            {
+                self.progress.reach(self.search.passes());
+            }
         }
         let found = self.ready.pop()?;
         Some((found.rows, found.distance))
@@ -64,12 +110,29 @@ impl PairSearch for FingerprintPairs {
 
 /// A search for pairs, for whatever width of keys.
 trait Search {
-    /// Appends some pairs; false: these were the last.
-    fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool;
+    /// Appends some pairs of wanted entries; false: these were the last.
+    fn step(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut dyn FnMut(Tid) -> bool,
+        found: &mut Vec<Found>,
+    ) -> bool;
+
+    /// Number of passes that are done.
+    fn passes(&self) -> u64;
 }
 
 impl<const N: usize> Search for Pairs<N> {
-    fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool {
+    fn passes(&self) -> u64 {
+        self.passes_done() as u64
+    }
+
+    fn step(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut dyn FnMut(Tid) -> bool,
+        found: &mut Vec<Found>,
+    ) -> bool {
         let index = Index::<N>::open(relations.index());
         let tree = index.tree();
         let mut rows = HeapFetch::new(relations.table());
@@ -77,14 +140,14 @@ impl<const N: usize> Search for Pairs<N> {
         let mut entries = Vec::new();
         let more = index.or_corrupt(match scope {
             None => {
-                let mut resolve = |entry| rows.find(entry);
+                let mut resolve = |entry| rows.find(entry).filter(|_| wanted(entry));
                 Pairs::step(self, &tree, &mut resolve, &mut |pair| {
                     found.push(in_order(pair.rows, pair.distance));
                 })
             }
             Some(_) => {
                 // Rows are looked at in pairs, below, by the addresses of their entries.
-                let mut resolve = |entry| rows.find(entry).map(|_| entry);
+                let mut resolve = |entry| rows.find(entry).filter(|_| wanted(entry)).map(|_| entry);
                 Pairs::step(self, &tree, &mut resolve, &mut |pair| {
                     entries.push((pair.rows, pair.distance));
                 })

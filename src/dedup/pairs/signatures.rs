@@ -3,12 +3,15 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 use pgrx::pg_sys;
 
-use super::{PairSearch, check_file};
+use super::exhaustive::ExhaustiveEdges;
+use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::exhaustive::check_signatures;
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
 use crate::dedup::signatures::rows::SignatureRows;
-use crate::dedup::signatures::{edges, mismatches};
+use crate::dedup::signatures::{edges, hashes, is_guaranteed};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
@@ -28,54 +31,89 @@ pub struct SignaturePairs {
     index: pg_sys::Oid,
     /// The index's file when the search began.
     file: u32,
-    distance: f64,
     groups: Groups,
     /// The groups whose own pairs are still to be given.
     left: InEntryOrder,
-    files: TempSpace,
-    /// Pairs of groups: the entries, the packed sides, and behind them the mismatches. They are
-    /// looked for when they are needed.
-    edges: Option<Sorted<TempSpace, 4>>,
+    edges: Box<dyn EdgeSource>,
     hashes: usize,
     /// The product whose pairs are being returned.
     product: Option<Product>,
 }
 
 impl SignaturePairs {
-    pub fn new(relations: &LockedIndex, distance: f64) -> Self {
-        let files = TempSpace;
-        let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
+    /// The pairs that a caller asks for. Raises an error if they take too much work.
+    pub fn new(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+        let mut files = TempSpace;
+        let (mut groups, hashes, edges) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let mut rows = SignatureRows::new(relations, &index);
-            let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
-            (Groups::find(&index, &mut rows, files), hashes)
+            let filter = arguments.filter.as_ref();
+            let wanted = Wanted::new(filter, &index, relations, &mut files);
+            let mut groups = Groups::find(&index, &mut rows, wanted, files);
+            let hashes = hashes(&index);
+            let mismatches = arguments.distance.mismatches(relations.index(), hashes);
+            if !arguments.exhaustive {
+                let mut is_wanted = |entry| groups.is_wanted(entry);
+                check_signatures(relations, &index, arguments.distance, &mut is_wanted);
+            }
+            let edges: Box<dyn EdgeSource> = match is_guaranteed(&index, mismatches) {
+                true => Box::new(BandEdges { mismatches, found: None }),
+                false => Box::new(ExhaustiveEdges::<N>::new(mismatches, index.rows())),
+            };
+            (groups, hashes, edges)
         });
         SignaturePairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
-            distance,
             left: groups.all(),
             groups,
-            files,
-            edges: None,
+            edges,
             hashes,
             product: None,
         }
     }
 
-    /// Looks for the pairs of groups.
-    fn find_edges(&mut self) -> Sorted<TempSpace, 4> {
-        let relations = LockedIndex::reopen(self.index);
-        let (files, groups) = (&mut self.files, &mut self.groups);
+    /// The next lists to be paired; `None`: there are no more.
+    fn next_product(&mut self) -> Option<Product> {
+        if let Some((_, group)) = self.left.next() {
+            return Some(Product {
+                sides: [group; 2],
+                next: [0, 1],
+                distance: 0.0,
+            });
+        }
+        let (oid, file) = (self.index, self.file);
+        let relations = || {
+            let relations = LockedIndex::reopen(oid);
+            check_file(&relations, file);
+            relations
+        };
+        let (sides, mismatches) = self.edges.next_edge(&mut self.groups, &relations)?;
+        Some(Product {
+            sides,
+            next: [0, 0],
+            distance: signature::distance(mismatches as usize, self.hashes),
+        })
+    }
+}
+
+/// Pairs of signatures that share a band. They are collected when the first is asked for.
+struct BandEdges {
+    mismatches: usize,
+    /// The entries, the packed sides, and behind them the mismatches.
+    found: Option<Sorted<TempSpace, 4>>,
+}
+
+impl BandEdges {
+    fn find(&self, groups: &mut Groups, relations: &LockedIndex) -> Sorted<TempSpace, 4> {
+        let files = &mut TempSpace;
         // Sorted by one end, then by the other, to meet the groups, which are in that order.
         let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = groups.all();
-        check_file(&relations, self.file);
         with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            let mismatches = mismatches(&index, self.distance);
-            let mut rows = SignatureRows::new(&relations, &index);
-            edges(&index, groups, mismatches, &mut rows, None, |edge| {
+            let mut rows = SignatureRows::new(relations, &index);
+            edges(&index, groups, self.mismatches, &mut rows, None, |edge| {
                 let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
                 let key = [b, a, firsts.of(a, row).packed(), other.packed()];
                 by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
@@ -93,29 +131,23 @@ impl SignaturePairs {
         }
         found.sorted(files, None)
     }
+}
 
-    /// The next lists to be paired; `None`: there are no more.
-    fn next_product(&mut self) -> Option<Product> {
-        if let Some((_, group)) = self.left.next() {
-            return Some(Product {
-                sides: [group; 2],
-                next: [0, 1],
-                distance: 0.0,
-            });
-        }
-        let mut edges = match self.edges.take() {
-            Some(edges) => edges,
-            None => self.find_edges(),
+impl EdgeSource for BandEdges {
+    fn next_edge(
+        &mut self,
+        groups: &mut Groups,
+        relations: &dyn Fn() -> LockedIndex,
+    ) -> Option<([Side; 2], u32)> {
+        let mut found = match self.found.take() {
+            Some(found) => found,
+            None => self.find(groups, &relations()),
         };
-        let edge = edges.next(&mut self.files);
-        self.edges = Some(edges);
+        let edge = found.next(&mut TempSpace);
+        self.found = Some(found);
         let edge = edge?;
         let [_, _, left, right] = edge.key;
-        Some(Product {
-            sides: [left, right].map(Side::from_packed),
-            next: [0, 0],
-            distance: signature::distance(edge.tid as usize, self.hashes),
-        })
+        Some(([left, right].map(Side::from_packed), edge.tid as u32))
     }
 }
 

@@ -11,19 +11,23 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::ExternalSort;
 
 use crate::am::index::Index;
+use crate::dedup::progress::Progress;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
-use crate::types::signature::Bound;
 use groups::Groups;
 use rows::{FoundRow, SignatureRows};
 
 /// Bits below a row's address in a word that holds a number of mismatches, too.
 const BELOW: u32 = 16;
 
-/// Returns the most mismatches of signatures in an index that are within a distance.
-pub fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
-    let hashes = index.metric.bands().map_or(0, |bands| bands.hashes());
-    usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
+/// Positions of the signatures in an index.
+pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
+    index.metric.bands().map_or(1, |bands| bands.hashes())
+}
+
+/// Returns whether an index's bands find all signatures with this number of mismatches.
+pub fn is_guaranteed<const N: usize>(index: &Index<N>, mismatches: usize) -> bool {
+    (index.metric.bands()).is_some_and(|bands| mismatches <= bands.guaranteed())
 }
 
 /// Two rows near each other, each of which may stand for several.
@@ -32,6 +36,40 @@ pub struct Edge {
     pub entries: [Tid; 2],
     pub rows: [Tid; 2],
     pub mismatches: u32,
+}
+
+/// Compares candidates by their rows in the table, of which the first is kept for the next.
+pub struct Verifier<'r, 'a> {
+    rows: &'r mut SignatureRows<'a>,
+    mismatches: usize,
+    /// The entry of the first row, and the row if the snapshot sees it.
+    left: Option<(Tid, Option<(Tid, FoundRow)>)>,
+}
+
+impl<'r, 'a> Verifier<'r, 'a> {
+    /// Rows with `mismatches` or fewer are near each other.
+    pub fn new(rows: &'r mut SignatureRows<'a>, mismatches: usize) -> Self {
+        Verifier {
+            rows,
+            mismatches,
+            left: None,
+        }
+    }
+
+    /// The edge between two entries, if there is one.
+    pub fn edge(&mut self, [a, b]: [Tid; 2]) -> Option<Edge> {
+        pgrx::check_for_interrupts!();
+        if self.left.as_ref().is_none_or(|(entry, _)| *entry != a) {
+            self.left = Some((a, self.rows.find(a)));
+        }
+        let (row, found) = self.left.as_ref()?.1.as_ref()?;
+        let (other_row, differing) = self.rows.compare(b, found)?;
+        (differing <= self.mismatches).then_some(Edge {
+            entries: [a, b],
+            rows: [*row, other_row],
+            mismatches: differing as u32,
+        })
+    }
 }
 
 /// Pairs of a row in one bucket beyond which it is crowded there.
@@ -67,6 +105,8 @@ pub fn edges<const N: usize>(
         None => BandPairs::<N>::new(bands, mismatches, memory),
     };
     let tree = index.tree();
+    let bands = search.tables();
+    let mut progress = Progress::new("comparing the rows of a band", "bands", bands as f64);
     while index.or_corrupt(
         search.step(
             &tree,
@@ -83,7 +123,9 @@ pub fn edges<const N: usize>(
                 (Candidate::Crowded(..), None) => (),
             },
         ),
-    ) {}
+    ) {
+        progress.reach(u64::from(search.table()));
+    }
     let by_bands = search.by_bands();
     if let Some(crowd) = crowd {
         crowd.buckets = search.buckets();
@@ -91,23 +133,8 @@ pub fn edges<const N: usize>(
     drop(search);
 
     // Candidates come in the order of the first row, then of the second.
-    let mut left: Option<(Tid, Option<(Tid, FoundRow)>)> = None;
-    let mut verify = |[a, b]: [Tid; 2]| {
-        pgrx::check_for_interrupts!();
-        if left.as_ref().is_none_or(|(entry, _)| *entry != a) {
-            left = Some((a, rows.find(a)));
-        }
-        if let Some((_, Some((row, found)))) = &left
-            && let Some((other_row, differing)) = rows.compare(b, found)
-            && differing <= mismatches
-        {
-            give(Edge {
-                entries: [a, b],
-                rows: [*row, other_row],
-                mismatches: differing as u32,
-            });
-        }
-    };
+    let mut progress = Progress::new("comparing candidates", "pairs", candidates.len() as f64);
+    let mut verifier = Verifier::new(rows, mismatches);
     // The pair under way: its rows, the fewest mismatches if they shared no band, and how many
     // they share.
     let mut last: Option<([Tid; 2], usize, usize)> = None;
@@ -115,13 +142,14 @@ pub fn edges<const N: usize>(
         if let Some((pair, least, shared)) = last
             && least <= mismatches + if by_bands { shared } else { 0 }
         {
-            verify(pair);
+            verifier.edge(pair).map(&mut give);
         }
     };
     candidates.in_order(&mut files, None, |_, candidate| {
         let [a, b] = candidate.key;
         let pair = [Tid::from_packed(a), Tid::from_packed(b >> BELOW)];
         let least = (b & ((1 << BELOW) - 1)) as usize;
+        progress.advance(1);
         match &mut last {
             // The fewest come first.
             Some((known, _, shared)) if *known == pair => *shared += 1,

@@ -16,6 +16,7 @@
 
 mod centers;
 mod components;
+mod exhaustive;
 mod pairs;
 mod rows;
 mod scan;
@@ -23,6 +24,7 @@ pub mod tune;
 
 pub use centers::BucketCenters;
 pub use components::connect_buckets;
+pub use exhaustive::{ExhaustivePairs, ExhaustiveWork, exhaustive_work};
 pub use pairs::{BandPairs, Candidate};
 pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};

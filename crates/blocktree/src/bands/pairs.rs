@@ -4,7 +4,7 @@
 //! together; each two of them whose sketches do not rule it out are a candidate. A pair comes once
 //! for each band that it shares: the number of these tells more about it ([`Bands`]), so the
 //! caller counts them. A search beyond what the bands guarantee compares the sketches of all rows
-//! instead.
+//! instead; `super::exhaustive` does so without collecting candidates.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// Comparisons between two checks for interrupts.
-const PAUSE: usize = 1 << 18;
+pub(super) const PAUSE: usize = 1 << 18;
 
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Candidate {
 }
 
 /// An entry in memory: its key, and its row packed.
-type BandEntry<const N: usize> = (Key<N>, u64);
+pub(super) type BandEntry<const N: usize> = (Key<N>, u64);
 
 /// Search for candidates in progress. Between its steps it holds no page.
 #[derive(Debug)]
@@ -74,18 +74,27 @@ impl<const N: usize> BandPairs<N> {
 
     /// A search that leaves out pairs of two rows each of which is in more than `most` pairs of the
     /// same bucket: they come as rows of a crowded bucket. So it gives a multiple of the rows,
-    /// however many are near each other. It leaves out none beyond what the bands guarantee.
+    /// however many are near each other. Beyond what the bands guarantee a scope is one bucket.
     pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
-        let search = Self::new(bands, mismatches, memory);
         BandPairs {
-            most: search.by_bands.then_some(most),
-            ..search
+            most: Some(most),
+            ..Self::new(bands, mismatches, memory)
         }
     }
 
     /// Crowded buckets so far.
     pub fn buckets(&self) -> u32 {
         self.buckets
+    }
+
+    /// Number of tables that the search reads.
+    pub fn tables(&self) -> usize {
+        if self.by_bands { self.bands.count() } else { 1 }
+    }
+
+    /// Number of tables that it has read.
+    pub fn table(&self) -> u16 {
+        self.table
     }
 
     /// Returns whether candidates come once for each band that they share; otherwise they come
@@ -102,8 +111,7 @@ impl<const N: usize> BandPairs<N> {
         wanted: &mut impl FnMut(Tid) -> bool,
         emit: &mut impl FnMut(Candidate),
     ) -> Result<bool> {
-        let tables = if self.by_bands { self.bands.count() } else { 1 };
-        if usize::from(self.table) >= tables {
+        if usize::from(self.table) >= self.tables() {
             return Ok(false);
         }
         let mut entries = core::mem::take(&mut self.entries);
@@ -249,8 +257,7 @@ impl<const N: usize> BandPairs<N> {
     /// In how many bits two sketches differ, and whether that is few enough.
     #[inline]
     fn differing(&self, own: &Sketch, other: &Sketch) -> (u32, bool) {
-        let low = u64::MAX >> HASH_BITS;
-        let bits = ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones();
+        let bits = differing_bits(own, other);
         (bits, bits <= self.mismatches)
     }
 
@@ -308,6 +315,13 @@ impl<const N: usize> BandPairs<N> {
     }
 }
 
+/// Number of bits in which the sketches of two keys differ.
+#[inline]
+pub(super) fn differing_bits(own: &Sketch, other: &Sketch) -> u32 {
+    let low = u64::MAX >> HASH_BITS;
+    ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones()
+}
+
 /// An empty vector that holds `count` values without another allocation.
 fn with_room<T>(store: &impl PageStore, count: usize) -> Vec<T> {
     let mut values = Vec::new();
@@ -318,12 +332,12 @@ fn with_room<T>(store: &impl PageStore, count: usize) -> Vec<T> {
 }
 
 /// The sketch in a key, below its hash.
-fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
+pub(super) fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
 
 /// Appends the wanted entries of a cursor's next leaf, in order. False: it was the table's last.
-fn read_leaf<S: PageStore, const N: usize>(
+pub(super) fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,
     entries: &mut Vec<BandEntry<N>>,

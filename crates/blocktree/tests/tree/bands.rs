@@ -2,7 +2,8 @@
 //! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
 use neardup_blocktree::bands::{
-    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, RowSource, connect_buckets,
+    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, ExhaustivePairs, RowSource,
+    connect_buckets, exhaustive_work,
 };
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
@@ -119,6 +120,29 @@ impl BandIndex {
             .collect()
     }
 
+    /// The same, with all sketches compared: no pair twice, and no step without an end.
+    fn exhaustive_pairs(&self, mismatches: usize, memory: usize) -> BTreeSet<[Tid; 2]> {
+        let mut search = ExhaustivePairs::new(mismatches, memory);
+        let mut found = BTreeSet::new();
+        let tree = self.tree();
+        let enough = 7;
+        loop {
+            let before = found.len();
+            let mut emit = |rows: [Tid; 2]| {
+                assert!(rows[0] < rows[1]);
+                assert!(found.insert(rows), "{rows:?} came twice");
+            };
+            let more = search
+                .step(&tree, enough, &mut |_| true, &mut emit)
+                .unwrap();
+            let part = memory.max(2 << 13) / 24 + 1;
+            assert!(found.len() - before <= enough + part);
+            if !more {
+                return found;
+            }
+        }
+    }
+
     fn assert_finds_pairs(&self, model: &BandModel, rng: &mut StdRng) {
         let guaranteed = self.bands.guaranteed();
         let known: Vec<(Tid, &Vec<u32>)> = (model.iter())
@@ -128,6 +152,19 @@ impl BandIndex {
             let found = self.pairs(mismatches, 1 << 24);
             // A part at a time.
             assert_eq!(self.pairs(mismatches, 0), found);
+            if mismatches > guaranteed {
+                assert_eq!(self.exhaustive_pairs(mismatches, 1 << 24), found);
+                assert_eq!(self.exhaustive_pairs(mismatches, 0), found);
+                // The sample holds all rows.
+                let work = exhaustive_work(&self.tree(), mismatches, &mut |_| true).unwrap();
+                let count = known.len() as f64;
+                assert_eq!(work.rows, known.len() as u64);
+                assert_eq!(work.comparisons, count * (count - 1.0).max(0.0) / 2.0);
+                assert!(
+                    (work.candidates - found.len() as f64).abs() < 0.5,
+                    "{work:?}"
+                );
+            }
             for (i, (a, one)) in known.iter().enumerate() {
                 for (b, other) in &known[i + 1..] {
                     let differing = one.iter().zip(*other).filter(|(a, b)| a != b).count();
@@ -332,10 +369,12 @@ struct Clusters {
     fetched: usize,
 }
 
-/// Clusters by a thinned search. Signatures are in the order of their ranks; their rows are not.
+/// Clusters by a thinned search of an index with this number of bands. Signatures are in the order
+/// of their ranks; their rows are not.
 fn clusters(
     method: Method,
     signatures: &[Vec<u32>],
+    bands: usize,
     mismatches: usize,
     most: u32,
     [search_memory, memory]: [usize; 2],
@@ -350,7 +389,7 @@ fn clusters(
         .zip(signatures.iter().cloned().map(Some))
         .collect();
     let hashes = signatures[0].len();
-    let bands = Bands::new(hashes, mismatches + 3, 0).unwrap();
+    let bands = Bands::new(hashes, bands, 0).unwrap();
     let index = BandIndex::build(bands, &model, 1 << 22);
     let mut search = BandPairs::thinned(index.bands.clone(), mismatches, search_memory, most);
     let (mut shared, mut crowd, mut pairs) = (BTreeMap::new(), Vec::new(), 0);
@@ -364,10 +403,12 @@ fn clusters(
     };
     while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
 
+    let by_bands = search.by_bands();
     let near: Vec<[u32; 2]> = (shared.into_iter())
         .map(|(pair, (least, shared))| (pair.map(|row| ranks[&row]), least, shared))
         .filter(|([a, b], least, shared)| {
             let differing = differing(&signatures[*a as usize], &signatures[*b as usize]);
+            let shared = if by_bands { *shared } else { 0 };
             *least as usize <= mismatches + shared && differing <= mismatches
         })
         .map(|(pair, ..)| pair)
@@ -451,14 +492,16 @@ proptest! {
     #[test]
     fn clusters_of_crowded_signatures_are_as_by_definition(
         seed: u64, count in 1..900_usize, centers in 1..4_usize, changes in 0..20_usize,
-        mismatches in 0..13_usize, most in 0..40_u32,
+        mismatches in 0..13_usize, most in 0..40_u32, within: bool,
         memory in prop::sample::select(vec![[0, 0], [1 << 22, 0], [0, 1 << 22], [1 << 22; 2]]),
     ) {
         let mut rng = StdRng::seed_from_u64(seed);
         let signatures = signatures(&mut rng, count, centers, changes);
-        let stars = clusters(Method::Star, &signatures, mismatches, most, memory);
+        // Within what the bands guarantee, and beyond.
+        let bands = if within { mismatches + 3 } else { mismatches / 2 + 1 };
+        let stars = clusters(Method::Star, &signatures, bands, mismatches, most, memory);
         prop_assert_eq!(stars.of, expected_stars(&signatures, mismatches));
-        let components = clusters(Method::Connected, &signatures, mismatches, most, memory);
+        let components = clusters(Method::Connected, &signatures, bands, mismatches, most, memory);
         prop_assert_eq!(components.of, expected_components(&signatures, mismatches));
     }
 }
@@ -470,12 +513,14 @@ fn a_crowd_brings_no_quadratic_comparisons() {
     let mut rng = StdRng::seed_from_u64(3);
     let signatures = signatures(&mut rng, 3_000, 1, 6);
     let count = signatures.len();
-    let bands = 15;
-    for (method, expected) in [
-        (Method::Star, expected_stars(&signatures, 12)),
-        (Method::Connected, expected_components(&signatures, 12)),
+    for (bands, method, expected) in [
+        (15, Method::Star, expected_stars(&signatures, 12)),
+        (15, Method::Connected, expected_components(&signatures, 12)),
+        // Beyond what they guarantee all rows are one bucket.
+        (4, Method::Star, expected_stars(&signatures, 12)),
+        (4, Method::Connected, expected_components(&signatures, 12)),
     ] {
-        let found = clusters(method, &signatures, 12, 8, [1 << 22; 2]);
+        let found = clusters(method, &signatures, bands, 12, 8, [1 << 22; 2]);
         assert_eq!(found.of, expected, "{method:?}");
         assert!(
             found.pairs <= 9 * bands * count,

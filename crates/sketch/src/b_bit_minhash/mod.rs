@@ -48,6 +48,19 @@ const fn value(hash: u64, round: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The greatest distance, in bits, at which two fingerprints of `bits` bits have at least an
+/// estimated similarity from 0 to 1.
+///
+/// ```
+/// use neardup_sketch::b_bit_minhash::radius;
+///
+/// assert_eq!(radius(64, 0.8), 6);
+/// assert_eq!(radius(128, 0.75), 16);
+/// ```
+pub fn radius(bits: u32, similarity: f64) -> u32 {
+    (f64::from(bits) * (1.0 - similarity) / 2.0).floor() as u32
+}
+
 /// Builds the fingerprint of a set of features, of `64 * W` bits; reusable.
 ///
 /// A bin holds the least of the values that fell into it in the first round in which any did. In
