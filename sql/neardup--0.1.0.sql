@@ -2428,14 +2428,24 @@ COMMENT ON FUNCTION
 
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
-    column_name name DEFAULT NULL,
+    column_name name DEFAULT NULL, distinct_values boolean DEFAULT false,
     OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
-COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name) IS
+CREATE FUNCTION neardup_distance_histogram(
+    relation regclass, max_distance float8, sample_rows integer DEFAULT 1000,
+    column_name name DEFAULT NULL, distinct_values boolean DEFAULT false,
+    OUT distance float8, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
+) RETURNS SETOF record
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
+    AS 'MODULE_PATHNAME', 'neardup_signature_histogram';
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name, boolean) IS
     'how many pairs of rows there are at each distance, with a few of them, for choosing a '
     'distance';
+COMMENT ON FUNCTION neardup_distance_histogram(regclass, float8, integer, name, boolean) IS
+    'how many pairs of signatures there are at each distance, with a few of them, for choosing a '
+    'similarity';
 
 CREATE FUNCTION neardup_dedup()
     RETURNS trigger LANGUAGE C VOLATILE AS 'MODULE_PATHNAME', 'neardup_dedup';

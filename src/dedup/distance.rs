@@ -9,7 +9,7 @@ use crate::pg::rel::Rel;
 use crate::types::signature::Bound;
 
 /// A distance that a caller passes; an error if it is below zero.
-pub fn distance_argument(distance: i32) -> u32 {
+fn distance_argument(distance: i32) -> u32 {
     u32::try_from(distance).unwrap_or_else(|_| {
         UserError::invalid_parameter("distance must not be negative")
             .detail(format!("It is {distance}."))
@@ -39,18 +39,27 @@ impl DistanceArgument {
     /// with distances of any kind have. Raises an error if both are given or none, or if a value is
     /// out of range.
     pub fn of(call: &Call, distances: Distances, similarity: usize) -> Self {
-        let distance = (!call.is_null(1)).then(|| match distances {
-            Distances::Bits => f64::from(distance_argument(call.int4(1))),
-            Distances::Any => call.float8(1),
-        });
+        let distance = (!call.is_null(1)).then(|| Self::distance(call, distances));
         let similarity = (distances == Distances::Any && !call.is_null(similarity))
             .then(|| call.float8(similarity));
-        let limit = match (distance, similarity) {
-            (Some(distance), None) => Limit::Distance(distance),
-            (None, Some(similarity)) => Limit::Similarity(in_range(similarity)),
+        match (distance, similarity) {
+            (Some(distance), None) => distance,
+            (None, Some(similarity)) => DistanceArgument {
+                distances,
+                limit: Limit::Similarity(in_range(similarity)),
+            },
             (None, None) => one_of_two("neither is given"),
             (Some(_), Some(_)) => one_of_two("both are given"),
+        }
+    }
+
+    /// The second argument of a call that takes no similarity, and no NULL.
+    pub fn distance(call: &Call, distances: Distances) -> Self {
+        let distance = match distances {
+            Distances::Bits => f64::from(distance_argument(call.int4(1))),
+            Distances::Any => call.float8(1),
         };
+        let limit = Limit::Distance(distance);
         DistanceArgument { distances, limit }
     }
 

@@ -68,7 +68,7 @@ impl Counts {
         }
     }
 
-    /// Counts a pair within the greatest distance.
+    /// Counts a pair within the greatest distance, of fingerprints in bits, of signatures in steps.
     #[inline]
     pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
         let (count, shown) = &mut self.rings[distance as usize];

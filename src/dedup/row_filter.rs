@@ -51,6 +51,32 @@ impl Wanted {
         Self::of(&mut wanted, files)
     }
 
+    /// The first entry of each fingerprint in an index whose row the snapshot sees. Fingerprints of
+    /// scopes with the same hash count as one scope's.
+    pub fn one_of_equals<const N: usize>(
+        index: &Index<N>,
+        relations: &LockedIndex,
+        files: &mut TempSpace,
+    ) -> Self {
+        let mut rows = HeapFetch::new(relations.table());
+        let mut list = TidList::new();
+        let mut walk = KeyOrderScan::new(index.block_layout.clone());
+        let (tree, mut entries, mut last) = (index.tree(), Vec::new(), None);
+        let mut more = true;
+        while more {
+            entries.clear();
+            more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+            for &(key, entry) in &entries {
+                pgrx::check_for_interrupts!();
+                if last != Some(key) && rows.find(entry).is_some() {
+                    last = Some(key);
+                    list.push(files, entry);
+                }
+            }
+        }
+        Self::of(&mut list, files)
+    }
+
     fn of(list: &mut TidList, files: &mut TempSpace) -> Self {
         match list.set(files) {
             Some(set) => Wanted::Entries(set),

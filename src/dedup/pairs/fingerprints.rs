@@ -10,7 +10,6 @@ use crate::dedup::exhaustive::check_fingerprints;
 use crate::dedup::progress::Progress;
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::scope::ScopeColumns;
-use crate::pg::caller_sql::Condition;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
@@ -36,43 +35,32 @@ pub struct FingerprintPairs {
 }
 
 impl FingerprintPairs {
-    /// Pairs within a distance in bits.
-    pub fn new(relations: &LockedIndex, distance: u32) -> Self {
-        Self::search(relations, |_| distance, None, true)
+    /// Pairs of wanted rows within a distance in bits.
+    pub fn new(relations: &LockedIndex, distance: u32, wanted: Wanted) -> Self {
+        let (search, passes) = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            search(&index, PairPlan::new(&index.block_layout, distance, index.rows()))
+        });
+        Self::of(relations, search, passes, wanted)
     }
 
     /// The pairs that a caller asks for. Raises an error if they take too much work.
     pub fn of_arguments(relations: &LockedIndex, arguments: &PairArguments) -> Self {
-        let radius = |bits| arguments.distance.radius(bits);
-        Self::search(
-            relations,
-            radius,
-            arguments.filter.as_ref(),
-            arguments.exhaustive,
-        )
-    }
-
-    fn search(
-        relations: &LockedIndex,
-        radius: impl FnOnce(u32) -> u32,
-        filter: Option<&Condition>,
-        exhaustive: bool,
-    ) -> Self {
-        let mut files = TempSpace;
-        let (search, wanted, passes): (Box<dyn Search>, _, _) = with_words!(words_of(relations.index()), N => {
+        let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
+        let (found, wanted) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            let radius = radius(index.block_layout.bits());
+            let radius = arguments.distance.radius(index.block_layout.bits());
             let plan = PairPlan::new(&index.block_layout, radius, index.rows());
-            if !exhaustive {
+            if !arguments.exhaustive {
                 check_fingerprints(relations, &index, &plan);
             }
-            let (wanted, passes) = (
-                Wanted::new(filter, &index, relations, &mut files),
-                plan.probes.len(),
-            );
-            let layout = index.block_layout.clone();
-            (Box::new(Pairs::<N>::new(layout, plan, work_mem(), false)), wanted, passes)
+            let wanted = Wanted::new(filter, &index, relations, &mut files);
+            (search(&index, plan), wanted)
         });
+        Self::of(relations, found.0, found.1, wanted)
+    }
+
+    fn of(relations: &LockedIndex, search: Box<dyn Search>, passes: usize, wanted: Wanted) -> Self {
         FingerprintPairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
@@ -106,6 +94,13 @@ impl PairSearch for FingerprintPairs {
         let (rows, distance) = self.next()?;
         Some((rows, f64::from(distance)))
     }
+}
+
+/// A search by a plan, and the number of its passes.
+fn search<const N: usize>(index: &Index<N>, plan: PairPlan<N>) -> (Box<dyn Search>, usize) {
+    let passes = plan.probes.len();
+    let pairs = Pairs::<N>::new(index.block_layout.clone(), plan, work_mem(), false);
+    (Box::new(pairs), passes)
 }
 
 /// A search for pairs, for whatever width of keys.

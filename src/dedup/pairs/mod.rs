@@ -21,7 +21,7 @@ use crate::pg::srf::SetReturning;
 use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
 pub use fingerprints::FingerprintPairs;
-use signatures::SignaturePairs;
+pub use signatures::SignaturePairs;
 
 export! {
     guarded "neardup_pairs" => |call| pairs(call, Distances::Bits);
@@ -57,7 +57,7 @@ pub struct PairArguments {
 }
 
 /// Search for pairs that holds nothing of the server's between two calls.
-trait PairSearch {
+pub trait PairSearch {
     /// The next pair, the lower address first, and its distance.
     fn next_pair(&mut self) -> Option<([Tid; 2], f64)>;
 }

@@ -7,6 +7,7 @@ use super::exhaustive::ExhaustiveEdges;
 use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::distance::DistanceArgument;
 use crate::dedup::exhaustive::check_signatures;
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
@@ -36,11 +37,27 @@ pub struct SignaturePairs {
     left: InEntryOrder,
     edges: Box<dyn EdgeSource>,
     hashes: usize,
+    /// One row of each group of equals stands for all.
+    is_distinct: bool,
     /// The product whose pairs are being returned.
     product: Option<Product>,
 }
 
 impl SignaturePairs {
+    /// All pairs within a distance, or those of one row of each group of equals. Raises an error if
+    /// they take too much work.
+    pub fn all(relations: &LockedIndex, distance: DistanceArgument, is_distinct: bool) -> Self {
+        let arguments = PairArguments {
+            distance,
+            filter: None,
+            exhaustive: false,
+        };
+        SignaturePairs {
+            is_distinct,
+            ..Self::new(relations, &arguments)
+        }
+    }
+
     /// The pairs that a caller asks for. Raises an error if they take too much work.
     pub fn new(relations: &LockedIndex, arguments: &PairArguments) -> Self {
         let mut files = TempSpace;
@@ -69,13 +86,16 @@ impl SignaturePairs {
             groups,
             edges,
             hashes,
+            is_distinct: false,
             product: None,
         }
     }
 
     /// The next lists to be paired; `None`: there are no more.
     fn next_product(&mut self) -> Option<Product> {
-        if let Some((_, group)) = self.left.next() {
+        if !self.is_distinct
+            && let Some((_, group)) = self.left.next()
+        {
             return Some(Product {
                 sides: [group; 2],
                 next: [0, 1],
@@ -163,7 +183,11 @@ impl PairSearch for SignaturePairs {
             let [i, j] = product.next;
             match (self.groups.row(left, i), self.groups.row(right, j)) {
                 (Some(a), Some(b)) => {
-                    product.next[1] += 1;
+                    // An end for each row, or for all of a side.
+                    product.next = match self.is_distinct {
+                        true => [u32::MAX; 2],
+                        false => [i, j + 1],
+                    };
                     return Some(([a.min(b), a.max(b)], product.distance));
                 }
                 (Some(_), None) if !is_one || i + 2 < right.len() => {

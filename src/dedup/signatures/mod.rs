@@ -4,6 +4,7 @@
 //! near they are, the signatures in the table tell. Equal signatures stand next to each other in
 //! the index, and one of them is searched for all.
 pub mod groups;
+pub mod histogram;
 pub mod rows;
 
 use neardup_blocktree::bands::{BandPairs, Candidate};

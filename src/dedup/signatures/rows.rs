@@ -128,25 +128,45 @@ impl<'a> ComparedRows<'a> {
     }
 }
 
+impl ComparedRows<'_> {
+    /// In how many positions two rows differ; `None` if they are of different scopes, or were made
+    /// in different ways.
+    pub fn differing(
+        &self,
+        (a, a_scope): &ComparedRow,
+        (b, b_scope): &ComparedRow,
+    ) -> Option<usize> {
+        let differing = a.mismatches(b)?;
+        let is_one_scope = match (&self.rows.scope, a_scope, b_scope) {
+            (Some(scope), Some(a), Some(b)) => scope.equal(a, b),
+            _ => true,
+        };
+        is_one_scope.then_some(differing)
+    }
+
+    /// The row of an entry with its address as the snapshot sees it; `None` if it sees none.
+    pub fn find(&mut self, entry: Tid) -> Option<(Tid, ComparedRow)> {
+        let (row, found, values) = self.rows.read(entry, None)?;
+        Some((row, (found, values)))
+    }
+}
+
+/// A row that can be compared with any other, with the values of its scope.
+pub type ComparedRow = (FoundRow, Option<Values>);
+
 impl RowSource for ComparedRows<'_> {
-    type Row = (FoundRow, Option<Values>);
+    type Row = ComparedRow;
 
     fn row_bytes(&self) -> usize {
         size_of::<u32>() * self.hashes + SCOPE_BYTES
     }
 
     fn fetch(&mut self, entry: Tid) -> Option<Self::Row> {
-        let (_, found, values) = self.rows.read(entry, None)?;
-        Some((found, values))
+        Some(self.find(entry)?.1)
     }
 
-    fn are_near(&self, (a, a_scope): &Self::Row, (b, b_scope): &Self::Row) -> bool {
-        let is_one_scope = || match (&self.rows.scope, a_scope, b_scope) {
-            (Some(scope), Some(a), Some(b)) => scope.equal(a, b),
-            _ => true,
-        };
-        a.mismatches(b)
+    fn are_near(&self, a: &Self::Row, b: &Self::Row) -> bool {
+        self.differing(a, b)
             .is_some_and(|differing| differing <= self.mismatches)
-            && is_one_scope()
     }
 }

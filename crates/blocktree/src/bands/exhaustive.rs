@@ -5,7 +5,7 @@
 
 use std::collections::BinaryHeap;
 
-use super::pairs::{BandEntry, PAUSE, differing_bits, read_leaf, sketch};
+use super::pairs::{BandEntry, PAUSE, read_leaf, sketch, sketch_difference};
 use super::{WORDS, mix};
 use crate::key::{Key, Tid};
 use crate::leaf;
@@ -208,7 +208,7 @@ fn compare<const N: usize>(
 ) -> (usize, bool) {
     let (own, mut is_enough) = (sketch(key), false);
     for (other, other_row) in others {
-        if differing_bits(&own, &sketch(other)) <= mismatches && row != other_row {
+        if sketch_difference(&own, &sketch(other)) <= mismatches && row != other_row {
             let rows = [row.min(other_row), row.max(other_row)];
             is_enough |= give(rows.map(|row| Tid::from_packed(*row)));
         }
@@ -277,7 +277,7 @@ pub fn exhaustive_work<S: PageStore, const N: usize>(
     for (i, own) in sample.iter().enumerate() {
         let near = |other: &&Key<N>| {
             scope(own) == scope(other)
-                && differing_bits(&sketch(own), &sketch(other)) <= mismatches as u32
+                && sketch_difference(&sketch(own), &sketch(other)) <= mismatches as u32
         };
         found += sample[i + 1..].iter().filter(near).count() as u64;
     }

@@ -25,7 +25,7 @@ pub mod tune;
 pub use centers::BucketCenters;
 pub use components::connect_buckets;
 pub use exhaustive::{ExhaustivePairs, ExhaustiveWork, exhaustive_work};
-pub use pairs::{BandPairs, Candidate};
+pub use pairs::{BandPairs, Candidate, sketch_difference};
 pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};
 

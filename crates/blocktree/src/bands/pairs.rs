@@ -257,7 +257,7 @@ impl<const N: usize> BandPairs<N> {
     /// In how many bits two sketches differ, and whether that is few enough.
     #[inline]
     fn differing(&self, own: &Sketch, other: &Sketch) -> (u32, bool) {
-        let bits = differing_bits(own, other);
+        let bits = sketch_difference(own, other);
         (bits, bits <= self.mismatches)
     }
 
@@ -315,9 +315,10 @@ impl<const N: usize> BandPairs<N> {
     }
 }
 
-/// Number of bits in which the sketches of two keys differ.
+/// Number of bits in which the sketches of two keys, below their hashes, differ: signatures have at
+/// least as many mismatches.
 #[inline]
-pub(super) fn differing_bits(own: &Sketch, other: &Sketch) -> u32 {
+pub fn sketch_difference(own: &Sketch, other: &Sketch) -> u32 {
     let low = u64::MAX >> HASH_BITS;
     ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones()
 }
