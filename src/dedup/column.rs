@@ -183,7 +183,7 @@ fn no_column(code: PgSqlErrorCode, message: String) -> ! {
     UserError::new(code, message)
         .hint(
             "Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint \
-                   as column_name.",
+                   as column_name. For signatures write max_distance with a point, such as 0.5.",
         )
         .raise()
 }

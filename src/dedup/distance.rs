@@ -73,7 +73,7 @@ impl DistanceArgument {
         if !(distance >= 0.0 && distance.fract() == 0.0) {
             UserError::invalid_parameter("the distance of fingerprints is a number of bits")
                 .detail(format!("It is {distance}."))
-                .hint("Give a whole number, or the least similarity, such as similarity => 0.8.")
+                .hint("A similarity of minhash64 has a parameter of its own: similarity => 0.8.")
                 .raise();
         }
         // Whatever is too large holds everything.
@@ -154,7 +154,7 @@ fn refuse_fraction(relation: Rel, distance: f64) -> ! {
             "It is {distance}, and index \"{}\" is on signatures.",
             relation.shown()
         ))
-        .hint("Give the least similarity instead, such as similarity => 0.8.")
+        .hint("A similarity of 0.8 or more is a distance of 0.2 or less.")
         .raise()
 }
 
@@ -162,8 +162,8 @@ fn refuse_bits(relation: Rel) -> ! {
     UserError::invalid_parameter(format!("index \"{}\" is on signatures", relation.shown()))
         .detail("Their distance is a number from 0 to 1, and no integer.")
         .hint(
-            "Write it with a point, such as 0.2, or as 0.0 or 1::float8; or give the least \
-             similarity, such as similarity => 0.8.",
+            "Write it with a point, such as 0.2, or as 0.0 or 1::float8. Where the function has \
+             the parameter, similarity => 0.8 says the same.",
         )
         .raise()
 }

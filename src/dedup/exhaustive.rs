@@ -26,12 +26,16 @@ const LONGEST: f64 = 60e9;
 /// Most pairs of unrelated fingerprints that come close by chance.
 const MOST_PAIRS: f64 = 1e8;
 
+/// The way out of the error for a function with a parameter `exhaustive`.
+pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
+
 /// Raises an error if a search of an index on signatures goes beyond what its bands guarantee and
-/// would take too much work.
+/// would take too much work. The end of its hint says how to do otherwise.
 pub fn check_signatures<const N: usize>(
     relations: &LockedIndex,
     index: &Index<N>,
     argument: DistanceArgument,
+    otherwise: &str,
     wanted: &mut impl FnMut(Tid) -> bool,
 ) {
     let Some(bands) = index.metric.bands() else {
@@ -75,6 +79,7 @@ pub fn check_signatures<const N: usize>(
             work.rows, work.comparisons, work.candidates
         ),
         hint,
+        otherwise,
     )
 }
 
@@ -110,6 +115,7 @@ pub fn check_fingerprints<const N: usize>(
             plan.cost / 1e9
         ),
         hint,
+        BY_PARAMETER,
     )
 }
 
@@ -143,7 +149,13 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
 }
 
 /// 54000.
-fn too_much(relations: &LockedIndex, limit: String, work: String, hint: String) -> ! {
+fn too_much(
+    relations: &LockedIndex,
+    limit: String,
+    work: String,
+    hint: String,
+    otherwise: &str,
+) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!(
@@ -152,8 +164,6 @@ fn too_much(relations: &LockedIndex, limit: String, work: String, hint: String) 
         ),
     )
     .detail(format!("{limit}. This compares {work}."))
-    .hint(format!(
-        "{hint}; or pass exhaustive => true to search all the same."
-    ))
+    .hint(format!("{hint}; or {otherwise}."))
     .raise()
 }

@@ -121,7 +121,7 @@ impl SetReturning for Rings {
     }
 }
 
-/// Counts the pairs of an index, all or by a sample. The second value says that they are signatures.
+/// Counts the pairs of an index, all or by a sample. The second value is true of signatures.
 fn count_index(index: pg_sys::Oid, arguments: &HistogramArguments) -> (Counts, bool) {
     let relations = LockedIndex::open_for_reading(index);
     note_read(relations.index());

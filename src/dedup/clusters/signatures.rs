@@ -10,7 +10,7 @@ use super::methods::{Links, Method};
 use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::exhaustive::check_signatures;
+use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
 use crate::dedup::limits::share;
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::Groups;
@@ -147,7 +147,13 @@ fn find_in<const N: usize>(
     let mut groups = Groups::find(index, &mut rows, wanted, files);
     if !arguments.exhaustive {
         let mut is_wanted = |entry| groups.is_wanted(entry);
-        check_signatures(relations, index, arguments.distance, &mut is_wanted);
+        check_signatures(
+            relations,
+            index,
+            arguments.distance,
+            BY_PARAMETER,
+            &mut is_wanted,
+        );
     }
     let mut ends = Ends::new(share());
     let mut pair = 0;

@@ -8,7 +8,7 @@ use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::distance::DistanceArgument;
-use crate::dedup::exhaustive::check_signatures;
+use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
 use crate::dedup::signatures::rows::SignatureRows;
@@ -54,12 +54,20 @@ impl SignaturePairs {
         };
         SignaturePairs {
             is_distinct,
-            ..Self::new(relations, &arguments)
+            ..Self::begin(
+                relations,
+                &arguments,
+                "count a sample, by sample_rows => 1000",
+            )
         }
     }
 
     /// The pairs that a caller asks for. Raises an error if they take too much work.
     pub fn new(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+        Self::begin(relations, arguments, BY_PARAMETER)
+    }
+
+    fn begin(relations: &LockedIndex, arguments: &PairArguments, otherwise: &str) -> Self {
         let mut files = TempSpace;
         let (mut groups, hashes, edges) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
@@ -71,7 +79,7 @@ impl SignaturePairs {
             let mismatches = arguments.distance.mismatches(relations.index(), hashes);
             if !arguments.exhaustive {
                 let mut is_wanted = |entry| groups.is_wanted(entry);
-                check_signatures(relations, &index, arguments.distance, &mut is_wanted);
+                check_signatures(relations, &index, arguments.distance, otherwise, &mut is_wanted);
             }
             let edges: Box<dyn EdgeSource> = match is_guaranteed(&index, mismatches) {
                 true => Box::new(BandEdges { mismatches, found: None }),

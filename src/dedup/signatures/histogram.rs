@@ -1,4 +1,4 @@
-//! How many pairs of signatures there are at each distance.
+//! Numbers of pairs of signatures at each distance.
 use neardup_blocktree::bands::{Sketch, sketch_difference};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;

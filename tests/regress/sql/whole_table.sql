@@ -162,6 +162,60 @@ SELECT * FROM neardup_clusters('many', 32);
 SELECT (neardup_pairs('many', 32)).a;
 SELECT count(*) FROM (SELECT neardup_pairs('many', 32, exhaustive => true) LIMIT 1) p;
 
+\set VERBOSITY default
+
+-- How many pairs of signatures there are at each distance: those of a join, by lines of 0.02.
+CREATE TABLE texts (id int, site int, sig minhash_signature);
+INSERT INTO texts SELECT i, i % 2, minhash(ARRAY(SELECT i / 12 || 'w' || n
+    FROM generate_series(i % 4, i % 4 + 20) n)) FROM generate_series(1, 300) i;
+CREATE INDEX texts_sig ON texts USING neardup (sig);
+CREATE INDEX texts_site ON texts USING neardup (site, sig);
+DELETE FROM texts WHERE id % 17 = 0;
+UPDATE texts SET id = -id WHERE id % 13 = 0;
+CREATE FUNCTION wrong(index regclass, most float8, sample int, is_distinct boolean DEFAULT false)
+    RETURNS TABLE (lines bigint, total numeric, wrong bigint) LANGUAGE sql AS $$
+    WITH found AS (SELECT distance, pairs
+            FROM neardup_distance_histogram(index, most, sample, distinct_values => is_distinct)),
+        rows AS (SELECT min(id) AS id, CASE WHEN index = 'texts_site'::regclass THEN site END AS s,
+            sig FROM texts GROUP BY sig, 2, CASE WHEN is_distinct THEN 0 ELSE id END),
+        joined AS (SELECT ceil(round((a.sig <%> b.sig)::numeric, 7) * 50) / 50 AS distance
+            FROM rows a JOIN rows b ON a.id < b.id AND a.s IS NOT DISTINCT FROM b.s
+            WHERE a.sig <%> b.sig <= most),
+        counted AS (SELECT distance::float8, count(*) FROM joined GROUP BY 1)
+    SELECT count(*), sum(pairs), count(*) FILTER (WHERE pairs <> coalesce(c.count, 0))
+    FROM found f LEFT JOIN counted c ON abs(c.distance - f.distance) < 0.001
+$$;
+SELECT * FROM wrong('texts_sig', 0.5, 1000);
+SELECT * FROM wrong('texts_sig', 0.5, 1000, true);
+SELECT * FROM wrong('texts_site', 0.33, 1000);
+SELECT * FROM wrong('texts_site', 0.33, 1000, true);
+SELECT * FROM wrong('texts_sig', 0.2, NULL);
+SELECT * FROM wrong('texts_sig', 0.5, NULL, true);
+SELECT * FROM wrong('texts_sig', 1, 1000);
+SELECT distance, pairs, bar, cardinality(a) AS shown
+    FROM neardup_distance_histogram('texts_sig', 0.04) ORDER BY 1;
+-- Of a table, its index is taken.
+SELECT count(*), sum(pairs) FROM neardup_distance_histogram('signed', 0.5);
+SELECT * FROM neardup_distance_histogram('signed', 2.5);
+SELECT * FROM neardup_distance_histogram('signed_sig');
+SELECT * FROM neardup_distance_histogram('signed');
+SELECT count(*) FROM neardup_distance_histogram('texts_sig', NULL);
+SELECT count(*) FROM neardup_distance_histogram('many', 0.9, NULL, 'sig');
+-- One of each group of equal fingerprints, by the column and by the index, by a sample or all.
+SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints', 5,
+    column_name => 'fp');
+SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints', 5,
+    column_name => 'fp', distinct_values => true);
+SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints_fp', 5,
+    distinct_values => true);
+SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints_fp', 5, NULL,
+    distinct_values => true);
+DELETE FROM prints WHERE id = 5;
+SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints_fp', 5, NULL,
+    distinct_values => true);
+SELECT array_agg(pairs ORDER BY distance), pg_typeof(max(distance))
+    FROM neardup_distance_histogram('prints_fp', 5.0);
+
 RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA whole_table_test CASCADE;
