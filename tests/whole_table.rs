@@ -43,6 +43,36 @@ fn temporary_space_does_not_grow_with_the_pairs() -> Outcome {
     Ok(())
 }
 
+/// Pairs that share many bands are candidates in each of them: here some three million, of which a
+/// batch has one. They come once all the same, in the space of a batch.
+#[test]
+fn candidates_by_bands_come_in_batches() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE near AS SELECT i AS id, minhash(array(SELECT n::text \
+            FROM generate_series(1, 60) n WHERE n <> i % 7) || ARRAY[(i / 2 * 2)::text]) AS sig \
+            FROM generate_series(1, 500) i WHERE i % 2 = 0 OR i % 10 = 1; \
+         INSERT INTO near SELECT 1000 + i, minhash(array(SELECT n::text \
+            FROM generate_series(1, 60) n) || ARRAY['x' || i]) FROM generate_series(1, 250) i; \
+         CREATE INDEX near_sig ON near USING neardup (sig)",
+    )?;
+    let joined = "SELECT count(*), sum(a.sig <%> b.sig)::text FROM near a JOIN near b \
+        ON a.id < b.id AND minhash_similarity(a.sig, b.sig) >= 0.8";
+    let expected = client.query_one(joined, &[])?;
+    let expected: (i64, String) = (expected.get(0), expected.get(1));
+    client.batch_execute("SET work_mem = '64kB'; SET temp_file_limit = '90MB'")?;
+    let found = "SELECT count(*), sum((p).distance)::text \
+        FROM (SELECT neardup_pairs('near', similarity => 0.8) AS p OFFSET 0) p";
+    let found = client.query_one(found, &[])?;
+    let found: (i64, String) = (found.get(0), found.get(1));
+    ensure!(
+        found == expected && found.0 > 100_000,
+        "{found:?}, not {expected:?}"
+    );
+    Ok(())
+}
+
 /// Beyond what the bands guarantee, the pairs are those of a join, and the clusters those of an
 /// index that guarantees them.
 #[test]

@@ -162,13 +162,19 @@ fn find_in<const N: usize>(
         rows: ExternalSort::new(share()),
         buckets: 0,
     };
-    let crowded = Some(&mut crowd);
-    edges(index, &mut groups, mismatches, &mut rows, crowded, |edge| {
-        for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
-            ends.push(&mut files, [entry.packed(), pair], row);
-        }
-        pair += 1;
-    });
+    edges(
+        index,
+        &mut groups,
+        mismatches,
+        &mut rows,
+        &mut crowd,
+        |edge| {
+            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+                ends.push(&mut files, [entry.packed(), pair], row);
+            }
+            pair += 1;
+        },
+    );
     crowd_ends(&mut crowd, &mut rows, &mut ends, &mut files);
     if arguments.singletons {
         own_ends(index, &mut groups, &mut rows, &mut ends, &mut files);

@@ -2,7 +2,7 @@
 //!
 //! All sketches are compared with each other. Candidates are looked up in the table as they come,
 //! some at a time, so that they need no temporary space, however many they are.
-use neardup_blocktree::bands::ExhaustivePairs;
+use neardup_blocktree::bands::{CandidatePair, CandidateScan};
 
 use super::EdgeSource;
 use crate::am::index::Index;
@@ -11,7 +11,6 @@ use crate::dedup::signatures::groups::{Groups, Side};
 use crate::dedup::signatures::rows::SignatureRows;
 use crate::dedup::signatures::{Edge, Verifier};
 use crate::pg::locked_index::LockedIndex;
-use crate::pg::memory::work_mem;
 
 /// Candidates that are looked up together.
 const ENOUGH: usize = 1 << 16;
@@ -19,7 +18,7 @@ const ENOUGH: usize = 1 << 16;
 /// Pairs of signatures by their sketches.
 pub struct ExhaustiveEdges<const N: usize> {
     mismatches: usize,
-    search: ExhaustivePairs<N>,
+    search: CandidateScan<N>,
     /// The search may find more.
     goes_on: bool,
     /// Found and not yet given: the sides, and their mismatches.
@@ -29,10 +28,10 @@ pub struct ExhaustiveEdges<const N: usize> {
 
 impl<const N: usize> ExhaustiveEdges<N> {
     /// Pairs with `mismatches` or fewer, of some number of rows.
-    pub fn new(mismatches: usize, rows: f64) -> Self {
+    pub fn new(search: CandidateScan<N>, mismatches: usize, rows: f64) -> Self {
         ExhaustiveEdges {
             mismatches,
-            search: ExhaustivePairs::new(mismatches, work_mem() / 4),
+            search,
             goes_on: true,
             ready: Vec::new(),
             progress: Progress::new("comparing each two rows", "rows", rows),
@@ -44,7 +43,7 @@ impl<const N: usize> ExhaustiveEdges<N> {
         let index = Index::<N>::open(relations.index());
         let mut candidates = Vec::new();
         let mut is_wanted = |entry| groups.is_wanted(entry);
-        let mut emit = |pair| candidates.push(pair);
+        let mut emit = |pair: CandidatePair| candidates.push(pair.rows);
         let tree = index.tree();
         let step = self.search.step(&tree, ENOUGH, &mut is_wanted, &mut emit);
         self.goes_on = index.or_corrupt(step);

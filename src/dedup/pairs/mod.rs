@@ -2,6 +2,7 @@
 //!
 //! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], that
 //! of signatures in `super::signatures` and, beyond what the index guarantees, in `exhaustive`.
+mod bands;
 mod exhaustive;
 mod fingerprints;
 mod signatures;

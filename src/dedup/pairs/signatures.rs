@@ -1,8 +1,9 @@
 //! Pairs of signatures.
+use neardup_blocktree::bands::CandidateScan;
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::sort::{ExternalSort, Sorted};
 use pgrx::pg_sys;
 
+use super::bands::BandEdges;
 use super::exhaustive::ExhaustiveEdges;
 use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
@@ -11,8 +12,8 @@ use crate::dedup::distance::DistanceArgument;
 use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
+use crate::dedup::signatures::hashes;
 use crate::dedup::signatures::rows::SignatureRows;
-use crate::dedup::signatures::{edges, hashes, is_guaranteed};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
@@ -81,10 +82,7 @@ impl SignaturePairs {
                 let mut is_wanted = |entry| groups.is_wanted(entry);
                 check_signatures(relations, &index, arguments.distance, otherwise, &mut is_wanted);
             }
-            let edges: Box<dyn EdgeSource> = match is_guaranteed(&index, mismatches) {
-                true => Box::new(BandEdges { mismatches, found: None }),
-                false => Box::new(ExhaustiveEdges::<N>::new(mismatches, index.rows())),
-            };
+            let edges = edge_source(&index, mismatches);
             (groups, hashes, edges)
         });
         SignaturePairs {
@@ -125,57 +123,28 @@ impl SignaturePairs {
     }
 }
 
-/// Pairs of signatures that share a band. They are collected when the first is asked for.
-struct BandEdges {
-    mismatches: usize,
-    /// The entries, the packed sides, and behind them the mismatches.
-    found: Option<Sorted<TempSpace, 4>>,
-}
-
-impl BandEdges {
-    fn find(&self, groups: &mut Groups, relations: &LockedIndex) -> Sorted<TempSpace, 4> {
-        let files = &mut TempSpace;
-        // Sorted by one end, then by the other, to meet the groups, which are in that order.
-        let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
-        let mut firsts = groups.all();
-        with_words!(words_of(relations.index()), N => {
-            let index = Index::<N>::open(relations.index());
-            let mut rows = SignatureRows::new(relations, &index);
-            edges(&index, groups, self.mismatches, &mut rows, None, |edge| {
-                let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
-                let key = [b, a, firsts.of(a, row).packed(), other.packed()];
-                by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
-            });
-        });
-        drop(firsts);
-        let mut sorted = by_second.sorted(files, None);
-        drop(by_second);
-        let mut found = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
-        let mut seconds = groups.all();
-        while let Some(edge) = sorted.next(files) {
-            let [b, a, left, other] = edge.key;
-            let right = seconds.of(b, Tid::from_packed(other)).packed();
-            found.push(files, [a, b, left, right], Tid::from_packed(edge.tid));
-        }
-        found.sorted(files, None)
+/// The search of an index for pairs of different signatures.
+fn edge_source<const N: usize>(index: &Index<N>, mismatches: usize) -> Box<dyn EdgeSource> {
+    let Some(bands) = index.metric.bands() else {
+        return Box::new(NoEdges);
+    };
+    let search = CandidateScan::<N>::new(bands.clone(), mismatches, work_mem() / 4);
+    match search.by_bands() {
+        true => Box::new(BandEdges::new(search, mismatches, index.rows())),
+        false => Box::new(ExhaustiveEdges::new(search, mismatches, index.rows())),
     }
 }
 
-impl EdgeSource for BandEdges {
+/// No pairs, of an index that is not on signatures.
+struct NoEdges;
+
+impl EdgeSource for NoEdges {
     fn next_edge(
         &mut self,
-        groups: &mut Groups,
-        relations: &dyn Fn() -> LockedIndex,
+        _groups: &mut Groups,
+        _relations: &dyn Fn() -> LockedIndex,
     ) -> Option<([Side; 2], u32)> {
-        let mut found = match self.found.take() {
-            Some(found) => found,
-            None => self.find(groups, &relations()),
-        };
-        let edge = found.next(&mut TempSpace);
-        self.found = Some(found);
-        let edge = edge?;
-        let [_, _, left, right] = edge.key;
-        Some(([left, right].map(Side::from_packed), edge.tid as u32))
+        None
     }
 }
 

@@ -19,16 +19,11 @@ use groups::Groups;
 use rows::{FoundRow, SignatureRows};
 
 /// Bits below a row's address in a word that holds a number of mismatches, too.
-const BELOW: u32 = 16;
+pub const BELOW: u32 = 16;
 
 /// Positions of the signatures in an index.
 pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
     index.metric.bands().map_or(1, |bands| bands.hashes())
-}
-
-/// Returns whether an index's bands find all signatures with this number of mismatches.
-pub fn is_guaranteed<const N: usize>(index: &Index<N>, mismatches: usize) -> bool {
-    (index.metric.bands()).is_some_and(|bands| mismatches <= bands.guaranteed())
 }
 
 /// Two rows near each other, each of which may stand for several.
@@ -58,14 +53,24 @@ impl<'r, 'a> Verifier<'r, 'a> {
     }
 
     /// The edge between two entries, if there is one.
-    pub fn edge(&mut self, [a, b]: [Tid; 2]) -> Option<Edge> {
+    pub fn edge(&mut self, pair: [Tid; 2]) -> Option<Edge> {
+        self.edge_if(pair, |_, _| true)
+    }
+
+    /// The edge between two entries, if there is one and their rows meet a condition.
+    pub fn edge_if(
+        &mut self,
+        [a, b]: [Tid; 2],
+        condition: impl FnOnce(&FoundRow, &FoundRow) -> bool,
+    ) -> Option<Edge> {
         pgrx::check_for_interrupts!();
         if self.left.as_ref().is_none_or(|(entry, _)| *entry != a) {
             self.left = Some((a, self.rows.find(a)));
         }
         let (row, found) = self.left.as_ref()?.1.as_ref()?;
-        let (other_row, differing) = self.rows.compare(b, found)?;
-        (differing <= self.mismatches).then_some(Edge {
+        let (other_row, differing, other) = self.rows.find_beside(b, found)?;
+        let is_edge = differing <= self.mismatches && condition(found, &other);
+        is_edge.then_some(Edge {
             entries: [a, b],
             rows: [*row, other_row],
             mismatches: differing as u32,
@@ -84,15 +89,15 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Gives all pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
-/// themselves or for others, in the order of their entries. If crowded rows are asked for, two of
-/// them that are in one bucket need not come as a pair. Candidates go to files if they are many.
+/// Gives pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
+/// themselves or for others, in the order of their entries: all but those of two crowded rows that
+/// are in one bucket. Candidates go to files if they are many.
 pub fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,
     mismatches: usize,
     rows: &mut SignatureRows,
-    mut crowd: Option<&mut CrowdedRows>,
+    crowd: &mut CrowdedRows,
     mut give: impl FnMut(Edge),
 ) {
     let Some(bands) = index.metric.bands().cloned() else {
@@ -101,10 +106,7 @@ pub fn edges<const N: usize>(
     let mut files = TempSpace;
     let mut candidates = ExternalSort::<TempSpace, 2>::new(work_mem() / 2);
     let memory = work_mem() / 2;
-    let mut search = match crowd {
-        Some(_) => BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED),
-        None => BandPairs::<N>::new(bands, mismatches, memory),
-    };
+    let mut search = BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED);
     let tree = index.tree();
     let bands = search.tables();
     let mut progress = Progress::new("comparing the rows of a band", "bands", bands as f64);
@@ -112,25 +114,22 @@ pub fn edges<const N: usize>(
         search.step(
             &tree,
             &mut |tid| groups.is_wanted(tid),
-            &mut |candidate| match (candidate, &mut crowd) {
-                (Candidate::Pair([a, b], least), _) => {
+            &mut |candidate| match candidate {
+                Candidate::Pair([a, b], least) => {
                     let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
                     candidates.push(&mut files, key, Tid::MIN);
                 }
-                (Candidate::Crowded(bucket, row, [high, low]), Some(crowd)) => {
+                Candidate::Crowded(bucket, row, [high, low]) => {
                     let key = [row.packed(), u64::from(bucket), high, low];
                     crowd.rows.push(&mut crowd.files, key, Tid::MIN);
                 }
-                (Candidate::Crowded(..), None) => (),
             },
         ),
     ) {
         progress.reach(u64::from(search.table()));
     }
     let by_bands = search.by_bands();
-    if let Some(crowd) = crowd {
-        crowd.buckets = search.buckets();
-    }
+    crowd.buckets = search.buckets();
     drop(search);
 
     // Candidates come in the order of the first row, then of the second.

@@ -1,10 +1,11 @@
-//! All pairs of rows whose signatures may be near each other, band by band.
+//! Pairs of rows whose signatures may be near each other, band by band, without those of crowded
+//! buckets.
 //!
 //! Each band's table is read once, from left to right, a part at a time. Rows with one hash stand
 //! together; each two of them whose sketches do not rule it out are a candidate. A pair comes once
 //! for each band that it shares: the number of these tells more about it ([`Bands`]), so the
 //! caller counts them. A search beyond what the bands guarantee compares the sketches of all rows
-//! instead; `super::exhaustive` does so without collecting candidates.
+//! instead. [`super::CandidateScan`] gives all pairs.
 
 use std::rc::Rc;
 
@@ -45,8 +46,8 @@ pub struct BandPairs<const N: usize> {
     entries: Vec<BandEntry<N>>,
     capacity: usize,
     compared: usize,
-    /// If pairs are thinned out, the pairs beyond which a row is crowded.
-    most: Option<u32>,
+    /// The pairs in a bucket beyond which a row is crowded.
+    most: u32,
     /// Crowded buckets so far.
     buckets: u32,
     /// The run that the last of them is of, while more of it may come.
@@ -55,8 +56,11 @@ pub struct BandPairs<const N: usize> {
 
 impl<const N: usize> BandPairs<N> {
     /// A search for pairs with `mismatches` or fewer that keeps as many entries as fit into
-    /// `memory` bytes, or as two leaves hold.
-    pub fn new(bands: Rc<Bands>, mismatches: usize, memory: usize) -> Self {
+    /// `memory` bytes, or as two leaves hold. It leaves out pairs of two rows each of which is in
+    /// more than `most` pairs of the same bucket: they come as rows of a crowded bucket. So it
+    /// gives a multiple of the rows, however many are near each other. Beyond what the bands
+    /// guarantee a scope is one bucket.
+    pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
         BandPairs {
             by_bands: mismatches <= bands.guaranteed(),
             mismatches: mismatches as u32,
@@ -65,20 +69,10 @@ impl<const N: usize> BandPairs<N> {
             entries: Vec::new(),
             capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::capacity::<N>()),
             compared: 0,
-            most: None,
+            most,
             buckets: 0,
             open_run: None,
             bands,
-        }
-    }
-
-    /// A search that leaves out pairs of two rows each of which is in more than `most` pairs of the
-    /// same bucket: they come as rows of a crowded bucket. So it gives a multiple of the rows,
-    /// however many are near each other. Beyond what the bands guarantee a scope is one bucket.
-    pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
-        BandPairs {
-            most: Some(most),
-            ..Self::new(bands, mismatches, memory)
         }
     }
 
@@ -126,13 +120,7 @@ impl<const N: usize> BandPairs<N> {
         };
         if whole == 0 && !ended {
             // It takes all the memory.
-            if self.most.is_some() {
-                self.crowd(&entries, emit);
-            } else {
-                // What follows of it is read once more for this part.
-                self.within(&entries, tree.store, emit);
-                self.beyond(&entries, tree, wanted, emit)?;
-            }
+            self.crowd(&entries, emit);
             entries.clear();
         }
         let mut rest = &entries[..whole];
@@ -151,14 +139,8 @@ impl<const N: usize> BandPairs<N> {
         Ok(true)
     }
 
-    /// Prefix that entries share which are compared: the scope and the hash, or the scope.
     fn run(&self, key: &Key<N>) -> Key<N> {
-        let mut run = [0; N];
-        run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
-        if self.by_bands {
-            run[N - WORDS] = key[N - WORDS] & !(u64::MAX >> HASH_BITS);
-        }
-        run
+        run_of(key, self.by_bands)
     }
 
     fn start_of_last_run(&self, entries: &[BandEntry<N>]) -> usize {
@@ -175,13 +157,13 @@ impl<const N: usize> BandPairs<N> {
         store: &S,
         emit: &mut impl FnMut(Candidate),
     ) {
-        match self.most {
-            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, emit),
-            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, emit),
-            _ => {
-                for (i, entry) in run.iter().enumerate() {
-                    self.compare(entry, &run[i + 1..], store, emit);
-                }
+        if self.open_run == Some(self.run(&run[0].0)) {
+            self.crowd(run, emit);
+        } else if run.len() > self.most as usize + 1 {
+            self.thin(run, self.most, store, emit);
+        } else {
+            for (i, entry) in run.iter().enumerate() {
+                self.compare(entry, &run[i + 1..], store, emit);
             }
         }
     }
@@ -273,30 +255,6 @@ impl<const N: usize> BandPairs<N> {
         Candidate::Pair(rows.map(|row| Tid::from_packed(*row)), least)
     }
 
-    /// Compares a part of a run with what follows of it.
-    fn beyond<S: PageStore>(
-        &mut self,
-        part: &[BandEntry<N>],
-        tree: &Tree<'_, S, N>,
-        wanted: &mut impl FnMut(Tid) -> bool,
-        emit: &mut impl FnMut(Candidate),
-    ) -> Result<()> {
-        let run = self.run(&part[0].0);
-        let mut cursor = self.cursor;
-        let mut others = Vec::new();
-        loop {
-            others.clear();
-            let more = read_leaf(tree, &mut cursor, &mut others, wanted)?;
-            let end = others.partition_point(|(key, _)| self.run(key) <= run);
-            for other in &others[..end] {
-                self.compare(other, part, tree.store, emit);
-            }
-            if !more || end < others.len() {
-                return Ok(());
-            }
-        }
-    }
-
     fn compare<S: PageStore>(
         &mut self,
         (key, row): &BandEntry<N>,
@@ -313,6 +271,16 @@ impl<const N: usize> BandPairs<N> {
             }
         }
     }
+}
+
+/// Prefix that entries share which are compared: the scope and the hash, or the scope.
+pub(super) fn run_of<const N: usize>(key: &Key<N>, by_bands: bool) -> Key<N> {
+    let mut run = [0; N];
+    run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
+    if by_bands {
+        run[N - WORDS] = key[N - WORDS] & !(u64::MAX >> HASH_BITS);
+    }
+    run
 }
 
 /// Number of bits in which the sketches of two keys, below their hashes, differ: signatures have at

@@ -2,8 +2,8 @@
 //! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
 use neardup_blocktree::bands::{
-    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, ExhaustivePairs, RowSource,
-    connect_buckets, exhaustive_work,
+    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, CandidatePair, CandidateScan,
+    RowSource, connect_buckets, exhaustive_work,
 };
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
@@ -87,60 +87,31 @@ impl BandIndex {
         found
     }
 
-    /// Pairs that may have so few mismatches, by what is known of each candidate; no pair twice in
-    /// one band.
-    fn pairs(&self, mismatches: usize, memory: usize) -> BTreeSet<[Tid; 2]> {
-        let mut search = BandPairs::new(self.bands.clone(), mismatches, memory);
-        let mut candidates: BTreeMap<[Tid; 2], (u32, u32)> = BTreeMap::new();
-        let tree = self.tree();
-        let mut emit = |candidate| {
-            let Candidate::Pair(rows, least) = candidate else {
-                unreachable!("all pairs are asked for");
-            };
-            assert!(rows[0] < rows[1]);
-            let (bound, shared) = candidates.entry(rows).or_insert((least, 0));
-            *bound = least.min(*bound);
-            *shared += 1;
-        };
-        while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
-        let most = if search.by_bands() {
-            self.bands.count()
-        } else {
-            1
-        };
-        assert!(
-            candidates
-                .values()
-                .all(|&(_, shared)| shared as usize <= most)
-        );
-        let shared = |shared| if search.by_bands() { shared } else { 0 };
-        (candidates.into_iter())
-            .filter(|(_, (least, n))| *least as usize <= mismatches + shared(*n) as usize)
-            .map(|(rows, _)| rows)
-            .collect()
-    }
-
-    /// The same, with all sketches compared: no pair twice, and no step without an end.
-    fn exhaustive_pairs(&self, mismatches: usize, memory: usize) -> BTreeSet<[Tid; 2]> {
-        let mut search = ExhaustivePairs::new(mismatches, memory);
-        let mut found = BTreeSet::new();
+    /// Pairs that may have so few mismatches, by what is known of each candidate, each with the
+    /// tables in which it was found; no pair twice in one table, and no step without an end.
+    fn pairs(&self, mismatches: usize, memory: usize) -> BTreeMap<[Tid; 2], BTreeSet<u16>> {
+        let mut search = CandidateScan::new(self.bands.clone(), mismatches, memory);
+        let mut candidates: BTreeMap<[Tid; 2], (u32, BTreeSet<u16>)> = BTreeMap::new();
         let tree = self.tree();
         let enough = 7;
-        loop {
-            let before = found.len();
-            let mut emit = |rows: [Tid; 2]| {
+        let mut more = true;
+        while more {
+            let mut given = 0;
+            let mut emit = |CandidatePair { rows, least, table }| {
+                given += 1;
                 assert!(rows[0] < rows[1]);
-                assert!(found.insert(rows), "{rows:?} came twice");
+                let (known, tables) = candidates.entry(rows).or_insert((least, BTreeSet::new()));
+                assert_eq!(*known, least);
+                assert!(tables.insert(table), "{rows:?} came twice");
             };
-            let more = search
-                .step(&tree, enough, &mut |_| true, &mut emit)
-                .unwrap();
-            let part = memory.max(2 << 13) / 24 + 1;
-            assert!(found.len() - before <= enough + part);
-            if !more {
-                return found;
-            }
+            more = (search.step(&tree, enough, &mut |_| true, &mut emit)).unwrap();
+            assert!(given <= enough + memory.max(2 << 13) / 24 + 1);
         }
+        let shared = |tables: &BTreeSet<u16>| if search.by_bands() { tables.len() } else { 0 };
+        (candidates.into_iter())
+            .filter(|(_, (least, tables))| *least as usize <= mismatches + shared(tables))
+            .map(|(rows, (_, tables))| (rows, tables))
+            .collect()
     }
 
     fn assert_finds_pairs(&self, model: &BandModel, rng: &mut StdRng) {
@@ -153,8 +124,6 @@ impl BandIndex {
             // A part at a time.
             assert_eq!(self.pairs(mismatches, 0), found);
             if mismatches > guaranteed {
-                assert_eq!(self.exhaustive_pairs(mismatches, 1 << 24), found);
-                assert_eq!(self.exhaustive_pairs(mismatches, 0), found);
                 // The sample holds all rows.
                 let work = exhaustive_work(&self.tree(), mismatches, &mut |_| true).unwrap();
                 let count = known.len() as f64;
@@ -169,9 +138,14 @@ impl BandIndex {
                 for (b, other) in &known[i + 1..] {
                     let differing = one.iter().zip(*other).filter(|(a, b)| a != b).count();
                     assert!(
-                        differing > mismatches || found.contains(&[*a, *b]),
+                        differing > mismatches || found.contains_key(&[*a, *b]),
                         "{a:?} and {b:?} are missing"
                     );
+                    let tables = found.get(&[*a, *b]).filter(|_| mismatches <= guaranteed);
+                    if let Some(tables) = tables {
+                        let first = self.bands.first_shared(one, other, KIND).map(|i| i as u16);
+                        assert_eq!(tables.first().copied(), first);
+                    }
                 }
             }
         }
