@@ -15,9 +15,9 @@ use crate::pg::locked_index::LockedIndex;
 use crate::pg::server;
 use crate::types::signature::{distance, similarity};
 
-/// Most comparisons of two sketches, some minute of work.
+/// Most comparisons of two sketches, each of which takes some nanoseconds.
 const MOST_COMPARISONS: f64 = 2e10;
-/// Most pairs of rows that are looked at in the table, some minute of work.
+/// Most pairs of rows that are looked up in the table, each of which takes about a microsecond.
 const MOST_CANDIDATES: f64 = 2e7;
 /// Rows that are few enough for any search.
 const FEW_ROWS: f64 = 5000.0;
