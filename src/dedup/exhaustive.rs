@@ -16,7 +16,7 @@ use crate::pg::server;
 use crate::types::signature::{distance, similarity};
 
 /// Most comparisons of two sketches, each of which takes some nanoseconds.
-const MOST_COMPARISONS: f64 = 2e10;
+const MOST_COMPARISONS: f64 = 1e10;
 /// Most pairs of rows that are looked up in the table, each of which takes about a microsecond.
 const MOST_CANDIDATES: f64 = 2e7;
 /// Rows that are few enough for any search.
