@@ -1,9 +1,12 @@
-//! The setting `neardup.allow_approximate`. Those of jieba's words are in
+//! The settings `neardup.allow_approximate` and `neardup.progress`. Those of jieba's words are in
 //! `functions/dictionary.rs`.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 /// Permission to plan queries with bands that can miss rows.
 static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// Wish to be told how far a long function is.
+static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Makes the settings known to the server. Called once, when the library is loaded.
 pub fn register() {
@@ -15,9 +18,22 @@ pub fn register() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_bool_guc(
+        c"neardup.progress",
+        c"Tells by NOTICEs how far neardup_pairs and neardup_clusters are.",
+        c"One when a phase begins, and one a second while it lasts.",
+        &PROGRESS,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
 }
 
 /// `neardup.allow_approximate`.
 pub fn allow_approximate() -> bool {
     ALLOW_APPROXIMATE.get()
+}
+
+/// `neardup.progress`.
+pub fn progress() -> bool {
+    PROGRESS.get()
 }

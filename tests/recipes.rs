@@ -310,3 +310,53 @@ fn merging() -> Outcome {
     }
     Ok(())
 }
+
+/// Old documents may go for new ones, and then are named.
+#[test]
+fn replacing() -> Outcome {
+    let all = recipe("New documents that may replace old ones")?;
+    let (setup, sql) = all.split_once("BEGIN;").context("a transaction")?;
+    let sql = format!("BEGIN;{sql}");
+    let deleted = [3, 12];
+    for other in ["SELECT", "DELETE FROM docs WHERE id IN (3, 12)"] {
+        let what = format!("replacing, beside {other}");
+        let database = Database::create()?;
+        let (mut client, mut watcher) = (database.connect()?, database.connect()?);
+        create(&mut client)?;
+        client.batch_execute(setup)?;
+        // Of each chain a part is old, and the best may be in either.
+        client.batch_execute(
+            "CREATE TABLE staging (LIKE docs); \
+             WITH moved AS (DELETE FROM docs WHERE id % 3 <> 0 RETURNING *) \
+             INSERT INTO staging SELECT * FROM moved",
+        )?;
+        let is_left = |id: &i32| other == "SELECT" || !deleted.contains(id);
+        let start: Vec<(i32, i64)> = (documents().iter())
+            .filter(|(id, _, _)| is_left(id))
+            .map(|&(id, _, fp)| (id, fp))
+            .collect();
+        client.batch_execute(&format!("BEGIN; {other}"))?;
+        let recipe = begin(&database, &sql)?;
+        until_it_waits(&mut watcher, &recipe)?;
+        client.batch_execute("COMMIT")?;
+        recipe.join().expect("no panic").context(what.clone())?;
+        nothing_is_lost(&mut client, &start, &what)?;
+        none_is_left(&mut client, &what)?;
+        let kept = kept(&mut client)?;
+        let rows = client.query("SELECT id, kept FROM replaced ORDER BY id", &[])?;
+        let replaced: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+        let gone: Vec<i32> = (start.iter().map(|(id, _)| *id))
+            .filter(|id| id % 3 == 0 && !kept.contains_key(id))
+            .collect();
+        ensure!(
+            replaced == gone && gone.len() > 10,
+            "{what}: {replaced:?}, not {gone:?}"
+        );
+        ensure!(
+            rows.iter()
+                .all(|row| kept.contains_key(&row.get::<_, i32>(1))),
+            "{what}"
+        );
+    }
+    Ok(())
+}

@@ -46,3 +46,4 @@ mod support;
 mod torture;
 mod trusted;
 mod vacuums;
+mod whole_table;

@@ -3,18 +3,22 @@ use core::ffi::CStr;
 
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
+use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::distance_counts::{BottomKSample, Counts, mix};
+use super::source::Distances;
 use crate::am::keys::fingerprint_words;
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::catalog::base_type;
 use crate::pg::errors::UserError;
+use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
 use crate::pg::slot::for_each_row;
 use crate::pg::tid::tid_of;
 use crate::planner::catalog::catalog;
+use crate::storage::temp::TempSpace;
 
 /// Rows that are compared at once.
 const BATCH: usize = 1024;
@@ -28,13 +32,26 @@ pub struct Column {
 
 impl Column {
     /// Opens a table for reading the named column or, without a name, the only one of a type of
-    /// fingerprints. Raises an error unless the caller may see it. The function called is needed to
-    /// find the extension's types.
-    pub fn open(function: pg_sys::Oid, oid: pg_sys::Oid, name: Option<&CStr>) -> Self {
+    /// fingerprints; `None` if the caller, whose distances may be those of signatures, means a
+    /// column of signatures. Raises an error unless the caller may see it. The function called is
+    /// needed to find the extension's types.
+    pub fn open(
+        function: pg_sys::Oid,
+        oid: pg_sys::Oid,
+        name: Option<&CStr>,
+        distances: Distances,
+    ) -> Option<Self> {
         acl::check_some(oid);
         let opened = OpenRelation::table(oid, pg_sys::AccessShareLock);
         let table = opened.rel();
         acl::check_reachable(table);
+        let is_signature = |column: &pg_sys::FormData_pg_attribute| {
+            name.is_none_or(|name| *name == *table.column_name(column.attnum))
+                && of_signatures(column.atttypid, function)
+        };
+        if distances == Distances::Any && table.attributes().any(|column| is_signature(&column)) {
+            return None;
+        }
         let found: Vec<(i16, usize)> = (table.attributes())
             .filter_map(|column| {
                 let is_named = name.is_some_and(|name| *name == *table.column_name(column.attnum));
@@ -54,52 +71,27 @@ impl Column {
             ),
         };
         acl::check_columns(table, &[number]);
-        Column {
+        Some(Column {
             table: opened,
             number,
             words,
-        }
+        })
     }
 
-    /// Compares a sample of the rows with all of them.
-    pub fn sample(&self, counts: Counts, rows: usize) -> Counts {
-        with_words!(self.words, N => self.sample_of::<N>(counts, rows))
-    }
-
-    fn sample_of<const N: usize>(&self, mut counts: Counts, rows: usize) -> Counts {
-        let most = counts.most();
-        let mut chosen_rows = BottomKSample::new(rows);
-        let mut all = 0u64;
-        self.for_each::<N>(|key, tid| {
-            all += 1;
-            chosen_rows.offer(mix(tid.packed()), (key, tid));
-        });
-        let sample: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
-        // Each pair has two ends.
-        counts.weight = all as f64 / sample.len().max(1) as f64 / 2.0;
-        let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
-        let mut compare = |keys: &mut Vec<Key<N>>, tids: &mut Vec<Tid>| {
-            for (key, row) in &sample {
-                found.clear();
-                filter::within_keys(keys, key, 0, most, &mut found);
-                for i in found.iter().map(|&i| usize::from(i)) {
-                    if tids[i] != *row {
-                        counts.add(*row, tids[i], distance(key, &keys[i], 0));
-                    }
-                }
-            }
-            keys.clear();
-            tids.clear();
-        };
-        self.for_each::<N>(|key, tid| {
-            keys.push(key);
-            tids.push(tid);
-            if keys.len() == BATCH {
-                compare(&mut keys, &mut tids);
-            }
-        });
-        compare(&mut keys, &mut tids);
-        counts
+    /// Compares a sample of the rows with all of them, or with one of each group of equals.
+    pub fn sample(&self, counts: Counts, rows: usize, is_distinct: bool) -> Counts {
+        with_words!(self.words, N => {
+            let mut distinct = is_distinct.then(|| {
+                let mut sort = ExternalSort::<TempSpace, N>::new(work_mem());
+                self.for_each::<N>(|key, tid| sort.push(&mut TempSpace, key, tid));
+                sort
+            });
+            let each = |visit: &mut dyn FnMut(Key<N>, Tid)| match &mut distinct {
+                Some(sort) => for_each_distinct(sort, visit),
+                None => self.for_each::<N>(visit),
+            };
+            sample_of::<N>(each, counts, rows)
+        })
     }
 
     /// Gives all rows that have a fingerprint and that the active snapshot sees.
@@ -110,6 +102,68 @@ impl Column {
             }
         });
     }
+}
+
+/// Compares a sample of rows with all of them. `for_each` gives them, the same each time.
+fn sample_of<const N: usize>(
+    mut for_each: impl FnMut(&mut dyn FnMut(Key<N>, Tid)),
+    mut counts: Counts,
+    rows: usize,
+) -> Counts {
+    let most = counts.most();
+    let mut chosen_rows = BottomKSample::new(rows);
+    let mut all = 0u64;
+    for_each(&mut |key, tid| {
+        all += 1;
+        chosen_rows.offer(mix(tid.packed()), (key, tid));
+    });
+    let sample: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
+    // Each pair has two ends.
+    counts.weight = all as f64 / sample.len().max(1) as f64 / 2.0;
+    let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    let mut compare = |keys: &mut Vec<Key<N>>, tids: &mut Vec<Tid>| {
+        for (key, row) in &sample {
+            found.clear();
+            filter::within_keys(keys, key, 0, most, &mut found);
+            for i in found.iter().map(|&i| usize::from(i)) {
+                if tids[i] != *row {
+                    counts.add(*row, tids[i], distance(key, &keys[i], 0));
+                }
+            }
+        }
+        keys.clear();
+        tids.clear();
+    };
+    for_each(&mut |key, tid| {
+        keys.push(key);
+        tids.push(tid);
+        if keys.len() == BATCH {
+            compare(&mut keys, &mut tids);
+        }
+    });
+    compare(&mut keys, &mut tids);
+    counts
+}
+
+/// Gives the first row of each fingerprint.
+fn for_each_distinct<const N: usize>(
+    sort: &mut ExternalSort<TempSpace, N>,
+    visit: &mut dyn FnMut(Key<N>, Tid),
+) {
+    let mut last = None;
+    sort.in_order(&mut TempSpace, None, |_, entry| {
+        if last.replace(entry.key) != Some(entry.key) {
+            visit(entry.key, Tid::from_packed(entry.tid));
+        }
+    });
+}
+
+/// Returns whether a type is that of signatures. The function is one of the extension's.
+fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
+    let column_type = base_type(column_type);
+    catalog(function).is_some_and(|catalog| {
+        (catalog.by_value(column_type)).is_some_and(|metric| metric.hamming().is_none())
+    })
 }
 
 /// The words of a type of fingerprints, those of `bigint` only if it was asked for; `None` for all
@@ -129,7 +183,7 @@ fn no_column(code: PgSqlErrorCode, message: String) -> ! {
     UserError::new(code, message)
         .hint(
             "Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint \
-                   as column_name.",
+                   as column_name. For signatures write max_distance with a point, such as 0.5.",
         )
         .raise()
 }

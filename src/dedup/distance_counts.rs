@@ -73,7 +73,7 @@ impl Counts {
         self.rings.len() as u32 - 1
     }
 
-    /// Counts a pair within the greatest distance.
+    /// Counts a pair within the greatest distance, of fingerprints in bits, of signatures in steps.
     #[inline]
     pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
         let (count, shown) = &mut self.rings[distance as usize];

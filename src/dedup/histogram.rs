@@ -2,13 +2,16 @@
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::pairs::KeyOrderScan;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 use super::column::Column;
-use super::distance::distance_argument;
+use super::distance::DistanceArgument;
 use super::distance_counts::{BottomKSample, Counts, Line, mix};
-use super::pairs::FingerprintPairs;
+use super::pairs::{FingerprintPairs, PairSearch, SignaturePairs};
+use super::row_filter::Wanted;
 use super::scope::{ScopeColumns, Values};
+use super::signatures::hashes;
+use super::signatures::histogram::{distance_of_line, line, sample};
 use super::source::{Distances, find_index};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::{is_on_signatures, with_words};
@@ -17,12 +20,13 @@ use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::order_by::tid_array;
-use crate::pg::rel::Rel;
 use crate::pg::srf::SetReturning;
 use crate::storage::heap_fetch::{HeapFetch, note_read};
+use crate::storage::temp::TempSpace;
 
 export! {
-    guarded "neardup_distance_histogram" => histogram;
+    guarded "neardup_distance_histogram" => |call| histogram(call, Distances::Bits);
+    guarded "neardup_signature_histogram" => |call| histogram(call, Distances::Any);
 }
 
 /// Bits of the widest fingerprint.
@@ -32,8 +36,27 @@ const MOST_ROWS: i32 = 1_000_000;
 /// The most pairs that are shown of each distance.
 const MOST_EXAMPLES: i32 = 1000;
 
-/// `neardup_distance_histogram(relation, max_distance, sample_rows, column_name, examples)`.
-fn histogram(call: &mut Call) -> pg_sys::Datum {
+/// Arguments of a caller but for the relation.
+struct HistogramArguments {
+    distance: DistanceArgument,
+    /// Rows that are compared with all; `None` counts all pairs.
+    sample: Option<usize>,
+    /// The most pairs that are shown of each distance.
+    examples: usize,
+    /// One row of each group of equals takes part.
+    is_distinct: bool,
+}
+
+impl HistogramArguments {
+    /// No pairs yet, of distances up to `most`.
+    fn counts(&self, most: u32) -> Counts {
+        Counts::new(most, self.examples)
+    }
+}
+
+/// `neardup_distance_histogram(relation, max_distance, sample_rows, column_name, examples,
+/// distinct_values)`.
+fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
     call.return_set(|call| {
         for (n, name) in [(0, "relation"), (1, "max_distance"), (4, "examples")] {
             if call.is_null(n) {
@@ -41,7 +64,6 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
             }
         }
         let relation = call.oid(0);
-        let most = distance_argument(call.int4(1)).min(WIDEST);
         let sample = (!call.is_null(2)).then(|| call.int4(2));
         let column = call.name(3);
         let column = column.as_deref();
@@ -51,29 +73,47 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
             ))
             .raise();
         }
-        let sample = sample.map(|rows| rows as usize);
-        let counts = Counts::new(most, examples_argument(call.int4(4)));
-        let counts = match (relation_kind(relation), sample) {
-            (pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW, Some(rows)) => {
-                Column::open(call.function_oid(), relation, column).sample(counts, rows)
+        let arguments = HistogramArguments {
+            distance: DistanceArgument::distance(call, distances),
+            sample: sample.map(|rows| rows as usize),
+            examples: examples_argument(call.int4(4)),
+            is_distinct: !call.is_null(5) && call.bool(5),
+        };
+        let function = call.function_oid();
+        let is_table = matches!(
+            relation_kind(relation),
+            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
+        );
+        // A table of fingerprints needs no index.
+        let of_column = match arguments.sample {
+            Some(rows) if is_table => {
+                Column::open(function, relation, column, distances).map(|column| (column, rows))
             }
-            (_, sample) => {
-                let function = call.function_oid();
-                let index = find_index(function, relation, column, Distances::Bits);
-                match sample {
-                    Some(rows) => sample_index(index, counts, rows),
-                    None => count_all(index, counts),
-                }
+            _ => None,
+        };
+        let (counts, of_signatures) = match of_column {
+            Some((column, rows)) => {
+                let most = arguments.distance.radius(WIDEST).min(WIDEST);
+                let counts = arguments.counts(most);
+                (column.sample(counts, rows, arguments.is_distinct), false)
+            }
+            None => {
+                let index = find_index(function, relation, column, distances);
+                count_index(index, &arguments)
             }
         };
         Rings {
             lines: counts.lines().into_iter(),
+            distance: arguments.distance,
+            of_signatures,
         }
     })
 }
 
 struct Rings {
     lines: std::vec::IntoIter<Line>,
+    distance: DistanceArgument,
+    of_signatures: bool,
 }
 
 impl SetReturning for Rings {
@@ -82,7 +122,11 @@ impl SetReturning for Rings {
             return false;
         };
         let (a, b): (Vec<Tid>, Vec<Tid>) = line.shown.into_iter().unzip();
-        columns.push(Some(pg_sys::Datum::from(line.distance as i32)));
+        let distance = match self.of_signatures {
+            true => distance_of_line(line.distance),
+            false => f64::from(line.distance),
+        };
+        columns.push(Some(self.distance.datum(distance)));
         columns.push(Some(pg_sys::Datum::from(line.pairs)));
         columns.push(Some(crate::pg::varlena::build(&[line.bar.as_bytes()])));
         columns.push(Some(tid_array(&a)));
@@ -101,60 +145,79 @@ fn examples_argument(examples: i32) -> usize {
     examples as usize
 }
 
-/// Counts all pairs of an index.
-fn count_all(index: pg_sys::Oid, mut counts: Counts) -> Counts {
+/// Counts the pairs of an index, all or by a sample. The second value is true of signatures.
+fn count_index(index: pg_sys::Oid, arguments: &HistogramArguments) -> (Counts, bool) {
     let relations = LockedIndex::open_for_reading(index);
-    refuse_signatures(relations.index());
     note_read(relations.index());
-    let mut pairs = FingerprintPairs::new(&relations, counts.most());
-    drop(relations);
+    let of_signatures = is_on_signatures(relations.index());
+    let counts = with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        match of_signatures {
+            true => count_signatures(&index, &relations, arguments),
+            false => count_fingerprints(&index, &relations, arguments),
+        }
+    });
+    (counts, of_signatures)
+}
+
+fn count_signatures<const N: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    arguments: &HistogramArguments,
+) -> Counts {
+    let hashes = hashes(index);
+    let most = arguments.distance.mismatches(relations.index(), hashes);
+    let mut counts = arguments.counts(line(most, hashes));
+    if let Some(rows) = arguments.sample {
+        return sample(index, relations, counts, most, rows, arguments.is_distinct);
+    }
+    let mut pairs = SignaturePairs::all(relations, arguments.distance, arguments.is_distinct);
+    while let Some(([a, b], distance)) = pairs.next_pair() {
+        let mismatches = (distance * hashes as f64).round() as usize;
+        counts.add(a, b, line(mismatches, hashes));
+    }
+    counts
+}
+
+fn count_fingerprints<const N: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    arguments: &HistogramArguments,
+) -> Counts {
+    let most = arguments.distance.radius(WIDEST).min(WIDEST);
+    let mut wanted = match arguments.is_distinct {
+        true => Wanted::one_of_equals(index, relations, &mut TempSpace),
+        false => Wanted::All,
+    };
+    let mut counts = arguments.counts(most);
+    if let Some(rows) = arguments.sample {
+        return sample_of(index, relations, &mut wanted, counts, rows);
+    }
+    let mut pairs = FingerprintPairs::new(relations, most, wanted);
     while let Some(([a, b], distance)) = pairs.next() {
         counts.add(a, b, distance);
     }
     counts
 }
 
-/// Compares a sample of an index's rows with all of them.
-fn sample_index(index: pg_sys::Oid, counts: Counts, rows: usize) -> Counts {
-    let relations = LockedIndex::open_for_reading(index);
-    note_read(relations.index());
-    refuse_signatures(relations.index());
-    with_words!(words_of(relations.index()), N => {
-        let index = Index::<N>::open(relations.index());
-        sample_of::<N>(&index, &relations, counts, rows)
-    })
-}
-
-fn refuse_signatures(index: Rel) {
-    if is_on_signatures(index) {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!("index \"{}\" is on signatures", index.shown()),
-        )
-        .detail("Signatures have no distances in whole bits.")
-        .hint(
-            "Count pairs: SELECT round(distance::numeric, 2), count(*) \
-             FROM neardup_pairs(..., 0.2) GROUP BY 1.",
-        )
-        .raise();
-    }
-}
-
 fn sample_of<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
+    wanted: &mut Wanted,
     mut counts: Counts,
     rows: usize,
 ) -> Counts {
-    let most = counts.most();
+    let (most, files) = (counts.most(), &mut TempSpace);
     let mut seen = Seen::new(relations, index);
     let tree = index.tree();
     let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
     let mut walk = KeyOrderScan::new(index.block_layout.clone());
     while index.or_corrupt(walk.step(&tree, &mut |key, tid| {
-        all += 1;
-        chosen_rows.offer(mix(tid.packed()), (key, tid));
+        if wanted.contains(files, tid) {
+            all += 1;
+            chosen_rows.offer(mix(tid.packed()), (key, tid));
+        }
     })) {}
     let chosen: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
     let asked = chosen.len();
@@ -174,8 +237,10 @@ fn sample_of<const N: usize>(
         keys.clear();
         tids.clear();
         let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
-            keys.push(key);
-            tids.push(tid);
+            if wanted.contains(files, tid) {
+                keys.push(key);
+                tids.push(tid);
+            }
         }));
         let mut known: Vec<Option<Option<SeenRow>>> = vec![None; keys.len()];
         for (key, entry, row) in &sample {

@@ -58,30 +58,33 @@ impl TidSet {
     }
 }
 
-/// Entries of an index whose rows the snapshot does not see: deleted ones that VACUUM has not
-/// removed yet, and those of other transactions. Such an entry stays one as long as the snapshot
-/// lives, whatever row takes its address.
-pub struct UnseenEntries {
+/// List of addresses, of which a set can be made.
+pub struct TidList {
     entries: ExternalSort<TempSpace, 1>,
     highest: Tid,
 }
 
-impl UnseenEntries {
+impl TidList {
     /// Creates an empty list.
     pub fn new() -> Self {
-        UnseenEntries {
+        TidList {
             entries: ExternalSort::new(share()),
             highest: Tid::MIN,
         }
     }
 
-    /// Adds an entry.
+    /// Adds an address.
     pub fn push(&mut self, files: &mut TempSpace, entry: Tid) {
         self.highest = highest(self.highest, entry);
         self.entries.push(files, [entry.packed()], Tid::MIN);
     }
 
-    /// Returns the entries so far as a set; `None` if there are none, or if the set would be too
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the addresses so far as a set; `None` if there are none, or if the set would be too
     /// large.
     pub fn set(&mut self, files: &mut TempSpace) -> Option<TidSet> {
         if self.entries.is_empty() {
@@ -92,5 +95,12 @@ impl UnseenEntries {
             set.insert(files, Tid::from_packed(entry.key[0]));
         });
         Some(set)
+    }
+
+    /// Gives all addresses in their order.
+    pub fn in_order(&mut self, files: &mut TempSpace, mut each: impl FnMut(&mut TempSpace, Tid)) {
+        self.entries.in_order(files, None, |files, entry| {
+            each(files, Tid::from_packed(entry.key[0]));
+        });
     }
 }

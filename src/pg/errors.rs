@@ -121,6 +121,16 @@ impl UserNotice {
     }
 }
 
+/// Tells the user something, at the level NOTICE.
+pub fn notice(message: String) {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        message,
+        "neardup",
+    )
+    .report(PgLogLevel::NOTICE);
+}
+
 /// User input for a message: pure ASCII, so that it is valid in every server encoding, and short.
 pub fn shown(text: &[u8]) -> String {
     const LONGEST: usize = 80;

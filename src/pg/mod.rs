@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod arrays;
 pub mod backend;
 pub mod buffer_strategy;
+pub mod caller_sql;
 pub mod catalog;
 pub mod column_statistics;
 pub mod compat;

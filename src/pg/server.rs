@@ -96,6 +96,7 @@ texts! {
     get_func_name(function: Oid = function);
     get_namespace_name(schema: Oid = schema);
     get_rel_name(relation: Oid = relation);
+    pg_get_indexdef_columns(index: Oid = index, pretty: bool = pretty);
     quote_identifier(name: &CStr = name.as_ptr());
     quote_literal_cstr(text: &CStr = text.as_ptr());
     quote_qualified_identifier(schema: &CStr = schema.as_ptr(), name: &CStr = name.as_ptr());

@@ -33,6 +33,7 @@ pub fn pools() -> Pools {
         "'star'",
         "'components'",
         "'id DESC'",
+        "'id > 1'",
         "'id; DROP TABLE t'",
         "'id --'",
         "'1/0'",

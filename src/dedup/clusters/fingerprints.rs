@@ -12,9 +12,12 @@ use super::methods::{Links, Method};
 use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::exhaustive::check_fingerprints;
 use crate::dedup::limits::share;
+use crate::dedup::progress::Progress;
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers};
-use crate::dedup::tid_set::UnseenEntries;
+use crate::dedup::tid_set::TidList;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
@@ -28,12 +31,23 @@ const MOST_FORESTS: usize = 3;
 
 /// Gives all clusters of fingerprints, of two rows or more.
 pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
-    let radius = arguments.distance.bits();
     with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
+        let radius = arguments.distance.radius(index.block_layout.bits());
         let scope_words = index.layout.scope_words();
         let mut files = TempSpace;
-        let graph = graph::<N, { N + 1 }>(&index, relations, radius, arguments.method, &mut files);
+        let mut search = NodeSearch {
+            index: &index,
+            relations,
+            plan: PairPlan::new(&index.block_layout, radius, index.rows()),
+            wanted: Wanted::new(arguments.filter.as_ref(), &index, relations, &mut files),
+            unseen: TidList::new(),
+            singletons: arguments.singletons,
+        };
+        if !arguments.exhaustive {
+            check_fingerprints(relations, &index, &search.plan);
+        }
+        let graph = search.graph::<{ N + 1 }>(arguments.method, &mut files);
         let nearness = Nearness { radius, scope_words };
         let shown = |a: &Key<N>, b: &Key<N>| f64::from(distance(a, b, scope_words));
         let group = |files: &mut TempSpace, links: Links<_>, ranks: &mut _| match arguments.method {
@@ -45,55 +59,116 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
     })
 }
 
-/// Finds as many pairs of fingerprints as a method needs.
-fn graph<const N: usize, const M: usize>(
-    index: &Index<N>,
-    relations: &LockedIndex,
-    radius: u32,
-    method: Method,
-    files: &mut TempSpace,
-) -> Graph<M, M> {
-    let mut unseen = UnseenEntries::new();
-    let mut find =
-        |thinning| find_nodes::<N, M>(index, relations, radius, thinning, &mut unseen, files);
-    if method == Method::Star {
-        return find(Thinning::Degree(DENSE));
-    }
-    // Each search leaves out the entries that those before have found to be unseen: a fingerprint
-    // of such entries alone connects nothing. More may be inserted while a search goes on.
-    for _ in 0..MOST_FORESTS {
-        let graph = find(Thinning::Forest);
-        match graph.gap {
-            Gap::None => return graph,
-            Gap::Unseen => (),
-            // Any of the scopes may lack what connects two fingerprints of it.
-            Gap::Scopes => break,
-        }
-    }
-    find(Thinning::Degree(u32::MAX))
+/// Search for the nodes of an index.
+struct NodeSearch<'a, const N: usize> {
+    index: &'a Index<'a, N>,
+    relations: &'a LockedIndex,
+    plan: PairPlan<N>,
+    /// Entries whose rows take part.
+    wanted: Wanted,
+    /// Entries whose rows the snapshot does not see: deleted ones that VACUUM has not removed yet,
+    /// and those of other transactions. Such an entry stays one as long as the snapshot lives,
+    /// whatever row takes its address.
+    unseen: TidList,
+    /// Rows that are near no other are nodes as well.
+    singletons: bool,
 }
 
-/// Finds all nodes of an index, within a radius. Entries known to be unseen take no part, and those
-/// that are found among the rows of nodes are added to them.
-fn find_nodes<const N: usize, const M: usize>(
+impl<const N: usize> NodeSearch<'_, N> {
+    /// Finds as many pairs of fingerprints as a method needs.
+    fn graph<const M: usize>(&mut self, method: Method, files: &mut TempSpace) -> Graph<M, M> {
+        if method == Method::Star {
+            return self.find(Thinning::Degree(DENSE), files);
+        }
+        // Each search leaves out the entries that those before have found to be unseen: a
+        // fingerprint of such entries alone connects nothing. More may be inserted while a search
+        // goes on.
+        for _ in 0..MOST_FORESTS {
+            let graph = self.find(Thinning::Forest, files);
+            match graph.gap {
+                Gap::None => return graph,
+                Gap::Unseen => (),
+                // Any of the scopes may lack what connects two fingerprints of it.
+                Gap::Scopes => break,
+            }
+        }
+        self.find(Thinning::Degree(u32::MAX), files)
+    }
+
+    /// Finds all nodes. Entries known to be unseen take no part, and those that are found among the
+    /// rows of nodes are added to them.
+    fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
+        let (index, memory) = (self.index, share());
+        let mut left_out = self.unseen.set(files);
+        let wanted = &mut self.wanted;
+        let mut is_left_out = |files: &mut TempSpace, entry| {
+            (left_out.as_mut()).is_some_and(|entries| entries.contains(files, entry))
+                || !wanted.contains(files, entry)
+        };
+        let ends = find_ends(index, &self.plan, thinning, &mut is_left_out, files);
+        let mut ends = Ends::new(ends, files);
+        let mut rows = Lookup::new(self.relations, index);
+        let mut walk = KeyOrderScan::new(index.block_layout.clone());
+        let mut group = Group {
+            graph: Graph::new(memory),
+            thinning,
+            key: None,
+            in_pairs: None,
+            singletons: self.singletons,
+            is_known: false,
+            alone: None,
+            nodes: Vec::new(),
+        };
+        let (tree, mut entries) = (index.tree(), Vec::new());
+        let mut progress = Progress::new("collecting rows", "rows", index.rows());
+        loop {
+            entries.clear();
+            let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
+                if !is_left_out(files, tid) {
+                    entries.push((key, tid));
+                }
+            }));
+            progress.advance(entries.len() as u64);
+            for &(key, tid) in &entries {
+                if group.key != Some(key) {
+                    group.finish(files, &mut ends);
+                    let passed = ends.passed;
+                    let permuted = index.block_layout.tables()[0].permute(&key);
+                    let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
+                    if ends.passed > passed {
+                        group.note(Gap::Unseen);
+                    }
+                    group.begin(key, in_pairs);
+                }
+                group.add(files, &mut rows, &mut self.unseen, tid);
+            }
+            if !more {
+                group.finish(files, &mut ends);
+                if ends.next.is_some() {
+                    group.note(Gap::Unseen);
+                }
+                return group.graph;
+            }
+        }
+    }
+}
+
+/// Finds the ends of pairs of fingerprints, in the order of the first table.
+fn find_ends<const N: usize>(
     index: &Index<N>,
-    relations: &LockedIndex,
-    radius: u32,
+    plan: &PairPlan<N>,
     thinning: Thinning,
-    unseen: &mut UnseenEntries,
+    is_left_out: &mut impl FnMut(&mut TempSpace, Tid) -> bool,
     files: &mut TempSpace,
-) -> Graph<M, M> {
-    let memory = share();
-    let mut left_out = unseen.set(files);
-    let mut is_left_out = |files: &mut TempSpace, entry| {
-        (left_out.as_mut()).is_some_and(|entries| entries.contains(files, entry))
-    };
-    let plan = PairPlan::new(&index.block_layout, radius, index.rows());
-    let mut pairs = Pairs::thinned(index.block_layout.clone(), plan, work_mem(), thinning);
+) -> Sorted<TempSpace, N> {
+    let layout = &index.block_layout;
+    let passes = plan.probes.len() as f64;
+    let mut progress = Progress::new("comparing the rows of a table", "tables", passes);
+    let mut pairs = Pairs::thinned(layout.clone(), plan.clone(), work_mem(), thinning);
     let tree = index.tree();
-    let mut ends = ExternalSort::<TempSpace, N>::new(memory);
+    let mut ends = ExternalSort::<TempSpace, N>::new(share());
     let mut count = 0u64;
-    // A fingerprint of which the snapshot sees no row drops out below. Each closure has a handle of
+    // A fingerprint of which the snapshot sees no row drops out later. Each closure has a handle of
     // its own for files.
     let mut own_files = *files;
     let mut seen = |entry| (!is_left_out(&mut own_files, entry)).then_some(entry);
@@ -102,53 +177,11 @@ fn find_nodes<const N: usize, const M: usize>(
             ends.push(files, fingerprint, Tid::from_packed(count));
         }
         count += 1;
-    })) {}
-    drop(pairs);
-
-    let mut ends = Ends::new(
-        ends.sorted(files, Some(&index.block_layout.tables()[0])),
-        files,
-    );
-    let mut rows = Lookup::new(relations, index);
-    let mut walk = KeyOrderScan::new(index.block_layout.clone());
-    let mut group = Group {
-        graph: Graph::new(memory),
-        thinning,
-        key: None,
-        in_pairs: None,
-        is_known: false,
-        alone: None,
-        nodes: Vec::new(),
-    };
-    let mut entries = Vec::new();
-    loop {
-        entries.clear();
-        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
-            if !is_left_out(files, tid) {
-                entries.push((key, tid));
-            }
-        }));
-        for &(key, tid) in &entries {
-            if group.key != Some(key) {
-                group.finish(files, &mut ends);
-                let passed = ends.passed;
-                let permuted = index.block_layout.tables()[0].permute(&key);
-                let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
-                if ends.passed > passed {
-                    group.note(Gap::Unseen);
-                }
-                group.begin(key, in_pairs);
-            }
-            group.add(files, &mut rows, unseen, tid);
-        }
-        if !more {
-            group.finish(files, &mut ends);
-            if ends.next.is_some() {
-                group.note(Gap::Unseen);
-            }
-            return group.graph;
-        }
+    })) {
+        progress.reach(pairs.passes_done() as u64);
     }
+    drop(pairs);
+    ends.sorted(files, Some(&layout.tables()[0]))
 }
 
 /// The fingerprints of pairs in the order of the walk.
@@ -192,6 +225,8 @@ struct Group<const N: usize, const M: usize> {
     key: Option<Key<N>>,
     /// The key in the first table, if the fingerprint is in a pair.
     in_pairs: Option<Key<N>>,
+    /// Each fingerprint is a node.
+    singletons: bool,
     /// True if the fingerprint is in a pair, or several entries have it.
     is_known: bool,
     /// The first entry, as long as that is not so.
@@ -204,7 +239,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
     fn begin(&mut self, key: Key<N>, in_pairs: Option<Key<N>>) {
         self.key = Some(key);
         self.in_pairs = in_pairs;
-        self.is_known = in_pairs.is_some();
+        self.is_known = in_pairs.is_some() || self.singletons;
         self.alone = None;
         self.nodes.clear();
     }
@@ -213,13 +248,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
         self.graph.gap = self.graph.gap.max(gap);
     }
 
-    fn add(
-        &mut self,
-        files: &mut TempSpace,
-        rows: &mut Lookup,
-        unseen: &mut UnseenEntries,
-        entry: Tid,
-    ) {
+    fn add(&mut self, files: &mut TempSpace, rows: &mut Lookup, unseen: &mut TidList, entry: Tid) {
         let Some(key) = self.key else {
             return;
         };
@@ -242,7 +271,7 @@ impl<const N: usize, const M: usize> Group<N, M> {
         &mut self,
         files: &mut TempSpace,
         rows: &mut Lookup,
-        unseen: &mut UnseenEntries,
+        unseen: &mut TidList,
         key: &Key<N>,
         entry: Tid,
     ) {

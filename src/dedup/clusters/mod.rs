@@ -14,6 +14,8 @@ use super::distance::DistanceArgument;
 use super::limits::{share, too_many};
 use super::source::{Distances, find_index};
 use crate::am::keys::is_on_signatures;
+use crate::dedup::progress::Progress;
+use crate::pg::caller_sql::Condition;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
@@ -29,25 +31,34 @@ export! {
     guarded "neardup_signature_clusters" => |call| clusters(call, Distances::Any);
 }
 
-/// `neardup_clusters(relation, distance, method, keep, column_name)`.
+/// `neardup_clusters(relation, distance, method, keep, column_name, filter, singletons, exhaustive
+/// [, similarity])`.
 fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
     call.return_collected(|call, give| {
-        for (n, name) in ["relation", "distance", "method"].iter().enumerate() {
+        for (n, name) in [(0, "relation"), (2, "method")] {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
-        let method = Method::parse(&call.text(2).unwrap_or_default());
-        let keep = call.text(3).map(|list| OrderBy::parse("keep", &list));
-        let column = call.name(4);
-        let function = call.function_oid();
+        let flag = |n| !call.is_null(n) && call.bool(n);
         let arguments = ClusterArguments {
-            method,
-            keep,
-            distance: DistanceArgument::of(call, distances),
+            distance: DistanceArgument::of(call, distances, 8),
+            method: Method::parse(&call.text(2).unwrap_or_default()),
+            keep: call.text(3).map(|list| OrderBy::parse("keep", &list)),
+            filter: call.text(5).map(|text| Condition::parse("filter", &text)),
+            singletons: flag(6),
+            exhaustive: flag(7),
         };
+        let (function, column) = (call.function_oid(), call.name(4));
         let index = find_index(function, call.oid(0), column.as_deref(), distances);
         let relations = LockedIndex::open_for_reading(index);
+        // An error in them is to be found now, and not after a search.
+        if let Some(keep) = &arguments.keep {
+            keep.check(relations.table());
+        }
+        if let Some(filter) = &arguments.filter {
+            filter.check(relations.table());
+        }
         let find = match is_on_signatures(relations.index()) {
             true => signatures::find,
             false => fingerprints::find,
@@ -62,12 +73,18 @@ struct ClusterArguments {
     distance: DistanceArgument,
     method: Method,
     keep: Option<OrderBy>,
+    /// The rows that take part; all without it.
+    filter: Option<Condition>,
+    /// Rows that are near no other are given, too, each as a cluster of its own.
+    singletons: bool,
+    /// Any amount of work is welcome.
+    exhaustive: bool,
 }
 
 /// Callback that adds a row to the result.
 type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
-/// Makes clusters of a graph and gives those of two rows or more: in the order of their
+/// Makes clusters of a graph and gives those of two rows or more, or all: in the order of their
 /// representatives, and in each the rows in their order. `group` replaces the rank of each node by
 /// that of its representative.
 fn cluster<const N: usize, const M: usize, const D: usize>(
@@ -99,6 +116,7 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
     });
 
     let links = Links { nodes, ends, dense };
+    Progress::new("making clusters", "rows", ranked.len() as f64);
     group(files, links, &mut ranks);
 
     // By cluster, and in it by rank.
@@ -111,7 +129,8 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
     });
     drop((ranked, ranks));
     let shown = |a: &_, b: &_| arguments.distance.datum(distance(a, b));
-    list(&mut listed, files, shown, give);
+    let least_size = if arguments.singletons { 1 } else { 2 };
+    list(&mut listed, least_size, files, shown, give);
 }
 
 /// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of
@@ -131,6 +150,7 @@ fn rank<const M: usize>(
         key[0] = join(node as u32, rank);
         ranked.push(files, key, Tid::from_packed(member[0]));
     };
+    let mut progress = Progress::new("ordering rows", "rows", members.len() as f64);
     let Some(keep) = keep else {
         let mut next = 0;
         members.in_order(files, None, |files, member| {
@@ -147,6 +167,7 @@ fn rank<const M: usize>(
             .map(|member| Tid::from_packed(member.key[0]))
     };
     keep.rows(relations.table(), members.len(), &mut give, |row| {
+        progress.advance(1);
         order.push(&mut temp, [row.packed()], number(next));
         next += 1;
     });
@@ -171,9 +192,10 @@ fn not_one_for_each() -> ! {
         .raise()
 }
 
-/// Gives the rows of clusters with more than one.
+/// Gives the rows of clusters with `least_size` or more.
 fn list<const N: usize, const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
+    least_size: u64,
     files: &mut TempSpace,
     mut shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
     give: Give,
@@ -183,7 +205,7 @@ fn list<const N: usize, const M: usize>(
     let mut last: Option<(u32, u64)> = None;
     let mut end = |files: &mut TempSpace, last: Option<(u32, u64)>| {
         if let Some((cluster, size)) = last
-            && size > 1
+            && size >= least_size
         {
             sizes.push(files, [u64::from(cluster)], Tid::from_packed(size));
         }

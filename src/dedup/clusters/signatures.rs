@@ -2,6 +2,7 @@
 use neardup_blocktree::bands::{BucketCenters, connect_buckets};
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::pairs::KeyOrderScan;
 use neardup_blocktree::sort::ExternalSort;
 
 use super::graph::Graph;
@@ -9,10 +10,12 @@ use super::methods::{Links, Method};
 use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
 use crate::dedup::limits::share;
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::Groups;
 use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
-use crate::dedup::signatures::{CrowdedRows, edges, mismatches};
+use crate::dedup::signatures::{CrowdedRows, edges, hashes};
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::temp::TempSpace;
 use crate::types::signature;
@@ -20,7 +23,7 @@ use crate::types::signature;
 /// Pairs by the entries of their rows: the entry and the pair's number, and behind them the row.
 type Ends = ExternalSort<TempSpace, 2>;
 
-/// The number of no pair: the row of the entry is in a crowded bucket.
+/// The number of no pair: the row of the entry is in a crowded bucket, or a node for itself.
 const IN_CROWD: u64 = u64::MAX;
 
 /// Adds an end for each row of a crowd that the snapshot sees.
@@ -41,6 +44,30 @@ fn crowd_ends(
             ends.push(files, [entry, IN_CROWD], row);
         }
     });
+}
+
+/// Adds an end for each row that stands for itself or for others, so that each becomes a node.
+fn own_ends<const N: usize>(
+    index: &Index<N>,
+    groups: &mut Groups,
+    rows: &mut SignatureRows,
+    ends: &mut Ends,
+    files: &mut TempSpace,
+) {
+    let mut walk = KeyOrderScan::new(index.block_layout.clone());
+    let (tree, mut entries) = (index.tree(), Vec::new());
+    let mut more = true;
+    while more {
+        entries.clear();
+        more = index.or_corrupt(walk.step(&tree, &mut |_, entry| entries.push(entry)));
+        for &entry in &entries {
+            if groups.is_wanted(entry)
+                && let Some((row, _)) = rows.find(entry)
+            {
+                ends.push(files, [entry.packed(), IN_CROWD], row);
+            }
+        }
+    }
 }
 
 /// Numbers the signatures that others are near, or that several rows have, by the entry of the row
@@ -112,12 +139,22 @@ fn find_in<const N: usize>(
     arguments: &ClusterArguments,
     give: Give,
 ) {
-    let distance = arguments.distance.fraction(relations.index());
-    let mismatches = mismatches(index, distance);
-    let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
+    let hashes = hashes(index);
+    let mismatches = arguments.distance.mismatches(relations.index(), hashes);
     let mut rows = SignatureRows::new(relations, index);
     let mut files = TempSpace;
-    let mut groups = Groups::find(index, &mut rows, files);
+    let wanted = Wanted::new(arguments.filter.as_ref(), index, relations, &mut files);
+    let mut groups = Groups::find(index, &mut rows, wanted, files);
+    if !arguments.exhaustive {
+        let mut is_wanted = |entry| groups.is_wanted(entry);
+        check_signatures(
+            relations,
+            index,
+            arguments.distance,
+            BY_PARAMETER,
+            &mut is_wanted,
+        );
+    }
     let mut ends = Ends::new(share());
     let mut pair = 0;
     let mut crowd = CrowdedRows {
@@ -125,14 +162,23 @@ fn find_in<const N: usize>(
         rows: ExternalSort::new(share()),
         buckets: 0,
     };
-    let crowded = Some(&mut crowd);
-    edges(index, &mut groups, mismatches, &mut rows, crowded, |edge| {
-        for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
-            ends.push(&mut files, [entry.packed(), pair], row);
-        }
-        pair += 1;
-    });
+    edges(
+        index,
+        &mut groups,
+        mismatches,
+        &mut rows,
+        &mut crowd,
+        |edge| {
+            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+                ends.push(&mut files, [entry.packed(), pair], row);
+            }
+            pair += 1;
+        },
+    );
     crowd_ends(&mut crowd, &mut rows, &mut ends, &mut files);
+    if arguments.singletons {
+        own_ends(index, &mut groups, &mut rows, &mut ends, &mut files);
+    }
     let graph = graph(groups, ends, &mut crowd, &mut files);
     let buckets = crowd.buckets;
     drop(crowd);

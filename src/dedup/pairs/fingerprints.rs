@@ -3,13 +3,17 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::pg_sys;
 
-use super::{PairSearch, check_file};
+use super::{PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::exhaustive::check_fingerprints;
+use crate::dedup::progress::Progress;
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::scope::ScopeColumns;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
+use crate::storage::temp::TempSpace;
 
 /// Two rows and their distance.
 #[derive(Clone, Copy)]
@@ -24,22 +28,46 @@ pub struct FingerprintPairs {
     /// The index's file when the search began.
     file: u32,
     search: Box<dyn Search>,
+    wanted: Wanted,
     /// Found and not yet given.
     ready: Vec<Found>,
+    progress: Progress,
 }
 
 impl FingerprintPairs {
-    pub fn new(relations: &LockedIndex, distance: u32) -> Self {
-        let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
+    /// Pairs of wanted rows within a distance in bits.
+    pub fn new(relations: &LockedIndex, distance: u32, wanted: Wanted) -> Self {
+        let (search, passes) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            let plan = PairPlan::new(&index.block_layout, distance, index.rows());
-            Box::new(Pairs::<N>::new(index.block_layout.clone(), plan, work_mem(), false))
+            search(&index, PairPlan::new(&index.block_layout, distance, index.rows()))
         });
+        Self::of(relations, search, passes, wanted)
+    }
+
+    /// The pairs that a caller asks for. Raises an error if they take too much work.
+    pub fn of_arguments(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+        let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
+        let (found, wanted) = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let radius = arguments.distance.radius(index.block_layout.bits());
+            let plan = PairPlan::new(&index.block_layout, radius, index.rows());
+            if !arguments.exhaustive {
+                check_fingerprints(relations, &index, &plan);
+            }
+            let wanted = Wanted::new(filter, &index, relations, &mut files);
+            (search(&index, plan), wanted)
+        });
+        Self::of(relations, found.0, found.1, wanted)
+    }
+
+    fn of(relations: &LockedIndex, search: Box<dyn Search>, passes: usize, wanted: Wanted) -> Self {
         FingerprintPairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
             search,
+            wanted,
             ready: Vec::new(),
+            progress: Progress::new("comparing the rows of a table", "tables", passes as f64),
         }
     }
 
@@ -48,7 +76,13 @@ impl FingerprintPairs {
         if self.ready.is_empty() {
             let relations = LockedIndex::reopen(self.index);
             check_file(&relations, self.file);
-            while self.ready.is_empty() && self.search.step(&relations, &mut self.ready) {}
+            let mut files = TempSpace;
+            let mut wanted = |entry| self.wanted.contains(&mut files, entry);
+            while self.ready.is_empty()
+                && self.search.step(&relations, &mut wanted, &mut self.ready)
+            {
+                self.progress.reach(self.search.passes());
+            }
         }
         let found = self.ready.pop()?;
         Some((found.rows, found.distance))
@@ -62,14 +96,38 @@ impl PairSearch for FingerprintPairs {
     }
 }
 
+/// A search by a plan, and the number of its passes.
+fn search<const N: usize>(index: &Index<N>, plan: PairPlan<N>) -> (Box<dyn Search>, usize) {
+    let passes = plan.probes.len();
+    let pairs = Pairs::<N>::new(index.block_layout.clone(), plan, work_mem(), false);
+    (Box::new(pairs), passes)
+}
+
 /// A search for pairs, for whatever width of keys.
 trait Search {
-    /// Appends some pairs; false: these were the last.
-    fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool;
+    /// Appends some pairs of wanted entries; false: these were the last.
+    fn step(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut dyn FnMut(Tid) -> bool,
+        found: &mut Vec<Found>,
+    ) -> bool;
+
+    /// Number of passes that are done.
+    fn passes(&self) -> u64;
 }
 
 impl<const N: usize> Search for Pairs<N> {
-    fn step(&mut self, relations: &LockedIndex, found: &mut Vec<Found>) -> bool {
+    fn passes(&self) -> u64 {
+        self.passes_done() as u64
+    }
+
+    fn step(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut dyn FnMut(Tid) -> bool,
+        found: &mut Vec<Found>,
+    ) -> bool {
         let index = Index::<N>::open(relations.index());
         let tree = index.tree();
         let mut rows = HeapFetch::new(relations.table());
@@ -77,14 +135,14 @@ impl<const N: usize> Search for Pairs<N> {
         let mut entries = Vec::new();
         let more = index.or_corrupt(match scope {
             None => {
-                let mut resolve = |entry| rows.find(entry);
+                let mut resolve = |entry| rows.find(entry).filter(|_| wanted(entry));
                 Pairs::step(self, &tree, &mut resolve, &mut |pair| {
                     found.push(in_order(pair.rows, pair.distance));
                 })
             }
             Some(_) => {
                 // Rows are looked at in pairs, below, by the addresses of their entries.
-                let mut resolve = |entry| rows.find(entry).map(|_| entry);
+                let mut resolve = |entry| rows.find(entry).filter(|_| wanted(entry)).map(|_| entry);
                 Pairs::step(self, &tree, &mut resolve, &mut |pair| {
                     entries.push((pair.rows, pair.distance));
                 })

@@ -1,7 +1,9 @@
 //! `neardup_pairs`: all pairs of a table's rows within a distance.
 //!
 //! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], that
-//! of signatures in `super::signatures`.
+//! of signatures in `super::signatures` and, beyond what the index guarantees, in `exhaustive`.
+mod bands;
+mod exhaustive;
 mod fingerprints;
 mod signatures;
 
@@ -9,8 +11,10 @@ use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::distance::DistanceArgument;
+use super::signatures::groups::{Groups, Side};
 use super::source::{Distances, find_index};
 use crate::am::keys::is_on_signatures;
+use crate::pg::caller_sql::Condition;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
@@ -18,33 +22,56 @@ use crate::pg::srf::SetReturning;
 use crate::pg::tid::item_pointer;
 use crate::storage::heap_fetch::note_read;
 pub use fingerprints::FingerprintPairs;
-use signatures::SignaturePairs;
+pub use signatures::SignaturePairs;
 
 export! {
     guarded "neardup_pairs" => |call| pairs(call, Distances::Bits);
     guarded "neardup_signature_pairs" => |call| pairs(call, Distances::Any);
 }
 
-/// `neardup_pairs(relation, distance, column_name)`.
+/// `neardup_pairs(relation, distance, column_name, filter, exhaustive [, similarity])`.
 fn pairs(call: &mut Call, distances: Distances) -> pg_sys::Datum {
-    // As of a strict function.
-    let is_null = call.is_null(0) || call.is_null(1);
     call.return_set(|call| {
-        if is_null {
+        if call.is_null(0) {
             return None;
         }
-        let distance = DistanceArgument::of(call, distances);
+        let distance = DistanceArgument::of(call, distances, 5);
+        let arguments = PairArguments {
+            distance,
+            filter: call.text(3).map(|text| Condition::parse("filter", &text)),
+            exhaustive: !call.is_null(4) && call.bool(4),
+        };
         let column = call.name(2);
         let function = call.function_oid();
         let index = find_index(function, call.oid(0), column.as_deref(), distances);
-        Some(PairSet::new(index, distance))
+        Some(PairSet::new(index, &arguments))
     })
 }
 
+/// Arguments of a caller but for the index.
+pub struct PairArguments {
+    distance: DistanceArgument,
+    /// The rows that take part; all without it.
+    filter: Option<Condition>,
+    /// Any amount of work is welcome.
+    exhaustive: bool,
+}
+
 /// Search for pairs that holds nothing of the server's between two calls.
-trait PairSearch {
+pub trait PairSearch {
     /// The next pair, the lower address first, and its distance.
     fn next_pair(&mut self) -> Option<([Tid; 2], f64)>;
+}
+
+/// Source of the pairs of different signatures. Each signature stands for its group.
+trait EdgeSource {
+    /// The sides of the next pair and their mismatches. `relations` opens the index, which is not
+    /// open between two calls.
+    fn next_edge(
+        &mut self,
+        groups: &mut Groups,
+        relations: &dyn Fn() -> LockedIndex,
+    ) -> Option<([Side; 2], u32)>;
 }
 
 /// Pairs on their way to the server.
@@ -57,18 +84,20 @@ struct PairSet {
 
 impl PairSet {
     /// All pairs within a distance in an index, which the caller must be allowed to read.
-    fn new(index: pg_sys::Oid, distance: DistanceArgument) -> Self {
+    fn new(index: pg_sys::Oid, arguments: &PairArguments) -> Self {
         let relations = LockedIndex::open_for_reading(index);
+        if let Some(filter) = &arguments.filter {
+            filter.check(relations.table());
+        }
         let search: Box<dyn PairSearch> = if is_on_signatures(relations.index()) {
-            let distance = distance.fraction(relations.index());
-            Box::new(SignaturePairs::new(&relations, distance))
+            Box::new(SignaturePairs::new(&relations, arguments))
         } else {
-            Box::new(FingerprintPairs::new(&relations, distance.bits()))
+            Box::new(FingerprintPairs::of_arguments(&relations, arguments))
         };
         note_read(relations.index());
         PairSet {
             search,
-            distance,
+            distance: arguments.distance,
             pointers: Default::default(),
         }
     }

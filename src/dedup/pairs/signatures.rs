@@ -1,14 +1,19 @@
 //! Pairs of signatures.
+use neardup_blocktree::bands::CandidateScan;
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::sort::{ExternalSort, Sorted};
 use pgrx::pg_sys;
 
-use super::{PairSearch, check_file};
+use super::bands::BandEdges;
+use super::exhaustive::ExhaustiveEdges;
+use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::distance::DistanceArgument;
+use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
+use crate::dedup::signatures::hashes;
 use crate::dedup::signatures::rows::SignatureRows;
-use crate::dedup::signatures::{edges, mismatches};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
@@ -28,94 +33,118 @@ pub struct SignaturePairs {
     index: pg_sys::Oid,
     /// The index's file when the search began.
     file: u32,
-    distance: f64,
     groups: Groups,
     /// The groups whose own pairs are still to be given.
     left: InEntryOrder,
-    files: TempSpace,
-    /// Pairs of groups: the entries, the packed sides, and behind them the mismatches. They are
-    /// looked for when they are needed.
-    edges: Option<Sorted<TempSpace, 4>>,
+    edges: Box<dyn EdgeSource>,
     hashes: usize,
+    /// One row of each group of equals stands for all.
+    is_distinct: bool,
     /// The product whose pairs are being returned.
     product: Option<Product>,
 }
 
 impl SignaturePairs {
-    pub fn new(relations: &LockedIndex, distance: f64) -> Self {
-        let files = TempSpace;
-        let (mut groups, hashes) = with_words!(words_of(relations.index()), N => {
+    /// All pairs within a distance, or those of one row of each group of equals. Raises an error if
+    /// they take too much work.
+    pub fn all(relations: &LockedIndex, distance: DistanceArgument, is_distinct: bool) -> Self {
+        let arguments = PairArguments {
+            distance,
+            filter: None,
+            exhaustive: false,
+        };
+        SignaturePairs {
+            is_distinct,
+            ..Self::begin(
+                relations,
+                &arguments,
+                "count a sample, by sample_rows => 1000",
+            )
+        }
+    }
+
+    /// The pairs that a caller asks for. Raises an error if they take too much work.
+    pub fn new(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+        Self::begin(relations, arguments, BY_PARAMETER)
+    }
+
+    fn begin(relations: &LockedIndex, arguments: &PairArguments, otherwise: &str) -> Self {
+        let mut files = TempSpace;
+        let (mut groups, hashes, edges) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let mut rows = SignatureRows::new(relations, &index);
-            let hashes = index.metric.bands().map_or(1, |bands| bands.hashes());
-            (Groups::find(&index, &mut rows, files), hashes)
+            let filter = arguments.filter.as_ref();
+            let wanted = Wanted::new(filter, &index, relations, &mut files);
+            let mut groups = Groups::find(&index, &mut rows, wanted, files);
+            let hashes = hashes(&index);
+            let mismatches = arguments.distance.mismatches(relations.index(), hashes);
+            if !arguments.exhaustive {
+                let mut is_wanted = |entry| groups.is_wanted(entry);
+                check_signatures(relations, &index, arguments.distance, otherwise, &mut is_wanted);
+            }
+            let edges = edge_source(&index, mismatches);
+            (groups, hashes, edges)
         });
         SignaturePairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
-            distance,
             left: groups.all(),
             groups,
-            files,
-            edges: None,
+            edges,
             hashes,
+            is_distinct: false,
             product: None,
         }
     }
 
-    /// Looks for the pairs of groups.
-    fn find_edges(&mut self) -> Sorted<TempSpace, 4> {
-        let relations = LockedIndex::reopen(self.index);
-        let (files, groups) = (&mut self.files, &mut self.groups);
-        // Sorted by one end, then by the other, to meet the groups, which are in that order.
-        let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
-        let mut firsts = groups.all();
-        check_file(&relations, self.file);
-        with_words!(words_of(relations.index()), N => {
-            let index = Index::<N>::open(relations.index());
-            let mismatches = mismatches(&index, self.distance);
-            let mut rows = SignatureRows::new(&relations, &index);
-            edges(&index, groups, mismatches, &mut rows, None, |edge| {
-                let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
-                let key = [b, a, firsts.of(a, row).packed(), other.packed()];
-                by_second.push(files, key, Tid::from_packed(u64::from(edge.mismatches)));
-            });
-        });
-        drop(firsts);
-        let mut sorted = by_second.sorted(files, None);
-        drop(by_second);
-        let mut found = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
-        let mut seconds = groups.all();
-        while let Some(edge) = sorted.next(files) {
-            let [b, a, left, other] = edge.key;
-            let right = seconds.of(b, Tid::from_packed(other)).packed();
-            found.push(files, [a, b, left, right], Tid::from_packed(edge.tid));
-        }
-        found.sorted(files, None)
-    }
-
     /// The next lists to be paired; `None`: there are no more.
     fn next_product(&mut self) -> Option<Product> {
-        if let Some((_, group)) = self.left.next() {
+        if !self.is_distinct
+            && let Some((_, group)) = self.left.next()
+        {
             return Some(Product {
                 sides: [group; 2],
                 next: [0, 1],
                 distance: 0.0,
             });
         }
-        let mut edges = match self.edges.take() {
-            Some(edges) => edges,
-            None => self.find_edges(),
+        let (oid, file) = (self.index, self.file);
+        let relations = || {
+            let relations = LockedIndex::reopen(oid);
+            check_file(&relations, file);
+            relations
         };
-        let edge = edges.next(&mut self.files);
-        self.edges = Some(edges);
-        let edge = edge?;
-        let [_, _, left, right] = edge.key;
+        let (sides, mismatches) = self.edges.next_edge(&mut self.groups, &relations)?;
         Some(Product {
-            sides: [left, right].map(Side::from_packed),
+            sides,
             next: [0, 0],
-            distance: signature::distance(edge.tid as usize, self.hashes),
+            distance: signature::distance(mismatches as usize, self.hashes),
         })
+    }
+}
+
+/// The search of an index for pairs of different signatures.
+fn edge_source<const N: usize>(index: &Index<N>, mismatches: usize) -> Box<dyn EdgeSource> {
+    let Some(bands) = index.metric.bands() else {
+        return Box::new(NoEdges);
+    };
+    let search = CandidateScan::<N>::new(bands.clone(), mismatches, work_mem() / 4);
+    match search.by_bands() {
+        true => Box::new(BandEdges::new(search, mismatches, index.rows())),
+        false => Box::new(ExhaustiveEdges::new(search, mismatches, index.rows())),
+    }
+}
+
+/// No pairs, of an index that is not on signatures.
+struct NoEdges;
+
+impl EdgeSource for NoEdges {
+    fn next_edge(
+        &mut self,
+        _groups: &mut Groups,
+        _relations: &dyn Fn() -> LockedIndex,
+    ) -> Option<([Side; 2], u32)> {
+        None
     }
 }
 
@@ -131,7 +160,11 @@ impl PairSearch for SignaturePairs {
             let [i, j] = product.next;
             match (self.groups.row(left, i), self.groups.row(right, j)) {
                 (Some(a), Some(b)) => {
-                    product.next[1] += 1;
+                    // An end for each row, or for all of a side.
+                    product.next = match self.is_distinct {
+                        true => [u32::MAX; 2],
+                        false => [i, j + 1],
+                    };
                     return Some(([a.min(b), a.max(b)], product.distance));
                 }
                 (Some(_), None) if !is_one || i + 2 < right.len() => {

@@ -11,6 +11,8 @@ use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
 use super::rows::SignatureRows;
 use crate::am::index::Index;
 use crate::dedup::limits::{share, too_many};
+use crate::dedup::progress::Progress;
+use crate::dedup::row_filter::Wanted;
 use crate::dedup::tid_set::{self, TidSet};
 use crate::storage::temp::TempSpace;
 
@@ -61,15 +63,19 @@ pub struct Groups {
     rows: Paged<TempSpace>,
     /// Entries for which another stands, or whose row the snapshot does not see.
     followers: TidSet,
+    /// Entries whose rows take part.
+    wanted: Wanted,
 }
 
 impl Groups {
-    /// Finds all of an index's. The files live as the space says.
+    /// Finds all of an index's, of the rows that take part. The files live as the space says.
     pub fn find<const N: usize>(
         index: &Index<N>,
         rows: &mut SignatureRows,
+        mut wanted: Wanted,
         mut files: TempSpace,
     ) -> Self {
+        let mut progress = Progress::new("grouping equal signatures", "rows", index.rows());
         let mut alike = Alike::new();
         let tree = index.tree();
         let mut walk = KeyOrderScan::new(index.block_layout.clone());
@@ -79,7 +85,11 @@ impl Groups {
         loop {
             entries.clear();
             let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+            progress.advance(entries.len() as u64);
             for &(key, tid) in &entries {
+                if !wanted.contains(&mut files, tid) {
+                    continue;
+                }
                 match &mut run {
                     Some((known, alone)) if *known == key => {
                         for entry in alone.take().into_iter().chain([tid]) {
@@ -90,14 +100,15 @@ impl Groups {
                 }
             }
             if !more {
-                return alike.grouped(files);
+                return alike.grouped(wanted, files);
             }
         }
     }
 
     /// Returns whether a row is to be searched for.
     pub fn is_wanted(&mut self, entry: Tid) -> bool {
-        !self.followers.contains(&mut self.files, entry)
+        self.wanted.contains(&mut self.files, entry)
+            && !self.followers.contains(&mut self.files, entry)
     }
 
     /// The row with a number, from 0 on.
@@ -190,7 +201,7 @@ impl Alike {
             .push(files, [hash[0], hash[1], entry.packed()], row);
     }
 
-    fn grouped(mut self, mut files: TempSpace) -> Groups {
+    fn grouped(mut self, wanted: Wanted, mut files: TempSpace) -> Groups {
         let places = u32::try_from(2 * self.found.len()).unwrap_or_else(|_| too_many());
         let mut rows = Paged::new(&mut files, places as usize, share(), |_| 0);
         let mut groups = ExternalSort::new(share());
@@ -238,6 +249,7 @@ impl Alike {
             groups,
             rows,
             followers,
+            wanted,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! near they are, the signatures in the table tell. Equal signatures stand next to each other in
 //! the index, and one of them is searched for all.
 pub mod groups;
+pub mod histogram;
 pub mod rows;
 
 use neardup_blocktree::bands::{BandPairs, Candidate};
@@ -11,19 +12,18 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::ExternalSort;
 
 use crate::am::index::Index;
+use crate::dedup::progress::Progress;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
-use crate::types::signature::Bound;
 use groups::Groups;
 use rows::{FoundRow, SignatureRows};
 
 /// Bits below a row's address in a word that holds a number of mismatches, too.
-const BELOW: u32 = 16;
+pub const BELOW: u32 = 16;
 
-/// Returns the most mismatches of signatures in an index that are within a distance.
-pub fn mismatches<const N: usize>(index: &Index<N>, distance: f64) -> usize {
-    let hashes = index.metric.bands().map_or(0, |bands| bands.hashes());
-    usize::try_from(Bound::Distance.mismatches(hashes, distance)).unwrap_or(0)
+/// Positions of the signatures in an index.
+pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
+    index.metric.bands().map_or(1, |bands| bands.hashes())
 }
 
 /// Two rows near each other, each of which may stand for several.
@@ -32,6 +32,50 @@ pub struct Edge {
     pub entries: [Tid; 2],
     pub rows: [Tid; 2],
     pub mismatches: u32,
+}
+
+/// Compares candidates by their rows in the table, of which the first is kept for the next.
+pub struct Verifier<'r, 'a> {
+    rows: &'r mut SignatureRows<'a>,
+    mismatches: usize,
+    /// The entry of the first row, and the row if the snapshot sees it.
+    left: Option<(Tid, Option<(Tid, FoundRow)>)>,
+}
+
+impl<'r, 'a> Verifier<'r, 'a> {
+    /// Rows with `mismatches` or fewer are near each other.
+    pub fn new(rows: &'r mut SignatureRows<'a>, mismatches: usize) -> Self {
+        Verifier {
+            rows,
+            mismatches,
+            left: None,
+        }
+    }
+
+    /// The edge between two entries, if there is one.
+    pub fn edge(&mut self, pair: [Tid; 2]) -> Option<Edge> {
+        self.edge_if(pair, |_, _| true)
+    }
+
+    /// The edge between two entries, if there is one and their rows meet a condition.
+    pub fn edge_if(
+        &mut self,
+        [a, b]: [Tid; 2],
+        condition: impl FnOnce(&FoundRow, &FoundRow) -> bool,
+    ) -> Option<Edge> {
+        pgrx::check_for_interrupts!();
+        if self.left.as_ref().is_none_or(|(entry, _)| *entry != a) {
+            self.left = Some((a, self.rows.find(a)));
+        }
+        let (row, found) = self.left.as_ref()?.1.as_ref()?;
+        let (other_row, differing, other) = self.rows.find_beside(b, found)?;
+        let is_edge = differing <= self.mismatches && condition(found, &other);
+        is_edge.then_some(Edge {
+            entries: [a, b],
+            rows: [*row, other_row],
+            mismatches: differing as u32,
+        })
+    }
 }
 
 /// Pairs of a row in one bucket beyond which it is crowded there.
@@ -45,15 +89,15 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Gives all pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
-/// themselves or for others, in the order of their entries. If crowded rows are asked for, two of
-/// them that are in one bucket need not come as a pair. Candidates go to files if they are many.
+/// Gives pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
+/// themselves or for others, in the order of their entries: all but those of two crowded rows that
+/// are in one bucket. Candidates go to files if they are many.
 pub fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,
     mismatches: usize,
     rows: &mut SignatureRows,
-    mut crowd: Option<&mut CrowdedRows>,
+    crowd: &mut CrowdedRows,
     mut give: impl FnMut(Edge),
 ) {
     let Some(bands) = index.metric.bands().cloned() else {
@@ -62,52 +106,35 @@ pub fn edges<const N: usize>(
     let mut files = TempSpace;
     let mut candidates = ExternalSort::<TempSpace, 2>::new(work_mem() / 2);
     let memory = work_mem() / 2;
-    let mut search = match crowd {
-        Some(_) => BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED),
-        None => BandPairs::<N>::new(bands, mismatches, memory),
-    };
+    let mut search = BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED);
     let tree = index.tree();
+    let bands = search.tables();
+    let mut progress = Progress::new("comparing the rows of a band", "bands", bands as f64);
     while index.or_corrupt(
         search.step(
             &tree,
             &mut |tid| groups.is_wanted(tid),
-            &mut |candidate| match (candidate, &mut crowd) {
-                (Candidate::Pair([a, b], least), _) => {
+            &mut |candidate| match candidate {
+                Candidate::Pair([a, b], least) => {
                     let key = [a.packed(), b.packed() << BELOW | u64::from(least)];
                     candidates.push(&mut files, key, Tid::MIN);
                 }
-                (Candidate::Crowded(bucket, row, [high, low]), Some(crowd)) => {
+                Candidate::Crowded(bucket, row, [high, low]) => {
                     let key = [row.packed(), u64::from(bucket), high, low];
                     crowd.rows.push(&mut crowd.files, key, Tid::MIN);
                 }
-                (Candidate::Crowded(..), None) => (),
             },
         ),
-    ) {}
-    let by_bands = search.by_bands();
-    if let Some(crowd) = crowd {
-        crowd.buckets = search.buckets();
+    ) {
+        progress.reach(u64::from(search.table()));
     }
+    let by_bands = search.by_bands();
+    crowd.buckets = search.buckets();
     drop(search);
 
     // Candidates come in the order of the first row, then of the second.
-    let mut left: Option<(Tid, Option<(Tid, FoundRow)>)> = None;
-    let mut verify = |[a, b]: [Tid; 2]| {
-        pgrx::check_for_interrupts!();
-        if left.as_ref().is_none_or(|(entry, _)| *entry != a) {
-            left = Some((a, rows.find(a)));
-        }
-        if let Some((_, Some((row, found)))) = &left
-            && let Some((other_row, differing)) = rows.compare(b, found)
-            && differing <= mismatches
-        {
-            give(Edge {
-                entries: [a, b],
-                rows: [*row, other_row],
-                mismatches: differing as u32,
-            });
-        }
-    };
+    let mut progress = Progress::new("comparing candidates", "pairs", candidates.len() as f64);
+    let mut verifier = Verifier::new(rows, mismatches);
     // The pair under way: its rows, the fewest mismatches if they shared no band, and how many
     // they share.
     let mut last: Option<([Tid; 2], usize, usize)> = None;
@@ -115,13 +142,14 @@ pub fn edges<const N: usize>(
         if let Some((pair, least, shared)) = last
             && least <= mismatches + if by_bands { shared } else { 0 }
         {
-            verify(pair);
+            verifier.edge(pair).map(&mut give);
         }
     };
     candidates.in_order(&mut files, None, |_, candidate| {
         let [a, b] = candidate.key;
         let pair = [Tid::from_packed(a), Tid::from_packed(b >> BELOW)];
         let least = (b & ((1 << BELOW) - 1)) as usize;
+        progress.advance(1);
         match &mut last {
             // The fewest come first.
             Some((known, _, shared)) if *known == pair => *shared += 1,

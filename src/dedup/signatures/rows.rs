@@ -1,10 +1,10 @@
 //! Rows with their signatures and scopes.
-use neardup_blocktree::bands::RowSource;
+use neardup_blocktree::bands::{Bands, RowSource};
 use neardup_blocktree::key::Tid;
 
 use crate::am::index::Index;
 use crate::am::keys::Layout;
-use crate::am::minhash::with_signature;
+use crate::am::minhash::{scheme_hash, with_signature};
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers, Values};
 use crate::pg::index_columns::IndexColumns;
 use crate::pg::locked_index::LockedIndex;
@@ -22,6 +22,8 @@ pub struct FoundRow {
     scope: (u64, u32),
     /// The scheme and the seed.
     made: (u8, u64),
+    /// Their hash.
+    kind: u64,
     values: Vec<u32>,
 }
 
@@ -33,6 +35,13 @@ impl FoundRow {
         (of(self) == of(other)).then(|| {
             self.values.len() - neardup_sketch::minhash::matches(&self.values, &other.values)
         })
+    }
+}
+
+impl FoundRow {
+    /// The first band whose hash two rows share that can be compared.
+    pub fn first_shared(&self, other: &FoundRow, bands: &Bands) -> Option<usize> {
+        bands.first_shared(&self.values, &other.values, self.kind)
     }
 }
 
@@ -69,8 +78,14 @@ impl<'a> SignatureRows<'a> {
     /// The row of an entry and its mismatches with one found before; `None` if the snapshot sees
     /// none, or if nothing can be said of the two.
     pub fn compare(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize)> {
+        let (row, differing, _) = self.find_beside(entry, other)?;
+        Some((row, differing))
+    }
+
+    /// As [`SignatureRows::compare`], with the row itself.
+    pub fn find_beside(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize, FoundRow)> {
         let (row, found) = self.find_within(entry, Some(other.scope.0))?;
-        Some((row, found.mismatches(other)?))
+        Some((row, found.mismatches(other)?, found))
     }
 
     /// As [`SignatureRows::find`], of scopes with one hash only, if one is passed.
@@ -100,6 +115,7 @@ impl<'a> SignatureRows<'a> {
             Some(with_signature(own, |signature| FoundRow {
                 scope: (hash, 0),
                 made: (signature.scheme_code(), signature.seed),
+                kind: scheme_hash(signature),
                 values: signature.values.to_vec(),
             }))
         })?;
@@ -128,25 +144,45 @@ impl<'a> ComparedRows<'a> {
     }
 }
 
+impl ComparedRows<'_> {
+    /// In how many positions two rows differ; `None` if they are of different scopes, or were made
+    /// in different ways.
+    pub fn differing(
+        &self,
+        (a, a_scope): &ComparedRow,
+        (b, b_scope): &ComparedRow,
+    ) -> Option<usize> {
+        let differing = a.mismatches(b)?;
+        let is_one_scope = match (&self.rows.scope, a_scope, b_scope) {
+            (Some(scope), Some(a), Some(b)) => scope.equal(a, b),
+            _ => true,
+        };
+        is_one_scope.then_some(differing)
+    }
+
+    /// The row of an entry with its address as the snapshot sees it; `None` if it sees none.
+    pub fn find(&mut self, entry: Tid) -> Option<(Tid, ComparedRow)> {
+        let (row, found, values) = self.rows.read(entry, None)?;
+        Some((row, (found, values)))
+    }
+}
+
+/// A row that can be compared with any other, with the values of its scope.
+pub type ComparedRow = (FoundRow, Option<Values>);
+
 impl RowSource for ComparedRows<'_> {
-    type Row = (FoundRow, Option<Values>);
+    type Row = ComparedRow;
 
     fn row_bytes(&self) -> usize {
         size_of::<u32>() * self.hashes + SCOPE_BYTES
     }
 
     fn fetch(&mut self, entry: Tid) -> Option<Self::Row> {
-        let (_, found, values) = self.rows.read(entry, None)?;
-        Some((found, values))
+        Some(self.find(entry)?.1)
     }
 
-    fn are_near(&self, (a, a_scope): &Self::Row, (b, b_scope): &Self::Row) -> bool {
-        let is_one_scope = || match (&self.rows.scope, a_scope, b_scope) {
-            (Some(scope), Some(a), Some(b)) => scope.equal(a, b),
-            _ => true,
-        };
-        a.mismatches(b)
+    fn are_near(&self, a: &Self::Row, b: &Self::Row) -> bool {
+        self.differing(a, b)
             .is_some_and(|differing| differing <= self.mismatches)
-            && is_one_scope()
     }
 }

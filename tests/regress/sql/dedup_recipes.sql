@@ -31,6 +31,16 @@ FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
 JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member
 WHERE c.member <> c.representative GROUP BY r.id ORDER BY r.id LIMIT 3;
 
+-- Numbers of groups that stay.
+CREATE TABLE stories AS
+SELECT m.id, min(m.id) OVER (PARTITION BY c.representative) AS story, r.id AS kept, c.size
+FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true) c
+JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative;
+SELECT count(*), count(DISTINCT id), count(DISTINCT story), max(size),
+    count(*) FILTER (WHERE story > 100000) AS of_copies, bool_and(story = kept) FILTER
+    (WHERE size = 1) AS alone FROM stories;
+SELECT count(*) FROM neardup_clusters('docs', 3, filter => 'id % 100 = 0');
+
 -- Mark.
 WITH dropped AS MATERIALIZED (
     SELECT c.member, r.id AS kept
@@ -133,5 +143,30 @@ WHERE NOT EXISTS (SELECT FROM neardup_clusters('fresh', 3, keep => 'id') c
 TRUNCATE staging;
 COMMIT;
 SELECT count(*) FROM docs WHERE id > 300000;
+SELECT count(*) FROM neardup_pairs('docs', 3);
+-- Merge where the better one stays, new or old.
+INSERT INTO staging SELECT 400000 + id, body || ' and more', (fp::bigint # 5)::fingerprint FROM docs
+    WHERE id BETWEEN 1001 AND 1030;
+INSERT INTO staging SELECT 410000 + id, '', (fp::bigint # 5)::fingerprint FROM docs
+    WHERE id BETWEEN 2001 AND 2030;
+CREATE TABLE replaced (id int, kept int, at timestamptz DEFAULT now());
+BEGIN;
+LOCK TABLE docs, staging IN SHARE ROW EXCLUSIVE MODE;
+INSERT INTO docs (id, body, fp) SELECT id, body, fp FROM staging;
+WITH dropped AS MATERIALIZED (
+    SELECT m.id, r.id AS kept
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
+    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
+    WHERE c.member <> c.representative
+), deleted AS (
+    DELETE FROM docs d USING dropped x WHERE d.id = x.id RETURNING d.id, x.kept
+)
+INSERT INTO replaced (id, kept)
+SELECT d.id, d.kept FROM deleted d
+WHERE NOT EXISTS (SELECT FROM staging s WHERE s.id = d.id);
+TRUNCATE staging;
+COMMIT;
+SELECT count(*), min(id), max(id), bool_and(kept = 400000 + id) AS by_its_copy FROM replaced;
+SELECT count(*) FROM docs WHERE id > 400000;
 SELECT count(*) FROM neardup_pairs('docs', 3);
 DROP SCHEMA recipes_test CASCADE;

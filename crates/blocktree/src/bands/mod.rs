@@ -14,16 +14,20 @@
 //!
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
+mod candidates;
 mod centers;
 mod components;
+mod exhaustive;
 mod pairs;
 mod rows;
 mod scan;
 pub mod tune;
 
+pub use candidates::{CandidatePair, CandidateScan};
 pub use centers::BucketCenters;
 pub use components::connect_buckets;
-pub use pairs::{BandPairs, Candidate};
+pub use exhaustive::{ExhaustiveWork, exhaustive_work};
+pub use pairs::{BandPairs, Candidate, sketch_difference};
 pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};
 
@@ -189,6 +193,11 @@ impl Bands {
             mix(hash ^ u64::from(value)).wrapping_add(0x9e37_79b9_7f4a_7c15)
         });
         mix(hash) & !LOW
+    }
+
+    /// The first band whose hash two signatures of one kind share.
+    pub fn first_shared(&self, a: &[u32], b: &[u32], kind: u64) -> Option<usize> {
+        (0..self.count()).find(|&band| self.hash(band, a, kind) == self.hash(band, b, kind))
     }
 
     /// The key of a signature in a band's table.

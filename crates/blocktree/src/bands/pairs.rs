@@ -1,10 +1,11 @@
-//! All pairs of rows whose signatures may be near each other, band by band.
+//! Pairs of rows whose signatures may be near each other, band by band, without those of crowded
+//! buckets.
 //!
 //! Each band's table is read once, from left to right, a part at a time. Rows with one hash stand
 //! together; each two of them whose sketches do not rule it out are a candidate. A pair comes once
 //! for each band that it shares: the number of these tells more about it ([`Bands`]), so the
 //! caller counts them. A search beyond what the bands guarantee compares the sketches of all rows
-//! instead.
+//! instead. [`super::CandidateScan`] gives all pairs.
 
 use std::rc::Rc;
 
@@ -17,7 +18,7 @@ use crate::store::PageStore;
 use crate::tree::Tree;
 
 /// Comparisons between two checks for interrupts.
-const PAUSE: usize = 1 << 18;
+pub(super) const PAUSE: usize = 1 << 18;
 
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Candidate {
 }
 
 /// An entry in memory: its key, and its row packed.
-type BandEntry<const N: usize> = (Key<N>, u64);
+pub(super) type BandEntry<const N: usize> = (Key<N>, u64);
 
 /// Search for candidates in progress. Between its steps it holds no page.
 #[derive(Debug)]
@@ -45,8 +46,8 @@ pub struct BandPairs<const N: usize> {
     entries: Vec<BandEntry<N>>,
     capacity: usize,
     compared: usize,
-    /// If pairs are thinned out, the pairs beyond which a row is crowded.
-    most: Option<u32>,
+    /// The pairs in a bucket beyond which a row is crowded.
+    most: u32,
     /// Crowded buckets so far.
     buckets: u32,
     /// The run that the last of them is of, while more of it may come.
@@ -55,8 +56,11 @@ pub struct BandPairs<const N: usize> {
 
 impl<const N: usize> BandPairs<N> {
     /// A search for pairs with `mismatches` or fewer that keeps as many entries as fit into
-    /// `memory` bytes, or as two leaves hold.
-    pub fn new(bands: Rc<Bands>, mismatches: usize, memory: usize) -> Self {
+    /// `memory` bytes, or as two leaves hold. It leaves out pairs of two rows each of which is in
+    /// more than `most` pairs of the same bucket: they come as rows of a crowded bucket. So it
+    /// gives a multiple of the rows, however many are near each other. Beyond what the bands
+    /// guarantee a scope is one bucket.
+    pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
         BandPairs {
             by_bands: mismatches <= bands.guaranteed(),
             mismatches: mismatches as u32,
@@ -65,27 +69,26 @@ impl<const N: usize> BandPairs<N> {
             entries: Vec::new(),
             capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::capacity::<N>()),
             compared: 0,
-            most: None,
+            most,
             buckets: 0,
             open_run: None,
             bands,
         }
     }
 
-    /// A search that leaves out pairs of two rows each of which is in more than `most` pairs of the
-    /// same bucket: they come as rows of a crowded bucket. So it gives a multiple of the rows,
-    /// however many are near each other. It leaves out none beyond what the bands guarantee.
-    pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
-        let search = Self::new(bands, mismatches, memory);
-        BandPairs {
-            most: search.by_bands.then_some(most),
-            ..search
-        }
-    }
-
     /// Crowded buckets so far.
     pub fn buckets(&self) -> u32 {
         self.buckets
+    }
+
+    /// Number of tables that the search reads.
+    pub fn tables(&self) -> usize {
+        if self.by_bands { self.bands.count() } else { 1 }
+    }
+
+    /// Number of tables that it has read.
+    pub fn table(&self) -> u16 {
+        self.table
     }
 
     /// Returns whether candidates come once for each band that they share; otherwise they come
@@ -102,8 +105,7 @@ impl<const N: usize> BandPairs<N> {
         wanted: &mut impl FnMut(Tid) -> bool,
         emit: &mut impl FnMut(Candidate),
     ) -> Result<bool> {
-        let tables = if self.by_bands { self.bands.count() } else { 1 };
-        if usize::from(self.table) >= tables {
+        if usize::from(self.table) >= self.tables() {
             return Ok(false);
         }
         let mut entries = core::mem::take(&mut self.entries);
@@ -118,13 +120,7 @@ impl<const N: usize> BandPairs<N> {
         };
         if whole == 0 && !ended {
             // It takes all the memory.
-            if self.most.is_some() {
-                self.crowd(&entries, emit);
-            } else {
-                // What follows of it is read once more for this part.
-                self.within(&entries, tree.store, emit);
-                self.beyond(&entries, tree, wanted, emit)?;
-            }
+            self.crowd(&entries, emit);
             entries.clear();
         }
         let mut rest = &entries[..whole];
@@ -143,14 +139,8 @@ impl<const N: usize> BandPairs<N> {
         Ok(true)
     }
 
-    /// Prefix that entries share which are compared: the scope and the hash, or the scope.
     fn run(&self, key: &Key<N>) -> Key<N> {
-        let mut run = [0; N];
-        run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
-        if self.by_bands {
-            run[N - WORDS] = key[N - WORDS] & !(u64::MAX >> HASH_BITS);
-        }
-        run
+        run_of(key, self.by_bands)
     }
 
     fn start_of_last_run(&self, entries: &[BandEntry<N>]) -> usize {
@@ -167,13 +157,13 @@ impl<const N: usize> BandPairs<N> {
         store: &S,
         emit: &mut impl FnMut(Candidate),
     ) {
-        match self.most {
-            Some(_) if self.open_run == Some(self.run(&run[0].0)) => self.crowd(run, emit),
-            Some(most) if run.len() > most as usize + 1 => self.thin(run, most, store, emit),
-            _ => {
-                for (i, entry) in run.iter().enumerate() {
-                    self.compare(entry, &run[i + 1..], store, emit);
-                }
+        if self.open_run == Some(self.run(&run[0].0)) {
+            self.crowd(run, emit);
+        } else if run.len() > self.most as usize + 1 {
+            self.thin(run, self.most, store, emit);
+        } else {
+            for (i, entry) in run.iter().enumerate() {
+                self.compare(entry, &run[i + 1..], store, emit);
             }
         }
     }
@@ -249,8 +239,7 @@ impl<const N: usize> BandPairs<N> {
     /// In how many bits two sketches differ, and whether that is few enough.
     #[inline]
     fn differing(&self, own: &Sketch, other: &Sketch) -> (u32, bool) {
-        let low = u64::MAX >> HASH_BITS;
-        let bits = ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones();
+        let bits = sketch_difference(own, other);
         (bits, bits <= self.mismatches)
     }
 
@@ -264,30 +253,6 @@ impl<const N: usize> BandPairs<N> {
         };
         let rows = [row.min(other_row), row.max(other_row)];
         Candidate::Pair(rows.map(|row| Tid::from_packed(*row)), least)
-    }
-
-    /// Compares a part of a run with what follows of it.
-    fn beyond<S: PageStore>(
-        &mut self,
-        part: &[BandEntry<N>],
-        tree: &Tree<'_, S, N>,
-        wanted: &mut impl FnMut(Tid) -> bool,
-        emit: &mut impl FnMut(Candidate),
-    ) -> Result<()> {
-        let run = self.run(&part[0].0);
-        let mut cursor = self.cursor;
-        let mut others = Vec::new();
-        loop {
-            others.clear();
-            let more = read_leaf(tree, &mut cursor, &mut others, wanted)?;
-            let end = others.partition_point(|(key, _)| self.run(key) <= run);
-            for other in &others[..end] {
-                self.compare(other, part, tree.store, emit);
-            }
-            if !more || end < others.len() {
-                return Ok(());
-            }
-        }
     }
 
     fn compare<S: PageStore>(
@@ -308,6 +273,24 @@ impl<const N: usize> BandPairs<N> {
     }
 }
 
+/// Prefix that entries share which are compared: the scope and the hash, or the scope.
+pub(super) fn run_of<const N: usize>(key: &Key<N>, by_bands: bool) -> Key<N> {
+    let mut run = [0; N];
+    run[..N - WORDS].copy_from_slice(&key[..N - WORDS]);
+    if by_bands {
+        run[N - WORDS] = key[N - WORDS] & !(u64::MAX >> HASH_BITS);
+    }
+    run
+}
+
+/// Number of bits in which the sketches of two keys, below their hashes, differ: signatures have at
+/// least as many mismatches.
+#[inline]
+pub fn sketch_difference(own: &Sketch, other: &Sketch) -> u32 {
+    let low = u64::MAX >> HASH_BITS;
+    ((own[0] ^ other[0]) & low).count_ones() + (own[1] ^ other[1]).count_ones()
+}
+
 /// An empty vector that holds `count` values without another allocation.
 fn with_room<T>(store: &impl PageStore, count: usize) -> Vec<T> {
     let mut values = Vec::new();
@@ -318,12 +301,12 @@ fn with_room<T>(store: &impl PageStore, count: usize) -> Vec<T> {
 }
 
 /// The sketch in a key, below its hash.
-fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
+pub(super) fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
 
 /// Appends the wanted entries of a cursor's next leaf, in order. False: it was the table's last.
-fn read_leaf<S: PageStore, const N: usize>(
+pub(super) fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,
     entries: &mut Vec<BandEntry<N>>,

@@ -181,6 +181,11 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
+    /// Number of passes of the plan that are done.
+    pub fn passes_done(&self) -> usize {
+        self.probe
+    }
+
     fn next_pass(&mut self) -> Phase {
         self.probe += 1;
         let Some(probe) = self.plan.probes.get(self.probe) else {

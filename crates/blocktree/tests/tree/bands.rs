@@ -2,7 +2,8 @@
 //! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
 use neardup_blocktree::bands::{
-    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, RowSource, connect_buckets,
+    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, CandidatePair, CandidateScan,
+    RowSource, connect_buckets, exhaustive_work,
 };
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
@@ -86,36 +87,30 @@ impl BandIndex {
         found
     }
 
-    /// Pairs that may have so few mismatches, by what is known of each candidate; no pair twice in
-    /// one band.
-    fn pairs(&self, mismatches: usize, memory: usize) -> BTreeSet<[Tid; 2]> {
-        let mut search = BandPairs::new(self.bands.clone(), mismatches, memory);
-        let mut candidates: BTreeMap<[Tid; 2], (u32, u32)> = BTreeMap::new();
+    /// Pairs that may have so few mismatches, by what is known of each candidate, each with the
+    /// tables in which it was found; no pair twice in one table, and no step without an end.
+    fn pairs(&self, mismatches: usize, memory: usize) -> BTreeMap<[Tid; 2], BTreeSet<u16>> {
+        let mut search = CandidateScan::new(self.bands.clone(), mismatches, memory);
+        let mut candidates: BTreeMap<[Tid; 2], (u32, BTreeSet<u16>)> = BTreeMap::new();
         let tree = self.tree();
-        let mut emit = |candidate| {
-            let Candidate::Pair(rows, least) = candidate else {
-                unreachable!("all pairs are asked for");
+        let enough = 7;
+        let mut more = true;
+        while more {
+            let mut given = 0;
+            let mut emit = |CandidatePair { rows, least, table }| {
+                given += 1;
+                assert!(rows[0] < rows[1]);
+                let (known, tables) = candidates.entry(rows).or_insert((least, BTreeSet::new()));
+                assert_eq!(*known, least);
+                assert!(tables.insert(table), "{rows:?} came twice");
             };
-            assert!(rows[0] < rows[1]);
-            let (bound, shared) = candidates.entry(rows).or_insert((least, 0));
-            *bound = least.min(*bound);
-            *shared += 1;
-        };
-        while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
-        let most = if search.by_bands() {
-            self.bands.count()
-        } else {
-            1
-        };
-        assert!(
-            candidates
-                .values()
-                .all(|&(_, shared)| shared as usize <= most)
-        );
-        let shared = |shared| if search.by_bands() { shared } else { 0 };
+            more = (search.step(&tree, enough, &mut |_| true, &mut emit)).unwrap();
+            assert!(given <= enough + memory.max(2 << 13) / 24 + 1);
+        }
+        let shared = |tables: &BTreeSet<u16>| if search.by_bands() { tables.len() } else { 0 };
         (candidates.into_iter())
-            .filter(|(_, (least, n))| *least as usize <= mismatches + shared(*n) as usize)
-            .map(|(rows, _)| rows)
+            .filter(|(_, (least, tables))| *least as usize <= mismatches + shared(tables))
+            .map(|(rows, (_, tables))| (rows, tables))
             .collect()
     }
 
@@ -128,13 +123,29 @@ impl BandIndex {
             let found = self.pairs(mismatches, 1 << 24);
             // A part at a time.
             assert_eq!(self.pairs(mismatches, 0), found);
+            if mismatches > guaranteed {
+                // The sample holds all rows.
+                let work = exhaustive_work(&self.tree(), mismatches, &mut |_| true).unwrap();
+                let count = known.len() as f64;
+                assert_eq!(work.rows, known.len() as u64);
+                assert_eq!(work.comparisons, count * (count - 1.0).max(0.0) / 2.0);
+                assert!(
+                    (work.candidates - found.len() as f64).abs() < 0.5,
+                    "{work:?}"
+                );
+            }
             for (i, (a, one)) in known.iter().enumerate() {
                 for (b, other) in &known[i + 1..] {
                     let differing = one.iter().zip(*other).filter(|(a, b)| a != b).count();
                     assert!(
-                        differing > mismatches || found.contains(&[*a, *b]),
+                        differing > mismatches || found.contains_key(&[*a, *b]),
                         "{a:?} and {b:?} are missing"
                     );
+                    let tables = found.get(&[*a, *b]).filter(|_| mismatches <= guaranteed);
+                    if let Some(tables) = tables {
+                        let first = self.bands.first_shared(one, other, KIND).map(|i| i as u16);
+                        assert_eq!(tables.first().copied(), first);
+                    }
                 }
             }
         }
@@ -332,10 +343,12 @@ struct Clusters {
     fetched: usize,
 }
 
-/// Clusters by a thinned search. Signatures are in the order of their ranks; their rows are not.
+/// Clusters by a thinned search of an index with this number of bands. Signatures are in the order
+/// of their ranks; their rows are not.
 fn clusters(
     method: Method,
     signatures: &[Vec<u32>],
+    bands: usize,
     mismatches: usize,
     most: u32,
     [search_memory, memory]: [usize; 2],
@@ -350,7 +363,7 @@ fn clusters(
         .zip(signatures.iter().cloned().map(Some))
         .collect();
     let hashes = signatures[0].len();
-    let bands = Bands::new(hashes, mismatches + 3, 0).unwrap();
+    let bands = Bands::new(hashes, bands, 0).unwrap();
     let index = BandIndex::build(bands, &model, 1 << 22);
     let mut search = BandPairs::thinned(index.bands.clone(), mismatches, search_memory, most);
     let (mut shared, mut crowd, mut pairs) = (BTreeMap::new(), Vec::new(), 0);
@@ -364,10 +377,12 @@ fn clusters(
     };
     while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
 
+    let by_bands = search.by_bands();
     let near: Vec<[u32; 2]> = (shared.into_iter())
         .map(|(pair, (least, shared))| (pair.map(|row| ranks[&row]), least, shared))
         .filter(|([a, b], least, shared)| {
             let differing = differing(&signatures[*a as usize], &signatures[*b as usize]);
+            let shared = if by_bands { *shared } else { 0 };
             *least as usize <= mismatches + shared && differing <= mismatches
         })
         .map(|(pair, ..)| pair)
@@ -451,14 +466,16 @@ proptest! {
     #[test]
     fn clusters_of_crowded_signatures_are_as_by_definition(
         seed: u64, count in 1..900_usize, centers in 1..4_usize, changes in 0..20_usize,
-        mismatches in 0..13_usize, most in 0..40_u32,
+        mismatches in 0..13_usize, most in 0..40_u32, within: bool,
         memory in prop::sample::select(vec![[0, 0], [1 << 22, 0], [0, 1 << 22], [1 << 22; 2]]),
     ) {
         let mut rng = StdRng::seed_from_u64(seed);
         let signatures = signatures(&mut rng, count, centers, changes);
-        let stars = clusters(Method::Star, &signatures, mismatches, most, memory);
+        // Within what the bands guarantee, and beyond.
+        let bands = if within { mismatches + 3 } else { mismatches / 2 + 1 };
+        let stars = clusters(Method::Star, &signatures, bands, mismatches, most, memory);
         prop_assert_eq!(stars.of, expected_stars(&signatures, mismatches));
-        let components = clusters(Method::Connected, &signatures, mismatches, most, memory);
+        let components = clusters(Method::Connected, &signatures, bands, mismatches, most, memory);
         prop_assert_eq!(components.of, expected_components(&signatures, mismatches));
     }
 }
@@ -470,12 +487,14 @@ fn a_crowd_brings_no_quadratic_comparisons() {
     let mut rng = StdRng::seed_from_u64(3);
     let signatures = signatures(&mut rng, 3_000, 1, 6);
     let count = signatures.len();
-    let bands = 15;
-    for (method, expected) in [
-        (Method::Star, expected_stars(&signatures, 12)),
-        (Method::Connected, expected_components(&signatures, 12)),
+    for (bands, method, expected) in [
+        (15, Method::Star, expected_stars(&signatures, 12)),
+        (15, Method::Connected, expected_components(&signatures, 12)),
+        // Beyond what they guarantee all rows are one bucket.
+        (4, Method::Star, expected_stars(&signatures, 12)),
+        (4, Method::Connected, expected_components(&signatures, 12)),
     ] {
-        let found = clusters(method, &signatures, 12, 8, [1 << 22; 2]);
+        let found = clusters(method, &signatures, bands, 12, 8, [1 << 22; 2]);
         assert_eq!(found.of, expected, "{method:?}");
         assert!(
             found.pairs <= 9 * bands * count,

@@ -1,0 +1,105 @@
+//! Rows that take part in a job over a whole table: all, or those that a caller's condition names.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::pairs::KeyOrderScan;
+
+use super::limits::too_many;
+use super::progress::Progress;
+use super::tid_set::{TidList, TidSet};
+use crate::am::index::Index;
+use crate::pg::caller_sql::Condition;
+use crate::pg::locked_index::LockedIndex;
+use crate::storage::heap_fetch::HeapFetch;
+use crate::storage::temp::TempSpace;
+
+/// Entries of an index whose rows take part.
+pub enum Wanted {
+    All,
+    None,
+    /// These.
+    Entries(TidSet),
+}
+
+impl Wanted {
+    /// The entries whose rows meet a condition, which is evaluated as the caller.
+    pub fn new<const N: usize>(
+        condition: Option<&Condition>,
+        index: &Index<N>,
+        relations: &LockedIndex,
+        files: &mut TempSpace,
+    ) -> Self {
+        let Some(condition) = condition else {
+            return Wanted::All;
+        };
+        let mut list = TidList::new();
+        condition.rows(relations.table(), |row| list.push(files, row));
+        let Wanted::Entries(mut chosen) = Self::of(&mut list, files) else {
+            return Wanted::None;
+        };
+        drop(list);
+        // An entry leads to a row's version under another address, if it was updated in place.
+        let mut progress = Progress::new("applying the filter", "rows", index.rows());
+        let mut entries = all_entries(index, files);
+        let mut rows = HeapFetch::new(relations.table());
+        let mut wanted = TidList::new();
+        entries.in_order(files, |files, entry| {
+            progress.advance(1);
+            let row = rows.find(entry);
+            if row.is_some_and(|row| chosen.contains(files, row)) {
+                wanted.push(files, entry);
+            }
+        });
+        Self::of(&mut wanted, files)
+    }
+
+    /// The first entry of each fingerprint in an index whose row the snapshot sees. Fingerprints of
+    /// scopes with the same hash count as one scope's.
+    pub fn one_of_equals<const N: usize>(
+        index: &Index<N>,
+        relations: &LockedIndex,
+        files: &mut TempSpace,
+    ) -> Self {
+        let mut rows = HeapFetch::new(relations.table());
+        let mut list = TidList::new();
+        let mut walk = KeyOrderScan::new(index.block_layout.clone());
+        let (tree, mut entries, mut last) = (index.tree(), Vec::new(), None);
+        let mut more = true;
+        while more {
+            entries.clear();
+            more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
+            for &(key, entry) in &entries {
+                pgrx::check_for_interrupts!();
+                if last != Some(key) && rows.find(entry).is_some() {
+                    last = Some(key);
+                    list.push(files, entry);
+                }
+            }
+        }
+        Self::of(&mut list, files)
+    }
+
+    fn of(list: &mut TidList, files: &mut TempSpace) -> Self {
+        match list.set(files) {
+            Some(set) => Wanted::Entries(set),
+            None if list.is_empty() => Wanted::None,
+            None => too_many(),
+        }
+    }
+
+    /// Returns whether an entry's row takes part.
+    pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
+        match self {
+            Wanted::All => true,
+            Wanted::None => false,
+            Wanted::Entries(entries) => entries.contains(files, entry),
+        }
+    }
+}
+
+/// All entries of an index.
+fn all_entries<const N: usize>(index: &Index<N>, files: &mut TempSpace) -> TidList {
+    let mut entries = TidList::new();
+    let mut walk = KeyOrderScan::new(index.block_layout.clone());
+    let tree = index.tree();
+    while index.or_corrupt(walk.step(&tree, &mut |_, entry| entries.push(files, entry))) {}
+    entries
+}

@@ -1,0 +1,234 @@
+//! Jobs over a whole table: searches beyond what an index guarantees, in bounded temporary space;
+//! rows that a filter names; progress.
+use crate::support::Outcome;
+use crate::support::table::value;
+use anyhow::{Context, Result, ensure};
+use neardup_tests::{Database, connect};
+use postgres::{Client, NoTls};
+use std::sync::{Arc, Mutex};
+
+/// 3,000 different signatures, each of which shares one to three of four words with many others,
+/// and as many fingerprints.
+const CROWD: &str = "CREATE TABLE crowd AS SELECT i AS id, \
+        minhash(ARRAY['a' || i % 3, 'b' || i % 50, 'c' || i / 50, i::text]) AS sig, \
+        ('x' || left(md5(i::text), 16))::bit(64)::bigint::fingerprint AS fp \
+        FROM generate_series(1, 3000) i; \
+    CREATE INDEX crowd_sig ON crowd USING neardup (sig); \
+    CREATE INDEX crowd_fp ON crowd USING neardup (fp)";
+
+/// All pairs would take some 200 MB of signatures, and 500 MB of fingerprints.
+#[test]
+fn temporary_space_does_not_grow_with_the_pairs() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(CROWD)?;
+    client.batch_execute(
+        "SET work_mem = '64kB'; SET maintenance_work_mem = '1MB'; SET temp_file_limit = '24MB'",
+    )?;
+    for call in [
+        "'crowd_sig', 0.8",
+        "'crowd_sig', 0.6, 'connected'",
+        "'crowd_fp', 32",
+    ] {
+        let query = format!("SELECT count(*) FROM neardup_clusters({call})");
+        let members = value::<i64>(&mut client, &query).context(call)?;
+        ensure!(members > 1_000, "{call}: {members}");
+    }
+    // In the select list pairs need no place where they are collected.
+    for call in ["'crowd_sig', 0.8", "'crowd_fp', 32"] {
+        let query = format!("SELECT count(*) FROM (SELECT neardup_pairs({call}) OFFSET 0) p");
+        let pairs = value::<i64>(&mut client, &query).context(call)?;
+        ensure!(pairs > 10_000, "{call}: {pairs}");
+    }
+    Ok(())
+}
+
+/// Pairs that share many bands are candidates in each of them: here some three million, of which a
+/// batch has one. They come once all the same, in the space of a batch.
+#[test]
+fn candidates_by_bands_come_in_batches() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE near AS SELECT i AS id, minhash(array(SELECT n::text \
+            FROM generate_series(1, 60) n WHERE n <> i % 7) || ARRAY[(i / 2 * 2)::text]) AS sig \
+            FROM generate_series(1, 500) i WHERE i % 2 = 0 OR i % 10 = 1; \
+         INSERT INTO near SELECT 1000 + i, minhash(array(SELECT n::text \
+            FROM generate_series(1, 60) n) || ARRAY['x' || i]) FROM generate_series(1, 250) i; \
+         CREATE INDEX near_sig ON near USING neardup (sig)",
+    )?;
+    let joined = "SELECT count(*), sum(a.sig <%> b.sig)::text FROM near a JOIN near b \
+        ON a.id < b.id AND minhash_similarity(a.sig, b.sig) >= 0.8";
+    let expected = client.query_one(joined, &[])?;
+    let expected: (i64, String) = (expected.get(0), expected.get(1));
+    client.batch_execute("SET work_mem = '64kB'; SET temp_file_limit = '90MB'")?;
+    let found = "SELECT count(*), sum((p).distance)::text \
+        FROM (SELECT neardup_pairs('near', similarity => 0.8) AS p OFFSET 0) p";
+    let found = client.query_one(found, &[])?;
+    let found: (i64, String) = (found.get(0), found.get(1));
+    ensure!(
+        found == expected && found.0 > 100_000,
+        "{found:?}, not {expected:?}"
+    );
+    Ok(())
+}
+
+/// Beyond what the bands guarantee, the pairs are those of a join, and the clusters those of an
+/// index that guarantees them.
+#[test]
+fn wide_searches_find_what_an_index_made_for_them_finds() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(CROWD)?;
+    client.batch_execute(
+        "CREATE TABLE few AS SELECT * FROM crowd WHERE id <= 800; \
+         CREATE INDEX few_narrow ON few USING neardup (sig); \
+         CREATE INDEX few_wide ON few USING neardup (sig) WITH (similarity = 0.2); \
+         DELETE FROM few WHERE id % 11 = 0; UPDATE few SET id = -id WHERE id % 7 = 0",
+    )?;
+    for memory in ["64kB", "64MB"] {
+        client.batch_execute(&format!("SET work_mem = '{memory}'"))?;
+        for distance in ["0.69", "0.72", "0.8"] {
+            let joined: i64 = value(
+                &mut client,
+                &format!(
+                    "SELECT count(*) FROM few a JOIN few b ON a.id < b.id \
+                        AND minhash_similarity(a.sig, b.sig) >= 1 - {distance}"
+                ),
+            )?;
+            let mut pairs = |index: &str| {
+                let query = format!(
+                    "SELECT count(*), coalesce(sum(hashtext(p::text)), 0), \
+                         max(distance) <= {distance} \
+                     FROM neardup_pairs('{index}', {distance}) p"
+                );
+                let row = client.query_one(&query, &[])?;
+                Ok::<(i64, i64, bool), postgres::Error>((row.get(0), row.get(1), row.get(2)))
+            };
+            let (narrow, wide) = (pairs("few_narrow")?, pairs("few_wide")?);
+            ensure!(
+                narrow == wide,
+                "{memory}, {distance}: {narrow:?}, not {wide:?}"
+            );
+            ensure!(
+                narrow.0 == joined && narrow.2,
+                "{distance}: {narrow:?}, not {joined}"
+            );
+            for method in ["star", "connected"] {
+                let mut clusters = |index: &str| {
+                    clusters(
+                        &mut client,
+                        &format!("'{index}', {distance}, '{method}', 'id'"),
+                    )
+                };
+                let (narrow, wide) = (clusters("few_narrow")?, clusters("few_wide")?);
+                ensure!(narrow == wide && !narrow.is_empty(), "{method}, {distance}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows of clusters as texts, in order.
+fn clusters(client: &mut Client, call: &str) -> Result<Vec<String>> {
+    let query = format!("SELECT c::text FROM neardup_clusters({call}) c ORDER BY 1");
+    let rows = client.query(&query, &[]).with_context(|| call.to_owned())?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Rows that a filter names make the clusters and pairs that those of a partial index make.
+#[test]
+fn a_filter_is_like_a_partial_index() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let condition = "id % 3 <> 0 AND coalesce(note, '') <> 'no'";
+    client.batch_execute(&format!(
+        "CREATE TABLE docs (id int, site int, note text, fp fingerprint, \
+            sig minhash_signature) WITH (fillfactor = 50); \
+         INSERT INTO docs SELECT i, i % 2, NULL, \
+            (('x' || left(md5((i / 9)::text), 16))::bit(64)::bigint # (1 << i % 5))::fingerprint, \
+            minhash(array(SELECT n || 'x' || i / 9 FROM generate_series(1, 20 + i / 3 % 3) n)) \
+            FROM generate_series(0, 2999) i; \
+         CREATE INDEX docs_fp ON docs USING neardup (fp); \
+         CREATE INDEX docs_site ON docs USING neardup (site, fp); \
+         CREATE INDEX docs_sig ON docs USING neardup (sig); \
+         CREATE INDEX part_fp ON docs USING neardup (fp) WHERE {condition}; \
+         CREATE INDEX part_site ON docs USING neardup (site, fp) WHERE {condition}; \
+         CREATE INDEX part_sig ON docs USING neardup (sig) WHERE {condition}; \
+         UPDATE docs SET note = 'no' WHERE id % 10 = 1; \
+         UPDATE docs SET note = 'yes' WHERE id % 20 = 1; \
+         DELETE FROM docs WHERE id % 13 = 0",
+    ))?;
+    let filter = format!("filter => '{}'", condition.replace('\'', "''"));
+    for (kind, distance) in [("fp", "2"), ("site", "2"), ("sig", "0.15"), ("sig", "0.6")] {
+        for options in [
+            "",
+            ", 'connected'",
+            ", keep => 'id DESC'",
+            ", singletons => true",
+        ] {
+            let call = |index: &str| format!("'{index}_{kind}', {distance}{options}");
+            let filtered = clusters(&mut client, &format!("{}, {filter}", call("docs")))?;
+            let partial = clusters(&mut client, &call("part"))?;
+            ensure!(filtered == partial, "{kind}, {distance}{options}");
+            ensure!(
+                filtered.len() > 300,
+                "{kind}, {distance}{options}: {}",
+                filtered.len()
+            );
+            ensure!(filtered != clusters(&mut client, &call("docs"))?, "{kind}");
+        }
+        let mut pairs = |call: String| -> Result<Vec<String>> {
+            let query = format!("SELECT p::text FROM neardup_pairs({call}) p ORDER BY 1");
+            Ok(client
+                .query(&query, &[])?
+                .iter()
+                .map(|row| row.get(0))
+                .collect())
+        };
+        let filtered = pairs(format!("'docs_{kind}', {distance}, {filter}"))?;
+        ensure!(
+            filtered == pairs(format!("'part_{kind}', {distance}"))?,
+            "pairs of {kind}"
+        );
+        ensure!(!filtered.is_empty());
+    }
+    Ok(())
+}
+
+/// With `neardup.progress` on each phase is told when it begins; else nothing is.
+#[test]
+fn progress_is_told_on_request() -> Outcome {
+    let database = Database::create()?;
+    connect(database.conninfo())?.batch_execute(CROWD)?;
+    let notices: Arc<Mutex<Vec<String>>> = Arc::default();
+    let mut config: postgres::Config = database.conninfo().parse()?;
+    let told = notices.clone();
+    config.notice_callback(move |notice| {
+        told.lock()
+            .expect("no panic")
+            .push(notice.message().to_owned());
+    });
+    let mut client = config.connect(NoTls)?;
+    let calls = [
+        ("neardup_clusters('crowd_sig', 0.2, keep => 'id')", 5),
+        ("neardup_clusters('crowd_fp', 3, filter => 'id > 5')", 5),
+        ("neardup_pairs('crowd_sig', 0.2)", 3),
+        ("neardup_pairs('crowd_fp', 3)", 1),
+    ];
+    for (call, phases) in calls {
+        client.batch_execute(&format!("SELECT count(*) FROM {call}"))?;
+        ensure!(notices.lock().expect("no panic").is_empty(), "{call}");
+        client.batch_execute("SET neardup.progress = on")?;
+        client.batch_execute(&format!("SELECT count(*) FROM {call}"))?;
+        client.batch_execute("RESET neardup.progress")?;
+        let told: Vec<String> = std::mem::take(&mut *notices.lock().expect("no panic"));
+        let begun = told.iter().filter(|text| text.contains(": 0 of ")).count();
+        ensure!(begun == phases, "{call}: {told:?}");
+        ensure!(
+            told.iter().all(|text| text.starts_with("neardup: ")),
+            "{told:?}"
+        );
+    }
+    Ok(())
+}
