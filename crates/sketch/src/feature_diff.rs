@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::feature_list::{Feature, FeatureEntry, FeatureList, sort};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
-use crate::places::Place;
+use crate::places::{Place, places};
 use crate::similarity::share;
 
 /// Steps between two calls of `check`.
@@ -78,7 +78,7 @@ struct Side<'a> {
 impl Side<'_> {
     /// Features of this text with their places.
     fn placed(&self, entries: &[&FeatureEntry], check: &mut dyn FnMut()) -> Vec<PlacedFeature> {
-        let places = (self.list).places(self.text, self.options, entries, check);
+        let places = places(&self.list, self.text, self.options, entries, check);
         let placed = entries
             .iter()
             .zip(places)

@@ -10,7 +10,6 @@ use crate::check::SharedCheck;
 use crate::hash::feature_hash;
 use crate::memory::{self, GrowVec, copied};
 use crate::options::{TextOptions, Tokens};
-use crate::places::{Place, find_places};
 use crate::shingle::FeatureSink;
 use crate::tokens::{FeatureExtractor, jieba};
 
@@ -38,7 +37,8 @@ pub(crate) struct FeatureEntry {
 }
 
 impl FeatureEntry {
-    fn range(&self) -> Range<usize> {
+    /// Its range of the tokens.
+    pub fn range(&self) -> Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
 }
@@ -108,6 +108,11 @@ impl FeatureList {
         self.entries.get(at).map(|entry| self.feature(entry))
     }
 
+    /// The tokens in the order of the text, with separators between them.
+    pub(crate) fn tokens(&self) -> &[u8] {
+        &self.tokens
+    }
+
     pub(crate) fn entries(&self) -> &[FeatureEntry] {
         &self.entries
     }
@@ -152,22 +157,6 @@ impl FeatureList {
         } else {
             self.weight(b).cmp(&self.weight(a))
         }
-    }
-
-    /// The places of features of this list, in the text and with the options that it was made of.
-    pub(crate) fn places(
-        &self,
-        text: &str,
-        options: &TextOptions,
-        entries: &[&FeatureEntry],
-        check: &mut dyn FnMut(),
-    ) -> Vec<Option<Place>> {
-        if entries.is_empty() {
-            return Vec::new();
-        }
-        let mut ranges = Vec::new();
-        ranges.grow_all(entries.iter().map(|entry| entry.range()));
-        find_places(text, options, &self.tokens, &ranges, check)
     }
 
     /// Order of [`FeatureList::by_hash`] between features of two lists.

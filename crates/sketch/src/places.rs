@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::feature_list::{FeatureEntry, FeatureList};
 use crate::html::html_text;
 use crate::memory::GrowVec;
 use crate::normalize::traced::TracedText;
@@ -12,9 +13,6 @@ use crate::tokens::is_space;
 
 /// Tokens between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
-/// Bytes by which a word of `jieba_search` may begin before the end of the one before: the shorter
-/// words of a word come before it.
-const LOOK_BACK: usize = 100;
 
 /// Place of the first occurrence of a feature in the text: in the visible text of an HTML page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +23,25 @@ pub struct Place {
     pub length: usize,
 }
 
+/// The places of features of a list, in the text and with the options that it was made of.
+pub(crate) fn places(
+    list: &FeatureList,
+    text: &str,
+    options: &TextOptions,
+    entries: &[&FeatureEntry],
+    check: &mut dyn FnMut(),
+) -> Vec<Option<Place>> {
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let mut ranges = Vec::new();
+    ranges.grow_all(entries.iter().map(|entry| entry.range()));
+    find_places(text, options, list.tokens(), &ranges, check)
+}
+
 /// Finds the places of features. `tokens` are those of the text in its order, with separators, and
 /// `features` the ranges of them to be found.
-pub(crate) fn find_places(
+fn find_places(
     text: &str,
     options: &TextOptions,
     tokens: &[u8],
@@ -40,21 +54,31 @@ pub(crate) fn find_places(
         Cow::Borrowed(text)
     };
     let traced = TracedText::new(&visible, options.normalize, check);
-    drop(visible);
     let mut parts = Parts::new(features);
     let normal = traced.normal.as_str();
     match options.tokens {
         Tokens::Char | Tokens::Line => parts.follow_chars(tokens, normal, check),
-        Tokens::Word | Tokens::Jieba => parts.follow_words(tokens, normal, 0, check),
-        Tokens::JiebaSearch => parts.follow_words(tokens, normal, LOOK_BACK, check),
+        Tokens::Word | Tokens::Jieba => parts.follow_words(tokens, normal, check),
+        Tokens::JiebaSearch => {
+            let words = TextOptions {
+                tokens: Tokens::Jieba,
+                shingle: 1,
+                html: false,
+                ..*options
+            };
+            let words = FeatureList::by_hash(&visible, &words, check);
+            parts.follow_shorter_words(tokens, words.tokens(), normal, check);
+        }
         Tokens::JiebaTfidf => parts.search(tokens, features, normal, check),
     }
     let mut places = Vec::new();
-    places.grow_all(parts.found.iter().map(|part| {
-        let original = match *part {
-            (Some(start), Some(end)) if start < end => traced.original(start..end),
-            _ => return None,
+    places.grow_all(parts.found.iter().map(|tokens| {
+        let [Some(first), Some(last)] = tokens else {
+            return None;
         };
+        // A shorter word may come before the longer one that it is a part of.
+        let part = first.start.min(last.start)..first.end.max(last.end);
+        let original = traced.original(part);
         Some(Place {
             start: original.start,
             length: original.len(),
@@ -69,8 +93,8 @@ struct Parts {
     starts: Vec<(usize, usize)>,
     /// Where they end, likewise.
     ends: Vec<(usize, usize)>,
-    /// Start and end of each feature in the normal form.
-    found: Vec<(Option<usize>, Option<usize>)>,
+    /// The first and the last token of each feature in the normal form.
+    found: Vec<[Option<Range<usize>>; 2]>,
     next_start: usize,
     next_end: usize,
 }
@@ -89,7 +113,7 @@ impl Parts {
             all
         };
         let mut found = Vec::new();
-        found.grow_to(features.len(), (None, None));
+        found.grow_to(features.len(), [None, None]);
         Self {
             starts: sorted(|range| range.start),
             ends: sorted(|range| range.end),
@@ -106,7 +130,7 @@ impl Parts {
             && at <= token.start
         {
             if at == token.start {
-                self.found[feature].0 = Some(normal.start);
+                self.found[feature][0] = Some(normal.clone());
             }
             self.next_start += 1;
         }
@@ -114,7 +138,7 @@ impl Parts {
             && at <= token.end
         {
             if at == token.end {
-                self.found[feature].1 = Some(normal.end);
+                self.found[feature][1] = Some(normal.clone());
             }
             self.next_end += 1;
         }
@@ -124,37 +148,69 @@ impl Parts {
         self.next_end == self.ends.len()
     }
 
-    /// Finds each word of the tokens behind the end of the one before, or `look_back` bytes before
-    /// that.
-    fn follow_words(
-        &mut self,
-        tokens: &[u8],
-        normal: &str,
-        look_back: usize,
-        check: &mut dyn FnMut(),
-    ) {
-        let (mut start, mut from) = (0, 0);
-        for (n, word) in tokens.split(|&byte| byte == SEPARATOR).enumerate() {
+    /// Finds each word of the tokens behind the one before.
+    ///
+    /// A text without any boundary for a megabyte is cut into pieces elsewhere, so that a word may
+    /// not be found: then later places are not known.
+    fn follow_words(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
+        let mut from = 0;
+        for (n, (token, word)) in words(tokens).enumerate() {
             if n % CHECK_EVERY == 0 {
                 check();
             }
-            let token = start..start + word.len();
-            start = token.end + 1;
-            if word.is_empty() {
-                continue;
-            }
-            let text = str::from_utf8(word).expect("tokens are cut between characters");
-            let rest = &normal[normal.floor_char_boundary(from.max(look_back) - look_back)..];
-            let Some(at) = rest.find(text) else {
-                // A text without any boundary for a megabyte is cut into pieces elsewhere: later
-                // places are not known.
+            let Some(at) = normal[from..].find(word) else {
                 return;
             };
-            let at = normal.len() - rest.len() + at;
-            from = at + word.len();
-            self.note(token, at..from);
+            let start = from + at;
+            from = start + word.len();
+            self.note(token, start..from);
             if self.is_complete() {
                 return;
+            }
+        }
+    }
+
+    /// Finds words before each of which stand the shorter words that are parts of it; `longer` are
+    /// the same without these.
+    fn follow_shorter_words(
+        &mut self,
+        tokens: &[u8],
+        longer: &[u8],
+        normal: &str,
+        check: &mut dyn FnMut(),
+    ) {
+        let mut longer = words(longer);
+        let mut from = 0;
+        let mut current: Option<&str> = None;
+        for (n, (token, word)) in words(tokens).enumerate() {
+            if n % CHECK_EVERY == 0 {
+                check();
+            }
+            let whole = match current {
+                Some(whole) => whole,
+                None => {
+                    let Some((_, next)) = longer.next() else {
+                        return;
+                    };
+                    let Some(at) = normal[from..].find(next) else {
+                        return;
+                    };
+                    from += at;
+                    next
+                }
+            };
+            let Some(at) = whole.find(word) else {
+                return;
+            };
+            let start = from + at;
+            self.note(token, start..start + word.len());
+            if self.is_complete() {
+                return;
+            }
+            current = Some(whole);
+            if word == whole {
+                from += whole.len();
+                current = None;
             }
         }
     }
@@ -198,16 +254,27 @@ impl Parts {
         for (found, feature) in self.found.iter_mut().zip(features) {
             check();
             let word = str::from_utf8(&tokens[feature.clone()]).unwrap_or_default();
-            let at = normal.find(word);
-            *found = (at, at.map(|at| at + word.len()));
+            let part = normal.find(word).map(|at| at..at + word.len());
+            *found = [part.clone(), part];
         }
     }
+}
+
+/// The words of tokens, each with its range.
+fn words(tokens: &[u8]) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let mut start = 0;
+    let all = tokens.split(|&byte| byte == SEPARATOR).map(move |word| {
+        let token = start..start + word.len();
+        start = token.end + 1;
+        let word = str::from_utf8(word).expect("tokens are cut between characters");
+        (token, word)
+    });
+    all.filter(|(_, word)| !word.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feature_list::FeatureList;
     use crate::normalize::normalized;
     use crate::options::Weight;
     use crate::test_texts::any_text;
@@ -226,7 +293,7 @@ mod tests {
     fn placed(text: &str, options: &TextOptions) -> Vec<(String, String)> {
         let list = FeatureList::by_hash(text, options, &mut || ());
         let entries: Vec<_> = list.entries().iter().collect();
-        let places = list.places(text, options, &entries, &mut || ());
+        let places = places(&list, text, options, &entries, &mut || ());
         let visible = if options.html {
             html_text(text, &mut || ())
         } else {
@@ -300,6 +367,15 @@ mod tests {
             for (feature, there) in placed(text, &options(tokens, 1)) {
                 assert_eq!(feature, there, "{tokens:?}");
             }
+        }
+        let text = "清华大学，华大，清华大学 0 清华";
+        let search = options(Tokens::JiebaSearch, 2);
+        for (feature, there) in placed(text, &search) {
+            let (first, last) = feature.split_once(' ').unwrap();
+            assert!(
+                there.contains(first) && there.contains(last),
+                "{feature}: {there}"
+            );
         }
         let found = placed("　各级　人民政府", &options(Tokens::Char, 3));
         assert_eq!(found[1], ("级 人".to_owned(), "级　人".to_owned()));
