@@ -81,7 +81,7 @@ fn stanza(item: &Crate, texts: &mut Texts) -> Result<String> {
             _ => grant.licence.debian.to_owned(),
         };
         names.push(name);
-        notices.extend(grant.notices.iter().map(|notice| holder(notice)));
+        notices.extend(grant.notices.iter().map(|notice| holder(notice, item)));
     }
     if notices.is_empty() {
         notices.clone_from(&item.authors);
@@ -115,13 +115,20 @@ fn stanza(item: &Crate, texts: &mut Texts) -> Result<String> {
     Ok(stanza)
 }
 
-/// A notice without the words that the field's name says.
-fn holder(notice: &str) -> String {
+/// A notice without the words that the field's name says. Some state a year alone.
+fn holder(notice: &str, item: &Crate) -> String {
     let mut rest = notice;
     for prefix in ["Copyright", "copyright", "(c)", "(C)", "©", ":"] {
         rest = rest.trim_start().trim_start_matches(prefix);
     }
-    rest.trim().to_owned()
+    let rest = rest.trim();
+    if rest.contains(char::is_alphabetic) {
+        return rest.to_owned();
+    }
+    match item.authors.is_empty() {
+        true => format!("{rest} the authors of the crate {}", item.name),
+        false => format!("{rest} {}", item.authors.join(", ")),
+    }
 }
 
 /// The short names in the licence fields of these stanzas.
@@ -184,6 +191,7 @@ mod tests {
             ),
             item("d", "MIT", &[&MIT.replace("More", "Another")]),
             item("e", "Apache-2.0", &[APACHE]),
+            item("f", "MIT", &[&MIT.replace("2016 A", "2016--2023")]),
         ]
     }
 
@@ -197,6 +205,7 @@ mod tests {
             "\nFiles: crates/b-1.0.0/*\nCopyright: B <b@c.de>\nLicense: Expat\n\n",
             "\nFiles: crates/c-1.0.0/*\nCopyright: 2020 D\nLicense: Expat\n\n",
             "\nFiles: crates/d-1.0.0/*\nCopyright: 2016 A\nLicense: Expat-variant-2\n\n",
+            "\nFiles: crates/f-1.0.0/*\nCopyright: 2016--2023 B <b@c.de>\nLicense: Expat\n\n",
             "\nLicense: Expat-variant-2\n Permission",
             "of this software and so on.\n .\n More.\n",
         ] {

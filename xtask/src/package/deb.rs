@@ -75,6 +75,13 @@ fn put_files(built: &Built, release: &Release, usr: &Path, name: &str) -> Result
             0o644,
         )?;
     }
+    // The package is not made for Debian's archive, where a first upload closes a bug report.
+    let overrides = format!("{name}: initial-upload-closes-no-bugs *\n");
+    stage::write(
+        &usr.join("share/lintian/overrides").join(name),
+        overrides,
+        0o644,
+    )?;
     let documents = usr.join("share/doc").join(name);
     stage::write(&documents.join("copyright"), &built.debian_copyright, 0o644)?;
     let changes = fs::read(workspace().join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
