@@ -3,6 +3,7 @@ use crate::cargo::{cargo, target_dir, workspace};
 use crate::{sql, ui};
 use anyhow::{Context, Result, bail, ensure};
 use neardup_pgserver::{Artifacts, PgConfig};
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
@@ -11,6 +12,11 @@ pub const NAME: &str = "neardup";
 
 /// Builds the extension in release mode for this PostgreSQL.
 pub fn build(pg: &PgConfig) -> Result<Artifacts> {
+    build_in(pg, &target_dir()?, &[])
+}
+
+/// Builds it in the folder `target`, with this environment for cargo.
+pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) -> Result<Artifacts> {
     let feature = pg.feature()?;
     ui::heading(format!(
         "Building the extension for {} (the first time takes some minutes)",
@@ -19,6 +25,9 @@ pub fn build(pg: &PgConfig) -> Result<Artifacts> {
     let status = cargo()
         .args(["build", "--release", "--package", "neardup"])
         .args(["--no-default-features", "--features", &feature])
+        .arg("--target-dir")
+        .arg(target)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .env("PGRX_PG_CONFIG_PATH", &pg.program)
         .status()
         .context("cannot run cargo")?;
@@ -26,7 +35,7 @@ pub fn build(pg: &PgConfig) -> Result<Artifacts> {
         bail!("the extension could not be built; cargo says why above");
     }
     sql::ensure_current(workspace())?;
-    artifacts(&target_dir()?, workspace())
+    artifacts(target, workspace())
 }
 
 fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {

@@ -5,6 +5,7 @@ pub mod demo;
 pub mod extension;
 pub mod install;
 pub mod measure;
+pub mod package;
 pub mod private;
 mod program;
 pub mod psql;

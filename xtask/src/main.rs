@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::setup::PgChoice;
-use xtask::{check, demo, install, measure, psql, setup, signals, sql, test, torture};
+use xtask::{check, demo, install, measure, package, psql, setup, signals, sql, test, torture};
 
 /// Development commands of neardup
 #[derive(Parser)]
@@ -52,6 +52,11 @@ enum Command {
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
+    /// Make packages: for Debian, an archive with an installing script, PGXN, images
+    ///
+    /// For each version of --pg, or for the server that setup finds. The same commit and compiler
+    /// give the same bytes.
+    Package(package::Options),
     /// Measure neardup beside btree indexes and sequential scans; --help lists the options
     #[command(disable_help_flag = true)]
     Bench {
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
             Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),
+            Command::Package(options) => package::command(choice, &options),
             Command::Bench { arguments } => measure::command("bench", choice, &arguments),
             Command::Eval { arguments } => measure::command("eval", choice, &arguments),
             Command::Psql { fresh, arguments } => psql::command(choice, fresh, &arguments),

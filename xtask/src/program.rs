@@ -7,10 +7,20 @@ use std::process::Command;
 /// # Errors
 /// If it cannot be run, or fails; then with what it wrote to standard error.
 pub fn run(command: &mut Command) -> Result<()> {
+    output(command).map(|_| ())
+}
+
+/// Runs a program and returns its standard output, without blanks at both ends.
+///
+/// # Errors
+/// As [`run`], and if the output is not UTF-8.
+pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}", errors.trim());
-    Ok(())
+    let text = String::from_utf8(output.stdout)
+        .with_context(|| format!("the output of {}", command.get_program().display()))?;
+    Ok(text.trim().to_owned())
 }

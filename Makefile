@@ -1,0 +1,41 @@
+# Builds and installs with cargo, in the way of other extensions: for PGXN's client, and for
+# packages of distributions. `cargo xtask` has the commands for development.
+#
+#   make PG_CONFIG=/path/to/bin/pg_config
+#   make install PG_CONFIG=/path/to/bin/pg_config DESTDIR=/tmp/stage
+
+PG_CONFIG = pg_config
+CARGO = cargo
+INSTALL = install
+DESTDIR =
+
+# The build of the bindings wants a full path.
+pg_config := $(shell command -v $(PG_CONFIG))
+ifeq ($(pg_config),)
+$(error there is no $(PG_CONFIG): name the server's with PG_CONFIG=/path/to/bin/pg_config)
+endif
+major := $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+target := $(or $(CARGO_TARGET_DIR),target)
+library := $(target)/release/libneardup.so
+extension_dir := $(DESTDIR)$(shell $(pg_config) --sharedir)/extension
+library_dir := $(DESTDIR)$(shell $(pg_config) --pkglibdir)
+
+all:
+	PGRX_PG_CONFIG_PATH="$(pg_config)" $(CARGO) build --locked --release --package neardup \
+	    --no-default-features --features pg$(major) --target-dir "$(target)"
+
+# It builds nothing: the user who installs may have no Rust.
+install:
+	@test -f "$(library)" || { echo "there is no $(library): run make first" >&2; exit 1; }
+	$(INSTALL) -d "$(extension_dir)" "$(library_dir)"
+	$(INSTALL) -m 644 neardup.control sql/neardup--*.sql "$(extension_dir)"
+	$(INSTALL) -m 755 "$(library)" "$(library_dir)/neardup.so"
+
+uninstall:
+	rm -f "$(library_dir)/neardup.so" "$(extension_dir)/neardup.control" \
+	    "$(extension_dir)"/neardup--*.sql
+
+clean:
+	$(CARGO) clean --target-dir "$(target)"
+
+.PHONY: all install uninstall clean

@@ -1,0 +1,146 @@
+//! A build whose bytes depend on the sources and the compiler, not on the machine's folders.
+use super::release::Release;
+use crate::cargo::{metadata, workspace};
+use crate::program;
+use anyhow::{Context, Result, ensure};
+use neardup_pgserver::PgConfig;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Environment of a build in the folder `target` that leaves no path of this machine in its
+/// library. Flags that the user has set for compilers do not count.
+pub fn variables(
+    pg: &PgConfig,
+    release: &Release,
+    target: &Path,
+) -> Result<Vec<(&'static str, OsString)>> {
+    let folders = renamed_folders(pg, target)?;
+    let joined = |flag: &str, separator: &str| {
+        let flags: Vec<String> = (folders.iter())
+            .map(|(folder, name)| format!("{flag}={}={name}", folder.display()))
+            .collect();
+        OsString::from(flags.join(separator))
+    };
+    Ok(vec![
+        // Separated by this character, since paths may contain blanks.
+        (
+            "CARGO_ENCODED_RUSTFLAGS",
+            joined("--remap-path-prefix", "\x1f"),
+        ),
+        ("CFLAGS", joined("-ffile-prefix-map", " ")),
+        ("CARGO_INCREMENTAL", "0".into()),
+        ("SOURCE_DATE_EPOCH", release.epoch.to_string().into()),
+        ("LC_ALL", "C".into()),
+        ("TZ", "UTC".into()),
+    ])
+}
+
+/// Folders of this machine, and what stands for each of them in the library. Where one lies in
+/// another, the inner one comes later: the last that fits counts.
+fn renamed_folders(pg: &PgConfig, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;
+    let mut folders = vec![
+        (PathBuf::from(sysroot), "rust"),
+        (pg.server_headers().to_owned(), "postgresql"),
+    ];
+    folders.extend(
+        crate_folders()?
+            .into_iter()
+            .map(|folder| (folder, "crates")),
+    );
+    folders.push((workspace().to_owned(), "neardup"));
+    folders.push((target.to_owned(), "target"));
+    Ok(folders)
+}
+
+/// The folders in which cargo unpacks crates: one for each registry.
+fn crate_folders() -> Result<BTreeSet<PathBuf>> {
+    let packages = metadata(&["--locked"])?["packages"].take();
+    let mut folders = BTreeSet::new();
+    for package in packages.as_array().into_iter().flatten() {
+        if !package["source"].is_null()
+            && let Some(manifest) = package["manifest_path"].as_str()
+            && let Some(folder) = Path::new(manifest).ancestors().nth(2)
+        {
+            folders.insert(folder.to_owned());
+        }
+    }
+    ensure!(!folders.is_empty(), "cargo metadata names no crate");
+    Ok(folders)
+}
+
+/// Copies a library without its symbols and notes, as Debian's dh_strip does.
+///
+/// # Errors
+/// If there is no program `strip`.
+pub fn strip(from: &Path, to: &Path) -> Result<()> {
+    let mut strip = Command::new("strip");
+    strip.args(["--strip-unneeded", "--enable-deterministic-archives"]);
+    strip.args(["--remove-section=.comment", "--remove-section=.note", "-o"]);
+    program::run(strip.arg(to).arg(from)).context("cannot strip the library")
+}
+
+/// Checks that a library names no folder that only this machine has.
+///
+/// # Errors
+/// If it does, with the first such text.
+pub fn ensure_no_paths(library: &Path) -> Result<()> {
+    let bytes = fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
+    let mut private = vec![workspace().to_owned()];
+    private.extend(crate_folders()?);
+    private.extend(
+        ["HOME", "CARGO_HOME", "RUSTUP_HOME"]
+            .iter()
+            .filter_map(|name| {
+                let folder = PathBuf::from(std::env::var_os(name)?);
+                // The root folder is everywhere, and would be found in any path.
+                (folder.components().count() > 1).then_some(folder)
+            }),
+    );
+    for folder in private {
+        let text = format!("{}/", folder.display());
+        let found = find(&bytes, text.as_bytes());
+        ensure!(
+            found.is_none(),
+            "{} contains a path of this machine: {}",
+            library.display(),
+            found.map_or(String::new(), |at| printable(&bytes[at..]))
+        );
+    }
+    Ok(())
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|part| part == wanted)
+}
+
+/// The printable characters with which bytes begin, 100 at most.
+fn printable(bytes: &[u8]) -> String {
+    let shown = bytes
+        .iter()
+        .take(100)
+        .take_while(|byte| byte.is_ascii_graphic());
+    shown.map(|byte| char::from(*byte)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_this_machine_are_found() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let library = dir.path().join("a.so");
+        fs::write(&library, "\0\x7fELF crates/serde-1/src/lib.rs\0")?;
+        ensure_no_paths(&library)?;
+        let path = workspace().join("src/lib.rs");
+        fs::write(&library, format!("\0\x7fELF {}\0rest", path.display()))?;
+        let error = ensure_no_paths(&library).unwrap_err().to_string();
+        assert!(error.ends_with(&path.display().to_string()), "{error}");
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask package`: files for users who build nothing themselves, and the source archive for
+//! those who do. The same commit and compiler give the same bytes in any folder.
+mod build;
+mod copyright;
+mod deb;
+mod image;
+mod licences;
+mod linked;
+mod release;
+mod source;
+mod stage;
+mod tarball;
+
+use crate::extension;
+use crate::setup::{self, PgChoice};
+use crate::{cargo, ui};
+use anyhow::{Context, Result};
+use copyright::Form;
+use neardup_pgserver::PgConfig;
+use release::Release;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Options of the command.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// The packages to make; deb wants dpkg-deb and dpkg-shlibdeps
+    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(default_values_t = [Format::Deb, Format::Tarball, Format::Source, Format::Image])]
+    format: Vec<Format>,
+    /// The folder for the packages [default: target/package]
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+/// A kind of package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Debian's package, for each version of the server
+    Deb,
+    /// An archive with an installing script, for each version of the server
+    Tarball,
+    /// The archive of the sources for PGXN, and a specification for rpmbuild
+    Source,
+    /// Folders from which container images are built, for each version of the server
+    Image,
+}
+
+/// The extension built for one server, and all that packages of it have in common.
+struct Built {
+    major: u32,
+    /// The stripped library.
+    library: PathBuf,
+    /// Control file and SQL scripts.
+    share: Vec<PathBuf>,
+    /// The licences of everything in the library, in Debian's format with all texts.
+    copyright: String,
+    /// The same for Debian, which has some texts in a common place.
+    debian_copyright: String,
+}
+
+/// Makes the packages that the options ask for, for each version chosen, and prints their paths.
+///
+/// # Errors
+/// If a program is missing, the build fails, or the library names folders of this machine.
+pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
+    let release = Release::of_workspace()?;
+    let work = cargo::target_dir()?.join("package");
+    let output = options.output.as_ref().unwrap_or(&work);
+    fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
+    let wants = |format| options.format.contains(&format);
+    if wants(Format::Deb) {
+        deb::require_tools()?;
+    }
+
+    let mut made = Vec::new();
+    if wants(Format::Source) {
+        made.extend(source::make(&release, output)?);
+    }
+    if options
+        .format
+        .iter()
+        .any(|format| *format != Format::Source)
+    {
+        for server in servers(choice)? {
+            let pg = setup::run(&server)?.pg;
+            let built = build(&pg, &release, &work)?;
+            let stage = work.join(format!("stage-pg{}", pg.major));
+            if wants(Format::Deb) || wants(Format::Image) {
+                deb::require_tools()?;
+                let package = deb::make(&built, &release, &stage.join("deb"), output)?;
+                if wants(Format::Image) {
+                    made.extend(image::make(&built, &release, &package, output)?);
+                }
+                made.push(package);
+            }
+            if wants(Format::Tarball) {
+                made.push(tarball::make(&built, &release, &stage, output)?);
+            }
+        }
+    }
+    for path in &made {
+        println!("{}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One choice for each server to build for.
+fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
+    if choice.pg.is_empty() {
+        return Ok(vec![choice.clone()]);
+    }
+    let choices: Vec<PgChoice> = choice.pg.iter().copied().map(PgChoice::major).collect();
+    // A version that is not supported is refused before the first build.
+    for choice in &choices {
+        choice.only_major()?;
+    }
+    Ok(choices)
+}
+
+fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
+    let target = work.join(format!("pg{}", pg.major));
+    let artifacts = extension::build_in(pg, &target, &build::variables(pg, release, &target)?)?;
+    let library = target.join("neardup.so");
+    build::strip(&artifacts.library, &library)?;
+    build::ensure_no_paths(&library)?;
+    let crates = ui::step(
+        "Collecting the licences of the crates in the library",
+        || linked::crates(pg),
+    )?;
+    Ok(Built {
+        major: pg.major,
+        library,
+        share: artifacts.share,
+        copyright: copyright::file(&crates, Form::Complete)?,
+        debian_copyright: copyright::file(&crates, Form::Debian)?,
+    })
+}

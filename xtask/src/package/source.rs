@@ -1,0 +1,82 @@
+//! The sources: an archive as PGXN wants it, and a specification for rpmbuild.
+use super::release::Release;
+use super::stage;
+use crate::cargo::workspace;
+use crate::{program, ui};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SPEC: &str = include_str!("templates/neardup.spec");
+
+/// Packs the last commit, and writes the specification beside it. Returns both paths.
+///
+/// # Errors
+/// If the sources are no git repository.
+pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
+    let name = format!("neardup-{}", release.version);
+    let archive = std::path::absolute(output.join(format!("{name}.zip")))?;
+    let git = || {
+        let mut git = Command::new("git");
+        // Moments in a zip are local times.
+        git.current_dir(workspace()).env("TZ", "UTC");
+        git
+    };
+    if !program::output(git().args(["status", "--porcelain"]))?.is_empty() {
+        ui::note("some changes are not committed, and not in the archive of the sources");
+    }
+    program::run(
+        git()
+            .args([
+                "archive",
+                "--format=zip",
+                "-9",
+                &format!("--prefix={name}/"),
+            ])
+            .arg("--output")
+            .arg(&archive)
+            .arg("HEAD"),
+    )
+    .context("cannot pack the sources")?;
+    let spec = output.join("neardup.spec");
+    stage::write(&spec, SPEC.replace("{version}", &release.version), 0o644)?;
+    Ok(vec![archive, spec])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::fs;
+
+    #[test]
+    fn pgxns_description_is_whole_and_of_this_version() -> Result<()> {
+        let meta: Value = serde_json::from_slice(&fs::read(workspace().join("META.json"))?)?;
+        for field in [
+            "name",
+            "abstract",
+            "license",
+            "maintainer",
+            "provides",
+            "meta-spec",
+        ] {
+            assert!(!meta[field].is_null(), "{field}");
+        }
+        assert_eq!(meta["meta-spec"]["version"], "1.0.0");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(meta["version"], version);
+        let extension = &meta["provides"]["neardup"];
+        assert_eq!(extension["version"], version);
+        for field in ["file", "docfile"] {
+            let path = extension[field].as_str().unwrap_or("no path");
+            assert!(workspace().join(path).is_file(), "{path}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_specification_states_the_version() {
+        let spec = SPEC.replace("{version}", "1.2.3");
+        assert!(spec.contains("\nVersion:        1.2.3\n"), "{spec}");
+    }
+}

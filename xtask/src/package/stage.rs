@@ -1,0 +1,106 @@
+//! Folders in which packages are put together, with modes that no umask changes.
+use super::release::Release;
+use crate::program;
+use anyhow::{Context, Result};
+use flate2::{Compression, GzBuilder};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use walkdir::WalkDir;
+
+/// Makes an empty folder, without what an earlier run left there.
+pub fn empty(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    }
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))
+}
+
+/// Writes a file with this mode, and the folders above it.
+pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
+    let write = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(path, content)?;
+        fs::set_permissions(path, PermissionsExt::from_mode(mode))
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Copies a file, as [`write`] does.
+pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
+    write(to, content, mode)
+}
+
+/// Gives all folders of a tree the mode 0755.
+pub fn open_folders(root: &Path) -> Result<()> {
+    for entry in WalkDir::new(root) {
+        let entry = entry?;
+        if entry.file_type().is_dir() {
+            fs::set_permissions(entry.path(), PermissionsExt::from_mode(0o755))?;
+        }
+    }
+    Ok(())
+}
+
+/// Compresses as `gzip -9n` does: without name and time.
+pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
+    encoder.write_all(content)?;
+    Ok(encoder.finish()?)
+}
+
+/// Packs the folder `name` of `parent` into an archive that is the same for the same files.
+///
+/// # Errors
+/// If there is no GNU tar.
+pub fn archive(parent: &Path, name: &str, release: &Release, to: &Path) -> Result<()> {
+    open_folders(&parent.join(name))?;
+    let plain = parent.join(format!("{name}.tar"));
+    let mut tar = Command::new("tar");
+    tar.current_dir(parent)
+        .args(["--format=ustar", "--sort=name", "--numeric-owner"]);
+    tar.args([
+        "--owner=0",
+        "--group=0",
+        &format!("--mtime=@{}", release.epoch),
+        "--create",
+    ]);
+    program::run(tar.arg("--file").arg(&plain).arg(name)).context("cannot run GNU tar")?;
+    let content = fs::read(&plain)?;
+    fs::remove_file(&plain)?;
+    write(to, gzip(&content)?, 0o644)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_depend_on_names_and_contents_alone() -> Result<()> {
+        let release = Release {
+            version: "0.1.0".into(),
+            epoch: 1_000_000_000,
+            maintainer: "A <a@b.de>".into(),
+        };
+        let dir = tempfile::tempdir()?;
+        let mut archives = Vec::new();
+        for (folder, names) in [("one", ["x/a", "x/b/c"]), ("two", ["x/b/c", "x/a"])] {
+            let parent = dir.path().join(folder);
+            for name in names {
+                write(&parent.join(name), name, 0o644)?;
+            }
+            fs::set_permissions(parent.join("x/b"), PermissionsExt::from_mode(0o700))?;
+            let to = parent.join("x.tar.gz");
+            archive(&parent, "x", &release, &to)?;
+            archives.push(fs::read(to)?);
+            std::thread::sleep(std::time::Duration::from_millis(1100));
+        }
+        assert_eq!(archives[0], archives[1]);
+        Ok(())
+    }
+}

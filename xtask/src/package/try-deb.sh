@@ -1,0 +1,57 @@
+#!/bin/sh
+# Installs a package for Debian into a clean Debian folder and uses it there. As root, with
+# debootstrap; nothing outside of the folder is changed.
+#
+#   sh xtask/src/package/try-deb.sh PACKAGE FOLDER [RELEASE [MIRROR]]
+set -eu
+
+[ $# -ge 2 ] || { echo "usage: try-deb.sh PACKAGE FOLDER [RELEASE [MIRROR]]" >&2; exit 2; }
+package=$1
+root=$2
+release=${3:-bookworm}
+mirror=${4:-http://deb.debian.org/debian}
+major=$(basename "$package" | sed 's/^postgresql-\([0-9]*\)-.*/\1/')
+within() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    DEBIAN_FRONTEND=noninteractive "$@"; }
+bin=/usr/lib/postgresql/$major/bin
+
+if [ ! -e "$root/usr/bin/apt-get" ]; then
+    debootstrap --variant=minbase "$release" "$root" "$mirror"
+fi
+cp "$package" "$root/tmp/"
+within apt-get -q update
+# apt brings the server, since the package depends on it.
+within apt-get -q install -y --no-install-recommends "/tmp/$(basename "$package")"
+within dpkg --verify "postgresql-$major-neardup"
+
+within rm -rf /tmp/data
+within setpriv --reuid postgres --regid postgres --clear-groups \
+    "$bin/initdb" -D /tmp/data -A trust >/dev/null
+within setpriv --reuid postgres --regid postgres --clear-groups "$bin/pg_ctl" -D /tmp/data -w \
+    -l /tmp/data/log -o "-c listen_addresses='' -c unix_socket_directories=/tmp/data" start
+trap 'within setpriv --reuid postgres --regid postgres --clear-groups \
+    "$bin/pg_ctl" -D /tmp/data -m fast -w stop' EXIT
+
+cat >"$root/tmp/try.sql" <<'SQL'
+\set ON_ERROR_STOP on
+CREATE EXTENSION neardup;
+SELECT extversion FROM pg_extension WHERE extname = 'neardup';
+CREATE TABLE docs (id bigint, body text, fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED);
+CREATE INDEX ON docs USING neardup (fp);
+INSERT INTO docs SELECT i, 'The harbour authority said that bridge number ' || i || ' stays closed'
+FROM generate_series(1, 1000) i;
+INSERT INTO docs SELECT 1001, upper(body) FROM docs WHERE id = 7;
+SET enable_seqscan = off;
+SELECT id FROM docs
+WHERE fp <~> simhash('the harbour authority said that bridge number 7 stays closed') <= 0
+ORDER BY id;
+SQL
+found=$(within psql -X -h /tmp/data -U postgres -tA -f /tmp/try.sql postgres)
+echo "$found"
+[ "$(echo "$found" | tail -n 2 | tr '\n' ' ')" = "7 1001 " ] || {
+    echo "the index did not find the two equal texts" >&2
+    exit 1
+}
+within apt-get -q remove -y "postgresql-$major-neardup"
+[ ! -e "$root/usr/lib/postgresql/$major/lib/neardup.so" ]
+echo "The package can be installed, used and removed."
