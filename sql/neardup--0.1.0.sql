@@ -2607,7 +2607,8 @@ CREATE FUNCTION neardup_clusters(relation regclass, distance float8 DEFAULT NULL
     OUT member tid, OUT representative tid, OUT size bigint, OUT distance float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_signature_clusters';
-COMMENT ON FUNCTION neardup_clusters(regclass, integer, text, text, name, text, boolean, boolean) IS
+COMMENT ON FUNCTION
+    neardup_clusters(regclass, integer, text, text, name, text, boolean, boolean) IS
     'groups of near-duplicate rows, each with the row to keep by the order given';
 COMMENT ON FUNCTION
     neardup_clusters(regclass, float8, text, text, name, text, boolean, boolean, float8) IS
@@ -2629,7 +2630,8 @@ CREATE FUNCTION neardup_distance_histogram(
 ) RETURNS SETOF record
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_signature_histogram';
-COMMENT ON FUNCTION neardup_distance_histogram(regclass, integer, integer, name, integer, boolean) IS
+COMMENT ON FUNCTION
+    neardup_distance_histogram(regclass, integer, integer, name, integer, boolean) IS
     'how many pairs of rows there are at each distance, with a few of them, for choosing a '
     'distance';
 COMMENT ON FUNCTION
