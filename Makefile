@@ -4,10 +4,10 @@
 #   make PG_CONFIG=/path/to/bin/pg_config
 #   make install PG_CONFIG=/path/to/bin/pg_config DESTDIR=/tmp/stage
 
-PG_CONFIG = pg_config
-CARGO = cargo
-INSTALL = install
-DESTDIR =
+PG_CONFIG ?= pg_config
+CARGO ?= cargo
+INSTALL ?= install
+DESTDIR ?=
 
 # The build of the bindings wants a full path.
 pg_config := $(shell command -v $(PG_CONFIG))

