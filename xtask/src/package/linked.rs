@@ -2,7 +2,6 @@
 use crate::cargo::{cargo, metadata};
 use crate::program;
 use anyhow::{Context, Result, ensure};
-use neardup_pgserver::PgConfig;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -22,10 +21,11 @@ pub struct Crate {
     pub texts: Vec<String>,
 }
 
-/// The crates from registries that are linked into the library for this server, by name. Those
+/// The crates from registries that are linked into the library built with this feature, by name,
+/// which says the version of the server. Those
 /// that only build it (build scripts, procedural macros) and those of tests are not among them.
-pub fn crates(pg: &PgConfig) -> Result<Vec<Crate>> {
-    let linked = names(pg)?;
+pub fn crates(feature: &str) -> Result<Vec<Crate>> {
+    let linked = names(feature)?;
     let packages = metadata(&["--locked"])?["packages"].take();
     let mut crates = Vec::new();
     for package in packages.as_array().into_iter().flatten() {
@@ -54,7 +54,7 @@ pub fn crates(pg: &PgConfig) -> Result<Vec<Crate>> {
 }
 
 /// Names and versions of the linked crates, those of this workspace among them.
-fn names(pg: &PgConfig) -> Result<BTreeSet<(String, String)>> {
+fn names(feature: &str) -> Result<BTreeSet<(String, String)>> {
     let tree = program::output(
         cargo()
             .args([
@@ -64,12 +64,7 @@ fn names(pg: &PgConfig) -> Result<BTreeSet<(String, String)>> {
                 "neardup",
                 "--no-default-features",
             ])
-            .args([
-                "--features",
-                &pg.feature()?,
-                "--edges",
-                "normal,no-proc-macro",
-            ])
+            .args(["--features", feature, "--edges", "normal,no-proc-macro"])
             .args(["--prefix", "none", "--no-dedupe", "--format", "{p}"]),
     )?;
     let mut names = BTreeSet::new();

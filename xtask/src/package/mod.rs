@@ -120,14 +120,15 @@ fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
 }
 
 fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
-    let target = work.join(format!("pg{}", pg.major));
+    let feature = pg.feature()?;
+    let target = work.join(&feature);
     let artifacts = extension::build_in(pg, &target, &build::variables(pg, release, &target)?)?;
     let library = target.join("neardup.so");
     build::strip(&artifacts.library, &library)?;
     build::ensure_no_paths(&library)?;
     let crates = ui::step(
         "Collecting the licences of the crates in the library",
-        || linked::crates(pg),
+        || linked::crates(&feature),
     )?;
     Ok(Built {
         major: pg.major,

@@ -1,15 +1,18 @@
 //! The sources: an archive as PGXN wants it, and a specification for rpmbuild.
+use super::copyright::{self, Form};
 use super::release::Release;
-use super::stage;
+use super::{linked, stage};
 use crate::cargo::workspace;
 use crate::{program, ui};
 use anyhow::{Context, Result};
+use neardup_pgserver::SUPPORTED;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SPEC: &str = include_str!("templates/neardup.spec");
 
-/// Packs the last commit, and writes the specification beside it. Returns both paths.
+/// Packs the last commit, and writes beside it the specification and the licences that the package
+/// holds. Returns the paths.
 ///
 /// # Errors
 /// If the sources are no git repository.
@@ -39,8 +42,17 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     )
     .context("cannot pack the sources")?;
     let spec = output.join("neardup.spec");
-    stage::write(&spec, SPEC.replace("{version}", &release.version), 0o644)?;
-    Ok(vec![archive, spec])
+    stage::write(&spec, specification(&release.version), 0o644)?;
+    // The same crates are linked for every version of the server.
+    let crates = linked::crates(&format!("pg{}", SUPPORTED.start()))?;
+    let licences = output.join("COPYRIGHT");
+    stage::write(&licences, copyright::file(&crates, Form::Complete)?, 0o644)?;
+    Ok(vec![archive, spec, licences])
+}
+
+/// The specification; rpm's own macros have braces, so the place of the version has none.
+fn specification(version: &str) -> String {
+    SPEC.replace("@version@", version)
 }
 
 #[cfg(test)]
@@ -76,7 +88,8 @@ mod tests {
 
     #[test]
     fn the_specification_states_the_version() {
-        let spec = SPEC.replace("{version}", "1.2.3");
+        let spec = specification("1.2.3");
         assert!(spec.contains("\nVersion:        1.2.3\n"), "{spec}");
+        assert!(spec.contains("neardup-%{version}.zip\n"), "{spec}");
     }
 }
