@@ -9,7 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use crate::am::keys::is_on_signatures;
 use crate::pg::acl;
 use crate::pg::catalog::{base_type, quoted, relation_kind, relation_name};
-use crate::pg::errors::UserError;
+use crate::pg::errors::{UserError, UserNotice};
 use crate::pg::locked_index::load_expressions;
 use crate::pg::rel::{OpenRelation, Rel};
 use crate::planner::catalog::catalog;
@@ -46,7 +46,30 @@ pub fn find_index(
     acl::check_some(relation);
     let table = OpenRelation::table(relation, pg_sys::AccessShareLock);
     let candidates = candidates(table.rel());
-    choose(table.rel(), &candidates, column, distances, function)
+    let chosen = choose(table.rel(), &candidates, column, distances, function);
+    if (candidates.iter()).any(|one| one.oid == chosen && !one.scope.is_empty()) {
+        tell_scope(table.rel(), chosen);
+    }
+    chosen
+}
+
+/// Tells the caller, who has named a table, that its only index compares rows within scopes.
+fn tell_scope(table: Rel, index: pg_sys::Oid) {
+    let index = relation_name(index);
+    UserNotice {
+        message: format!(
+            "index \"{index}\" compares rows with equal values in the columns in front only"
+        ),
+        detail: format!(
+            "Table \"{}\" has no other index that could be taken.",
+            table.shown()
+        ),
+        hint: format!(
+            "For near-duplicates in the whole table make an index on the last column alone; name \
+             '{index}' instead of the table if scopes are what you mean."
+        ),
+    }
+    .report();
 }
 
 /// A neardup index of a table.

@@ -41,6 +41,72 @@ SELECT count(*), count(DISTINCT id), count(DISTINCT story), max(size),
     (WHERE size = 1) AS alone FROM stories;
 SELECT count(*) FROM neardup_clusters('docs', 3, filter => 'id % 100 = 0');
 
+-- Numbers that are carried on while members leave and come: night by night in other windows.
+CREATE SEQUENCE story_numbers;
+CREATE TABLE story_of (id int PRIMARY KEY, story bigint NOT NULL);
+WITH grouped AS MATERIALIZED (
+    SELECT m.id, r.id AS kept, s.story AS before
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true,
+        filter => 'id % 7 <> 1') c
+    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
+    LEFT JOIN story_of s ON s.id = m.id
+), carried AS (
+    SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
+    GROUP BY before, kept ORDER BY before, count(*) DESC, kept
+), numbered AS MATERIALIZED (
+    SELECT kept, coalesce(min(c.before), nextval('story_numbers')) AS story
+    FROM (SELECT DISTINCT kept FROM grouped) g LEFT JOIN carried c USING (kept) GROUP BY kept
+)
+INSERT INTO story_of SELECT g.id, n.story FROM grouped g JOIN numbered n USING (kept)
+ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EXCLUDED.story;
+CREATE TABLE first_night AS SELECT * FROM story_of;
+SELECT count(*) > 0 AS some, count(DISTINCT story) = max(story) AS each_number_once FROM story_of;
+WITH grouped AS MATERIALIZED (
+    SELECT m.id, r.id AS kept, s.story AS before
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true,
+        filter => 'id % 7 <> 1') c
+    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
+    LEFT JOIN story_of s ON s.id = m.id
+), carried AS (
+    SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
+    GROUP BY before, kept ORDER BY before, count(*) DESC, kept
+), numbered AS MATERIALIZED (
+    SELECT kept, coalesce(min(c.before), nextval('story_numbers')) AS story
+    FROM (SELECT DISTINCT kept FROM grouped) g LEFT JOIN carried c USING (kept) GROUP BY kept
+)
+INSERT INTO story_of SELECT g.id, n.story FROM grouped g JOIN numbered n USING (kept)
+ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EXCLUDED.story;
+SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
+WHERE f.story <> story_of.story;
+WITH grouped AS MATERIALIZED (
+    SELECT m.id, r.id AS kept, s.story AS before
+    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true,
+        filter => 'id % 7 <> 2') c
+    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
+    LEFT JOIN story_of s ON s.id = m.id
+), carried AS (
+    SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
+    GROUP BY before, kept ORDER BY before, count(*) DESC, kept
+), numbered AS MATERIALIZED (
+    SELECT kept, coalesce(min(c.before), nextval('story_numbers')) AS story
+    FROM (SELECT DISTINCT kept FROM grouped) g LEFT JOIN carried c USING (kept) GROUP BY kept
+)
+INSERT INTO story_of SELECT g.id, n.story FROM grouped g JOIN numbered n USING (kept)
+ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EXCLUDED.story;
+SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
+WHERE f.story <> story_of.story;
+-- Groups are told apart by their numbers.
+SELECT count(*) AS wrong FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id',
+    filter => 'id % 7 <> 2') c
+JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
+JOIN story_of a ON a.id = m.id JOIN story_of b ON b.id = r.id WHERE a.story <> b.story;
+SELECT count(*) AS shared FROM (SELECT a.story FROM neardup_clusters('docs', 3,
+    keep => 'length(body) DESC, id', filter => 'id % 7 <> 2', singletons => true) c
+    JOIN docs m ON m.ctid = c.member JOIN story_of a ON a.id = m.id
+    GROUP BY a.story HAVING count(DISTINCT c.representative) > 1) several;
+DROP TABLE story_of, first_night;
+DROP SEQUENCE story_numbers;
+
 -- Mark.
 WITH dropped AS MATERIALIZED (
     SELECT c.member, r.id AS kept
