@@ -251,6 +251,19 @@ impl Arguments {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }
 
+    /// An error, as a sentence, if a similarity is asked of fingerprints that tell none.
+    pub fn check_similarity(&self) -> Result<(), String> {
+        let function = self.function.as_deref().unwrap_or_default().to_bytes();
+        match self.near {
+            Near::Similarity(_) if function.starts_with(b"simhash") => Err(
+                "The option \"similarity\" goes with minhash64 and minhash128: the distance of a \
+                 simhash tells none."
+                    .into(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
         let sorted = Sorted::new(arguments)?;
         let mut columns = sorted.columns.iter().cloned();

@@ -6,6 +6,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::arguments::{Action, Arguments};
 use super::names;
+use super::near::Length;
 use crate::am::index::metric_of;
 use crate::am::keys::Layout;
 use crate::am::metric::Metric;
@@ -127,7 +128,12 @@ impl Columns {
         let column_type = table.attribute(named.fingerprint).atttypid;
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
         // Whatever index there is: an argument that makes no sense is told first.
-        arguments.or_invalid(arguments.near.limit(holds_signatures.then_some(1)));
+        let any_length = match holds_signatures {
+            true => Length::Hashes(1),
+            false => Length::Bits(64),
+        };
+        arguments.or_invalid(arguments.near.limit(any_length));
+        arguments.or_invalid(arguments.check_similarity());
         let found = find_index(table, &named, arguments);
         let Some((index, scope, metric, limit)) = found else {
             no_index(table, arguments, holds_signatures);
@@ -203,10 +209,17 @@ fn find_index(
             return None;
         }
         let metric = metric_of(index);
-        let hashes = metric.bands().map(|bands| bands.hashes());
-        let limit = arguments.or_invalid(arguments.near.limit(hashes));
+        let limit = arguments.or_invalid(arguments.near.limit(length(index, &metric)));
         (metric.finds_all_within(limit)).then(|| (index.oid(), scope, metric, limit))
     })
+}
+
+/// The length of the values of an index.
+pub fn length(index: Rel, metric: &Metric) -> Length {
+    match metric.bands() {
+        Some(bands) => Length::Hashes(bands.hashes()),
+        None => Length::Bits(64 * Layout::of(index).values.words() as u32),
+    }
 }
 
 /// The columns of a scope, by an index that has exactly these in front of the fingerprint's.

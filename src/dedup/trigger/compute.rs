@@ -101,13 +101,14 @@ fn is_text(column: pg_sys::Oid) -> bool {
     base == pg_sys::BPCHAROID || catalog::is_text(base)
 }
 
-/// The functions that make fingerprints of a text, and their types.
+/// The functions that make fingerprints of a text, and their types; first for each type the one
+/// that makes its values by default.
 const FUNCTIONS: [(&CStr, &CStr); 5] = [
-    (c"simhash", c"fingerprint"),
-    (c"simhash128", c"fingerprint128"),
-    (c"minhash", c"minhash_signature"),
     (c"minhash64", c"fingerprint"),
     (c"minhash128", c"fingerprint128"),
+    (c"minhash", c"minhash_signature"),
+    (c"simhash", c"fingerprint"),
+    (c"simhash128", c"fingerprint128"),
 ];
 
 /// The hint of errors about what is computed.
@@ -197,8 +198,8 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
             "It is of type {type_name}, and the trigger's arguments do not say by which function."
         ),
         false => format!(
-            "It is of type {type_name}; simhash and minhash64 make a fingerprint, simhash128 and \
-             minhash128 a fingerprint128, minhash a minhash_signature."
+            "It is of type {type_name}; minhash64 and simhash make a fingerprint, minhash128 and \
+             simhash128 a fingerprint128, minhash a minhash_signature."
         ),
     })
     .hint(match in_bigint {

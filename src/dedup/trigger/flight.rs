@@ -4,7 +4,7 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::arguments::Arguments;
-use super::columns::{Columns, scope_columns};
+use super::columns::{Columns, length, scope_columns};
 use crate::am::keys::{Layout, scope_value_hash};
 use crate::pg::equality::EqualColumn;
 use crate::pg::new_row::NewRow;
@@ -175,13 +175,14 @@ fn other_scopes(
 /// The greatest radius of the table's triggers with this function that compare the same rows.
 fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
     let wanted = sorted_scope(arguments);
-    let hashes = columns.metric.bands().map(|bands| bands.hashes());
+    let index = OpenRelation::index(columns.index, pg_sys::AccessShareLock);
+    let length = length(index.rel(), &columns.metric);
     (table.triggers().iter())
         .filter(|other| other.function == function)
         // What makes no sense is an error when that trigger is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
-        .filter_map(|other| other.near.limit(hashes).ok())
+        .filter_map(|other| other.near.limit(length).ok())
         .fold(columns.limit, u32::max)
 }
 

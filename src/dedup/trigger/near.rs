@@ -2,8 +2,19 @@
 use core::str::FromStr;
 use std::ffi::{CStr, CString};
 
+use neardup_sketch::b_bit_minhash;
+
 use crate::am::strategies::near_radius;
 use crate::types::signature::{Bound, near_duplicate};
+
+/// Length of the values that a limit is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Fingerprints of this number of bits.
+    Bits(u32),
+    /// Signatures of this number of values.
+    Hashes(usize),
+}
 
 /// Limit of near-duplicates, as it was written. Its meaning depends on the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +26,16 @@ pub enum Near {
 }
 
 impl Near {
-    /// The greatest distance of near-duplicates: in mismatches for signatures of `hashes` values;
-    /// in bits for fingerprints, where `hashes` is `None`. An error is a sentence that says why the
-    /// limit makes no sense.
-    pub fn limit(&self, hashes: Option<usize>) -> Result<u32, String> {
-        hashes.map_or_else(|| self.bits(), |hashes| self.mismatches(hashes))
+    /// The greatest distance of near-duplicates: in bits for fingerprints, in mismatches for
+    /// signatures. An error is a sentence that says why the limit makes no sense.
+    pub fn limit(&self, length: Length) -> Result<u32, String> {
+        match length {
+            Length::Bits(bits) => self.bits(bits),
+            Length::Hashes(hashes) => self.mismatches(hashes),
+        }
     }
 
-    fn bits(&self) -> Result<u32, String> {
+    fn bits(&self, bits: u32) -> Result<u32, String> {
         match self {
             Near::Conventional => Ok(near_radius(1)),
             Near::Distance(text) => number(text)
@@ -33,11 +46,15 @@ impl Near {
                         text.to_string_lossy()
                     )
                 }),
-            Near::Similarity(_) => Err(
-                "The option \"similarity\" is for signatures; fingerprints have a distance, which \
-                 neardup_radius tells for a similarity."
-                    .into(),
-            ),
+            Near::Similarity(text) => number(text)
+                .filter(|similarity| (0.0..=1.0).contains(similarity))
+                .map(|similarity| b_bit_minhash::radius(similarity, bits).unsigned_abs())
+                .ok_or_else(|| {
+                    format!(
+                        "The similarity is a number from 0 to 1, and not \"{}\".",
+                        text.to_string_lossy()
+                    )
+                }),
         }
     }
 

@@ -137,7 +137,7 @@ SELECT 'without=' || neardup_common_features(body, 0.02, 'word', 2)::text AS wit
 CREATE TABLE kept (id int, body text, fp fingerprint);
 CREATE INDEX ON kept USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT ON kept FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'distance=12', :'without');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=simhash', 'distance=12', :'without');
 INSERT INTO kept SELECT id, body FROM pages ORDER BY id;
 SELECT count(*) AS kept, count(DISTINCT article) AS articles FROM kept JOIN pages USING (id);
 

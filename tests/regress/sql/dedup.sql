@@ -13,7 +13,7 @@ INSERT INTO docs VALUES (1, 'The quick brown fox jumps over the lazy dog'),
     (2, 'the QUICK brown fox jumps over the lazy dog!'),
     (3, 'Something else altogether, of which nobody has written before'),
     (4, '...'), (5, NULL), (6, '...')
-    RETURNING id, fp = simhash(body) AS computed;
+    RETURNING id, fp = minhash64(body) AS computed;
 COPY docs (id, body) FROM stdin;
 7	The quick brown fox jumps over the lazy dog
 8	Nothing of the kind was ever seen in this town or the next
@@ -24,7 +24,7 @@ SELECT id, body FROM docs ORDER BY id;
 UPDATE docs SET body = 'the quick brown fox jumps over the lazy dog.' WHERE id = 1;
 UPDATE docs SET body = 'The quick brown fox jumps over the lazy dog' WHERE id = 3;
 UPDATE docs SET body = 'A text that is new' WHERE id = 3;
-SELECT id, body, fp = simhash(body) AS computed FROM docs WHERE id IN (1, 3) ORDER BY id;
+SELECT id, body, fp = minhash64(body) AS computed FROM docs WHERE id IN (1, 3) ORDER BY id;
 INSERT INTO docs SELECT 100 + n, 'Something else altogether, of which nobody has written before'
     FROM generate_series(1, 3) AS n;
 SELECT count(*) FROM docs WHERE id > 100;
@@ -92,10 +92,11 @@ CREATE TABLE computed (id int PRIMARY KEY, body varchar, fp fingerprint, wide fi
 CREATE INDEX ON computed USING neardup (fp);
 CREATE INDEX ON computed USING neardup (wide);
 CREATE TRIGGER narrow BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'tokens=char', 'shingle = 5', 'weight=log',
-    'html=true', 'accents=remove', 'digits=zero', 'distance=0');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=simhash', 'tokens=char',
+    'shingle = 5', 'weight=log', 'html=true', 'accents=remove', 'digits=zero', 'distance=0');
 CREATE TRIGGER wide BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('wide', 'body', 'tokens=jieba_tfidf:2', 'html=on', 'distance=0');
+    EXECUTE FUNCTION neardup_dedup('wide', 'body', 'function=simhash128', 'tokens=jieba_tfidf:2',
+    'html=on', 'distance=0');
 INSERT INTO computed VALUES (1, '<p>Le Café du Port, 12 rue Basse</p>'),
     (2, '<div>Le CAFE du <b>Port</b>, 99 rue Basse'), (3, '<p>图书馆昨天宣布，图书馆将开放'),
     (4, '<script>x</script>');

@@ -26,13 +26,13 @@ BEGIN
     DROP TABLE made;
     RETURN result;
 END $$;
-SELECT computed('fingerprint', '', 'simhash(body)');
+SELECT computed('fingerprint', '', 'minhash64(body)');
 SELECT computed('fingerprint', ', ''function=simhash'', ''weight=log''',
     'simhash(body, weight => ''log'')');
 SELECT computed('fingerprint', ', ''function=minhash64''', 'minhash64(body)');
 SELECT computed('fingerprint', ', ''function=minhash64'', ''tokens=char'', ''shingle=5''',
     'minhash64(body, tokens => ''char'', shingle => 5)');
-SELECT computed('fingerprint128', '', 'simhash128(body)');
+SELECT computed('fingerprint128', '', 'minhash128(body)');
 SELECT computed('fingerprint128', ', ''function=simhash128'', ''digits=zero''',
     'simhash128(body, digits => ''zero'')');
 SELECT computed('fingerprint128', ', ''distance=18'', ''function=minhash128'', ''html=true''',
@@ -109,6 +109,22 @@ INSERT INTO site.pages SELECT 'http://c/' || n, body FROM texts WHERE n = 12;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body ON site.pages FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('sig', 'action=skip', 'omit=body');
 INSERT INTO site.pages SELECT 'http://c/' || n, body FROM texts WHERE n = 12;
+-- A similarity of fingerprints by minhash64 and minhash128: 6 bits of 64, 12 of 128.
+CREATE TABLE narrow (id int PRIMARY KEY, fp fingerprint);
+CREATE TABLE wide (id int PRIMARY KEY, fp fingerprint128);
+CREATE INDEX ON narrow USING neardup (fp);
+CREATE INDEX ON wide USING neardup (fp);
+CREATE TRIGGER dedup BEFORE INSERT ON narrow FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'similarity=0.8');
+CREATE TRIGGER dedup BEFORE INSERT ON wide FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'similarity=0.8');
+INSERT INTO narrow VALUES (1, repeat('0', 16)::fingerprint), (2, '000000000000003f'),
+    (3, '000000000000007f');
+INSERT INTO wide SELECT n, (repeat('0', 28) || last)::fingerprint128
+FROM unnest(ARRAY['0000', '0fff', '1fff']) WITH ORDINALITY AS v (last, n) ORDER BY n;
+SELECT array_agg(id ORDER BY id) AS narrow, (SELECT array_agg(id ORDER BY id) FROM wide) AS wide
+FROM narrow;
+
 DROP SCHEMA site CASCADE;
 
 -- Notices of what is left out. The key is for those who may read it.
@@ -181,7 +197,7 @@ DROP TRIGGER rest ON scoped;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, site, fp ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 UPDATE scoped SET fp = 'fedcba9876543210' WHERE id = 6;
-SELECT fp = simhash(body) AS computed FROM scoped WHERE id = 6;
+SELECT fp = minhash64(body) AS computed FROM scoped WHERE id = 6;
 -- No list, and no UPDATE at all, leave nothing open by mistake.
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
@@ -220,7 +236,7 @@ CREATE TRIGGER marks AFTER UPDATE OR DELETE ON joined FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=dup', 'shingle=1');
 INSERT INTO joined VALUES ('A', 'a title', 'and a text'), ('B', 'A title', 'and a TEXT'),
     ('a', 'a title', 'of the same key') ON CONFLICT (id) DO NOTHING;
-SELECT id, dup, fp = simhash(whole, shingle => 1) AS computed FROM joined ORDER BY id;
+SELECT id, dup, fp = minhash64(whole, shingle => 1) AS computed FROM joined ORDER BY id;
 UPDATE joined SET dup = 'b' WHERE id = 'b';
 UPDATE joined SET dup = 'a' WHERE id = 'a';
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON joined FOR EACH ROW

@@ -49,7 +49,7 @@ CREATE INDEX ON docs USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT ON docs FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body',
     'tokens=char', 'shingle=3');
 INSERT INTO docs VALUES (1, :'german'), (2, :'german');
-SELECT id, fp = simhash(body, 'char', 3) AS same FROM docs;
+SELECT id, fp = minhash64(body, 'char', 3) AS same FROM docs;
 -- Characters that the encoding does not have take no longer than others.
 SET statement_timeout = '60s';
 SELECT length(euros), left(euros, 12) AS euros FROM html_text(repeat('&#8364;', 6e6::int)) euros;

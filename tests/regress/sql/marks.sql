@@ -195,7 +195,7 @@ INSERT INTO bodies VALUES (1, 'The library reopens on Monday.'), (2,
 INSERT INTO generated SELECT id, body FROM bodies;
 UPDATE bodies SET body = 'Rain is expected all over the country.' WHERE id = 1;
 UPDATE generated SET body = 'Rain is expected all over the country.' WHERE id = 1;
-SELECT rows_of('bodies'), rows_of('generated'), (SELECT bool_and(fp = simhash(body, shingle => 1))
+SELECT rows_of('bodies'), rows_of('generated'), (SELECT bool_and(fp = minhash64(body, shingle => 1))
     FROM bodies) AS computed;
 
 -- A key that is NULL cannot be marked with, nor logged.

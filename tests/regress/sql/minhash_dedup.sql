@@ -105,6 +105,8 @@ SELECT try('sig', 'similarity=high');
 SELECT try('sig', 'similarity=0.8', 'distance=0.2');
 SELECT try('sig', 'similarity=0.5');
 SELECT try('fp', 'similarity=0.8');
+SELECT try('fp', 'similarity=1.5');
+SELECT try('fp', 'body', 'function=simhash', 'similarity=0.8');
 SELECT try('fp', 'distance=0.2');
 SELECT try('sig', 'body', 'colour=red');
 SELECT try('sig', 'body', 'hashes=64');

@@ -118,7 +118,7 @@ CREATE TRIGGER c_marks AFTER UPDATE OR DELETE ON domains FOR EACH ROW
     'shingle=1');
 INSERT INTO domains VALUES (1, 'The library reopens on Monday'), (2,
     'The library reopens on Monday'), (3, 'The old library reopens on Monday');
-SELECT id, fp = simhash(body, shingle => 1) AS computed, fp128 = simhash128(body) AS computed128,
+SELECT id, fp = minhash64(body, shingle => 1) AS computed, fp128 = minhash128(body) AS computed128,
     sig = minhash(body) AS signed, dup FROM domains ORDER BY id;
 INSERT INTO domains VALUES (200, 'Rain is expected in all of the country today');
 INSERT INTO domains VALUES (201, 'Rain is expected in all of the country on this day');
@@ -139,7 +139,7 @@ CREATE TRIGGER b BEFORE INSERT ON cited FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('other', 'title', 'distance=0');
 INSERT INTO cited VALUES (1, 'The library', 'reopens'), (2, 'THE LIBRARY', 'closes'), (3,
     'The school', 'reopens'), (4, 'The school', 'closes');
-SELECT id, fp = simhash(body::text) AS computed, other = simhash(title::text) AS computed
+SELECT id, fp = minhash64(body::text) AS computed, other = minhash64(title::text) AS computed
     FROM cited ORDER BY id;
 
 -- Names: quoted as in SQL, or as they are.
