@@ -22,7 +22,7 @@ pub fn check_some(table: pg_sys::Oid) {
 }
 
 /// Returns whether the caller owns the table of an index, or is a member of the role that does.
-/// What is no index is everybody's, for the caller to refuse.
+/// Other relations are everybody's, for the caller to refuse.
 pub fn owns_table_of(index: pg_sys::Oid) -> bool {
     let table = server::IndexGetRelation(index, true);
     table == pg_sys::InvalidOid || compat::owns_relation(table, server::GetUserId())
