@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
                 ";" | "," | "}" => break,
                 "{" => {
                     self.at += 1;
-                    while !matches!(self.token(self.at), "}" | "") {
+                    while !matches!(self.token(self.at), "}" | ";" | "") {
                         self.read_tree(&path, leaves);
                         if self.token(self.at) == "," {
                             self.at += 1;
