@@ -18,6 +18,7 @@ mod exclusion;
 mod forms;
 mod fuzz;
 mod in_flight;
+mod indexes;
 mod inspect;
 mod load;
 mod maintenance;
