@@ -49,3 +49,4 @@ mod trusted;
 mod upgrades;
 mod vacuums;
 mod whole_table;
+mod without_extension;
