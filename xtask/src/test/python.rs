@@ -43,6 +43,7 @@ fn names_a_test(filter: &str) -> bool {
         "applications::",
         "sqlalchemy",
         "django",
+        "retries",
     ];
     parts.iter().any(|part| filter.contains(part))
 }
