@@ -19,6 +19,7 @@ mod forms;
 mod fuzz;
 mod in_flight;
 mod inspect;
+mod keys;
 mod load;
 mod maintenance;
 mod marks;
