@@ -46,5 +46,6 @@ mod standing_scans;
 mod support;
 mod torture;
 mod trusted;
+mod upgrades;
 mod vacuums;
 mod whole_table;

@@ -10,6 +10,7 @@ mod masked;
 mod modules;
 mod openers;
 mod paths;
+mod released;
 mod script;
 mod sources;
 mod unsafe_code;
@@ -75,6 +76,7 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     violations.extend(imports::check(sources));
     violations.extend(examples::check(sources));
     violations.extend(script::check(workspace(), sources));
+    violations.extend(released::check(sources, &released::read_sums(workspace())));
     violations.sort();
     violations
 }
