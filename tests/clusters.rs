@@ -1,8 +1,9 @@
 //! `neardup_clusters` of many rows, in little memory: the same answer as in much, and no more
 //! taken.
 use crate::support::Outcome;
+use crate::support::memory::most_memory;
 use crate::support::table::value;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 use std::collections::HashSet;
@@ -28,19 +29,6 @@ fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     );
     let row = client.query_one(&query, &[])?;
     Ok((row.get(0), row.get(1)))
-}
-
-/// Bytes of its own that the backend has taken at most. Pages of shared memory that it has used
-/// count in what the system says, and are taken off: they only become more.
-fn most_memory(client: &mut Client) -> Result<u64> {
-    let pid: i32 = value(client, "SELECT pg_backend_pid()")?;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let bytes = |name: &str| -> Result<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|line| line.split_whitespace().next());
-        Ok(1024 * number.with_context(|| name.to_owned())?.parse::<u64>()?)
-    };
-    Ok(bytes("VmHWM:")?.saturating_sub(bytes("RssShmem:")?))
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod fuzz;
 mod in_flight;
 mod indexes;
 mod inspect;
+mod keys;
 mod load;
 mod maintenance;
 mod marks;

@@ -7,7 +7,7 @@ use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::distance_counts::{BottomKSample, Counts, mix};
-use super::source::Distances;
+use super::source::{Distances, open_table};
 use crate::am::keys::fingerprint_words;
 use crate::am::keys::with_words;
 use crate::pg::acl;
@@ -41,8 +41,7 @@ impl Column {
         name: Option<&CStr>,
         distances: Distances,
     ) -> Option<Self> {
-        acl::check_some(oid);
-        let opened = OpenRelation::table(oid, pg_sys::AccessShareLock);
+        let opened = open_table(oid);
         let table = opened.rel();
         acl::check_reachable(table);
         let is_signature = |column: &pg_sys::FormData_pg_attribute| {

@@ -17,7 +17,7 @@ impl OrderBy {
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ORDER BY ",
-            is_alone: |select| !select.sortClause.is_null() && select.whereClause.is_null(),
+            is_alone: |parsed| parsed.is_order(),
             wrong: "is no list of expressions to order by",
             hint: "Write what could follow ORDER BY, such as 'length(body) DESC, id'.",
         };
@@ -28,19 +28,13 @@ impl OrderBy {
     /// Runs the query without rows, so that an error in it is raised now: a column that does not
     /// exist, a missing right.
     pub fn check(&self, table: Rel) {
-        self.rows(table, 0, &mut || None, |_| ());
+        self.rows(table, &mut || None, |_| ());
     }
 
-    /// Gives rows of a table, which `next` names by their addresses, `count` of them, in this
-    /// order, those that are equal by address. The query runs as the caller's own, with the active
+    /// Gives rows of a table, which `next` names by their addresses, in this order, those that are
+    /// equal by address. The query runs as the caller's own, with the active
     /// snapshot, and with its `work_mem`.
-    pub fn rows(
-        &self,
-        table: Rel,
-        count: u64,
-        next: &mut dyn FnMut() -> Option<Tid>,
-        each: impl FnMut(Tid),
-    ) {
+    pub fn rows(&self, table: Rel, next: &mut dyn FnMut() -> Option<Tid>, each: impl FnMut(Tid)) {
         let query = [
             b"SELECT ctid FROM ONLY ",
             table.qualified_name().as_slice(),
@@ -51,7 +45,7 @@ impl OrderBy {
             b"\n, ctid",
         ]
         .concat();
-        select_addresses(&query, Some((count, next)), each);
+        select_addresses(&query, Some(next), each);
     }
 }
 

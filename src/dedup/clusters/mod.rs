@@ -1,4 +1,5 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
+mod components;
 mod fingerprints;
 mod graph;
 mod methods;
@@ -166,7 +167,7 @@ fn rank<const M: usize>(
         rows.next(files)
             .map(|member| Tid::from_packed(member.key[0]))
     };
-    keep.rows(relations.table(), members.len(), &mut give, |row| {
+    keep.rows(relations.table(), &mut give, |row| {
         progress.advance(1);
         order.push(&mut temp, [row.packed()], number(next));
         next += 1;

@@ -14,7 +14,9 @@ use crate::am::strategies;
 use crate::pg::catalog;
 use crate::pg::equality::EqualColumn;
 use crate::pg::errors::UserError;
+use crate::pg::local_rows::{self, Reader};
 use crate::pg::rel::{OpenRelation, Rel};
+use crate::pg::unique_keys::primary_key_column;
 
 /// The extension's own types, by the schema that it is in.
 #[derive(Clone, Copy)]
@@ -56,6 +58,7 @@ pub struct NamedColumns {
 impl NamedColumns {
     /// Finds all of them; raises an error if one is missing.
     pub fn find(table: Rel, arguments: &Arguments) -> Self {
+        local_rows::require(table.oid(), Reader::Trigger);
         let column = |name: &CString| column(table, name);
         let fingerprint = column(&arguments.fingerprint);
         let text = arguments.text.as_ref().map(column);
@@ -65,7 +68,7 @@ impl NamedColumns {
         };
         let key = match &arguments.key {
             Some(name) => Some(column(name)),
-            None => primary_key(table),
+            None => primary_key_column(table),
         };
         let scope = arguments.scope.iter().map(column).collect();
         if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
@@ -163,13 +166,6 @@ pub fn column(table: Rel, name: &CStr) -> i16 {
         .hint("Drop the trigger and create it with the right names.")
         .raise()
     })
-}
-
-/// The only column of the primary key.
-fn primary_key(table: Rel) -> Option<i16> {
-    let index = OpenRelation::index(table.primary_key()?, pg_sys::AccessShareLock);
-    let form = index.rel().index_form();
-    (form.key_columns == 1).then(|| form.columns[0])
 }
 
 /// Refuses a column to mark in that does not hold keys.

@@ -23,6 +23,7 @@ use crate::pg::catalog::{self, Named};
 use crate::pg::equality::TypeOrder;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::local_rows::{self, Reader};
 use crate::pg::memory_context::OwnContext;
 use crate::pg::rel::{OpenRelation, Rel, Trigger};
 use crate::pg::security_context::AsConstraint;
@@ -58,18 +59,16 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     }
     acl::check_owner_of_table(relation, "This function writes the marks of all rows.");
     let types = Types::beside(call.function_oid());
-    let root = OpenRelation::table(relation, LOCK);
+    let open = |table| {
+        local_rows::require(table, Reader::Marks);
+        OpenRelation::table(table, LOCK)
+    };
+    let root = open(relation);
     let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
         false => remark(root.rel(), types, name.as_deref()),
         // Marks stay within a partition.
         true => (leaves(relation).into_iter())
-            .map(|leaf| {
-                remark(
-                    OpenRelation::table(leaf, LOCK).rel(),
-                    types,
-                    name.as_deref(),
-                )
-            })
+            .map(|leaf| remark(open(leaf).rel(), types, name.as_deref()))
             .sum(),
     };
     pg_sys::Datum::from(changed as i64)
