@@ -258,7 +258,11 @@ fn passages(
             .zip(places)
             .zip(shown)
             .map(|((run, place), shown)| {
-                let normal = || String::from_utf8_lossy(&tokens[run.tokens.clone()]).into_owned();
+                let normal = || {
+                    // No character has more than four bytes.
+                    let shown = run.tokens.len().min(4 * MOST_CHARS);
+                    String::from_utf8_lossy(&tokens[run.tokens.clone()][..shown]).into_owned()
+                };
                 Passage {
                     text: match place {
                         Some(_) => shown,
