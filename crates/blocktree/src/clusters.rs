@@ -86,7 +86,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
 
     /// Number of pairs and of entries of dense nodes.
     pub fn len(&self) -> u64 {
-        self.near.len() as u64 + self.dense.len() as u64
+        self.near.len() + self.dense.len()
     }
 
     /// Returns whether there are none.
