@@ -1149,7 +1149,7 @@ COMMENT ON FUNCTION simhash128(text, text, integer, text, boolean, text, text) I
     'text has no feature';
 
 CREATE FUNCTION neardup_features(
-    body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt',
+    body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, weight text DEFAULT 'sqrt',
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
     OUT feature text, OUT weight real, OUT hash fingerprint
 ) RETURNS SETOF record
@@ -1163,7 +1163,7 @@ COMMENT ON FUNCTION neardup_features(text, text, integer, text, boolean, text, t
 CREATE FUNCTION neardup_explain(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT NULL,
     weight text DEFAULT NULL, html boolean DEFAULT false, accents text DEFAULT 'keep',
-    digits text DEFAULT 'keep', top integer DEFAULT 20, function text DEFAULT 'simhash'
+    digits text DEFAULT 'keep', top integer DEFAULT 20, function text DEFAULT 'minhash64'
 ) RETURNS jsonb
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', 'neardup_explain';
@@ -1171,8 +1171,8 @@ COMMENT ON FUNCTION neardup_explain(
     text, text, text, integer, text, boolean, text, text, integer, text
 ) IS
     'two texts compared as a function compares them: distance, exact and estimated Jaccard '
-    'similarity, and the heaviest features that they share and that only one has, with their '
-    'places';
+    'similarity, the passages that differ, and the heaviest features that they share and that '
+    'only one has, with their places';
 CREATE FUNCTION jaccard_similarity(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
@@ -1465,6 +1465,33 @@ COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer) IS
 COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer, boolean, text, text) IS
     'set of the features that more than a share of all documents have, for the parameter without '
     'of fingerprints';
+
+-- ------------------------------------------------------------------------------------------------
+-- Sets of common features: what is in them, and what they leave of a text
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_feature_set_info(
+    feature_set bytea,
+    OUT features bigint, OUT tokens text, OUT shingle integer, OUT accents text, OUT digits text
+) RETURNS record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', 'neardup_feature_set_info';
+CREATE FUNCTION neardup_feature_set_contains(feature_set bytea, hash fingerprint) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
+    AS 'MODULE_PATHNAME', 'neardup_feature_set_contains';
+CREATE FUNCTION neardup_text_without(body text, without bytea, html boolean DEFAULT false)
+    RETURNS text
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 3000
+    AS 'MODULE_PATHNAME', 'neardup_text_without';
+COMMENT ON FUNCTION neardup_feature_set_info(bytea) IS
+    'number of features of a set that neardup_common_features has made, and the options that they '
+    'were made with';
+COMMENT ON FUNCTION neardup_feature_set_contains(bytea, fingerprint) IS
+    'true if a set that neardup_common_features has made has a feature of this hash, as '
+    'neardup_features gives it';
+COMMENT ON FUNCTION neardup_text_without(text, bytea, boolean) IS
+    'the parts of a text that have features which a set of common features does not have, one a '
+    'line; NULL if there are none';
 
 -- ------------------------------------------------------------------------------------------------
 -- minhash_signature: estimates of the Jaccard similarity of sets
@@ -2617,25 +2644,25 @@ COMMENT ON FUNCTION
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
     column_name name DEFAULT NULL, examples integer DEFAULT 3,
-    distinct_values boolean DEFAULT false,
+    distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
     OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
-    LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance float8, sample_rows integer DEFAULT 1000,
     column_name name DEFAULT NULL, examples integer DEFAULT 3,
-    distinct_values boolean DEFAULT false,
+    distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
     OUT distance float8, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
-    LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_signature_histogram';
 COMMENT ON FUNCTION
-    neardup_distance_histogram(regclass, integer, integer, name, integer, boolean) IS
+    neardup_distance_histogram(regclass, integer, integer, name, integer, boolean, text) IS
     'how many pairs of rows there are at each distance, with a few of them, for choosing a '
     'distance';
 COMMENT ON FUNCTION
-    neardup_distance_histogram(regclass, float8, integer, name, integer, boolean) IS
+    neardup_distance_histogram(regclass, float8, integer, name, integer, boolean, text) IS
     'how many pairs of signatures there are at each distance, with a few of them, for choosing a '
     'similarity';
 
@@ -2645,12 +2672,13 @@ COMMENT ON FUNCTION neardup_dedup() IS
     'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that '
     'are there';
 
-CREATE FUNCTION neardup_remark(relation regclass, trigger_name name DEFAULT NULL)
+CREATE FUNCTION neardup_remark(relation regclass, trigger_name name DEFAULT NULL,
+    manual text DEFAULT NULL)
     RETURNS bigint LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_remark';
-COMMENT ON FUNCTION neardup_remark(regclass, name) IS
+COMMENT ON FUNCTION neardup_remark(regclass, name, text) IS
     'sets all marks of a table as its trigger neardup_dedup would have set them for rows in the '
-    'order of their keys; returns how many rows it has changed';
+    'order of their keys, but for marks set by hand; returns how many rows it has changed';
 
 CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::PgTryBuilder;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::quoted;
@@ -120,11 +121,15 @@ impl Query {
 }
 
 /// Condition on a table's rows, as written by a caller, in the server's encoding.
-pub struct Condition(Vec<u8>);
+pub struct Condition {
+    /// The caller's parameter.
+    name: &'static str,
+    text: Vec<u8>,
+}
 
 impl Condition {
     /// Checks that a text is an expression as after WHERE and nothing else.
-    pub fn parse(name: &str, text: &[u8]) -> Self {
+    pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT WHERE ",
             is_alone: |parsed| {
@@ -136,7 +141,8 @@ impl Condition {
             hint: "Write what could follow WHERE, such as 'id > 100' or 'kind = ''news'''.",
         };
         clause.check(name, text);
-        Condition(text.to_vec())
+        let text = text.to_vec();
+        Condition { name, text }
     }
 
     /// Gives the rows of a table, by their addresses, for which it is true. The query runs as the
@@ -155,18 +161,56 @@ impl Condition {
         let query = [
             b"SELECT ctid FROM ONLY ",
             table.qualified_name().as_slice(),
-            b" WHERE (",
-            &self.0,
-            b"\n)",
+            b" WHERE ",
+            &self.expression(),
             end,
         ]
         .concat();
-        select_addresses(&query, None, each);
+        in_parameter(self.name, || select_addresses(&query, None, each));
+    }
+
+    /// The expression in parentheses, for a query.
+    pub fn expression(&self) -> Vec<u8> {
+        // The line end closes a comment.
+        [b"(", self.text.as_slice(), b"\n)"].concat()
     }
 }
 
 /// Rows that a query finds under the name [`ROWS`]: the next address.
 pub(super) type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
+
+/// Runs a function whose errors say in their detail by which of the caller's parameters they come.
+/// (What the server adds as CONTEXT is lost where pgrx catches an error.)
+pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
+    PgTryBuilder::new(AssertUnwindSafe(function))
+        .catch_others(|error| match error {
+            CaughtError::PostgresError(report) if is_of_expression(report.sql_error_code()) => {
+                let mut error = UserError::new(report.sql_error_code(), report.message());
+                let place = format!("It comes from the parameter \"{name}\".");
+                error = error.detail(match report.detail() {
+                    Some(detail) => format!("{detail} {place}"),
+                    None => place,
+                });
+                if let Some(hint) = report.hint() {
+                    error = error.hint(hint);
+                }
+                error.raise()
+            }
+            other => other.rethrow(),
+        })
+        .execute()
+}
+
+/// Returns whether an expression can be the reason of an error: not of a cancelled statement, of a
+/// server that shuts down or has no resources, of a conflict with other transactions, of a bug.
+fn is_of_expression(code: PgSqlErrorCode) -> bool {
+    // The first two of five characters, six bits each.
+    let class = code as u32 & 0xfff;
+    let class_of = |name: [u8; 2]| u32::from(name[0] - b'0') | u32::from(name[1] - b'0') << 6;
+    ![*b"57", *b"53", *b"58", *b"40", *b"XX"]
+        .map(class_of)
+        .contains(&class)
+}
 
 /// Calls a function for each row of a query, whose first column is an address.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: impl FnMut(Tid)) {
@@ -196,8 +240,8 @@ fn parse<T>(query: &CStr, read: impl Fn(Parsed) -> T) -> Result<Option<T>, Strin
         .execute()
 }
 
-fn message(error: pg_sys::panic::CaughtError) -> String {
-    use pg_sys::panic::CaughtError::{ErrorReport, PostgresError, RustPanic};
+fn message(error: CaughtError) -> String {
+    use CaughtError::{ErrorReport, PostgresError, RustPanic};
     match error {
         PostgresError(report) | ErrorReport(report) => report.message().to_owned(),
         RustPanic { ereport, .. } => ereport.message().to_owned(),

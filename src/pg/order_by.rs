@@ -3,18 +3,22 @@
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
-use super::caller_sql::{Clause, ROWS, select_addresses};
+use super::caller_sql::{Clause, ROWS, in_parameter, select_addresses};
 use super::rel::Rel;
 use super::tid::item_pointer;
 
 /// List of expressions as after ORDER BY, as written by a caller, in the server's encoding.
-pub struct OrderBy(Vec<u8>);
+pub struct OrderBy {
+    /// The caller's parameter.
+    name: &'static str,
+    text: Vec<u8>,
+}
 
 impl OrderBy {
     /// Checks that a text is a list as after ORDER BY and nothing else: no further clause, no
     /// second statement. What its expressions mean is for the query to find out, with the caller's
     /// rights.
-    pub fn parse(name: &str, text: &[u8]) -> Self {
+    pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ORDER BY ",
             is_alone: |parsed| parsed.is_order(),
@@ -22,7 +26,8 @@ impl OrderBy {
             hint: "Write what could follow ORDER BY, such as 'length(body) DESC, id'.",
         };
         clause.check(name, text);
-        OrderBy(text.to_vec())
+        let text = text.to_vec();
+        OrderBy { name, text }
     }
 
     /// Runs the query without rows, so that an error in it is raised now: a column that does not
@@ -41,11 +46,11 @@ impl OrderBy {
             b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
             ROWS.to_bytes(),
             b"\") ORDER BY ",
-            &self.0,
+            &self.text,
             b"\n, ctid",
         ]
         .concat();
-        select_addresses(&query, Some(next), each);
+        in_parameter(self.name, || select_addresses(&query, Some(next), each));
     }
 }
 

@@ -164,7 +164,7 @@ fn group(
     let mut ranks = Paged::new(files, nodes as usize, share(), |node| node);
     match method {
         Method::Star => links.star(files, &mut ranks, &mut NoCenters),
-        Method::Connected => links.connected(files, &mut ranks, |_, _, _| ()),
+        Method::Connected => links.connected(files, &mut ranks, |_, _, _, _| ()),
     }
     // They come as they were stored, in the order of their numbers.
     let mut node = 0;

@@ -3,6 +3,7 @@ mod components;
 mod fingerprints;
 mod graph;
 mod methods;
+mod scope_parts;
 mod signatures;
 
 use neardup_blocktree::clusters::{UNRANKED, join, split};
@@ -103,7 +104,7 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
         mut members,
         ends,
         dense,
-        gap: _,
+        ..
     } = graph;
     let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
     drop(members);
@@ -117,7 +118,6 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
     });
 
     let links = Links { nodes, ends, dense };
-    Progress::new("making clusters", "rows", ranked.len() as f64);
     group(files, links, &mut ranks);
 
     // By cluster, and in it by rank.
