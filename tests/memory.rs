@@ -49,6 +49,25 @@ const CASES: &[(&str, &str)] = &[
         "jaccard_similarity(t, t || 'x y')",
     ),
     ("containment(text,", "containment(t, t || 'x y')"),
+    (
+        "neardup_text_without(text,",
+        "neardup_text_without(t, (SELECT neardup_common_features(t || n, 0.5) FROM \
+            generate_series(1, 3) n))",
+    ),
+    (
+        "neardup_text_without(text,",
+        "length(neardup_text_without('<p>' || t, '\\x6e6446010003000000000000', html => true))",
+    ),
+    (
+        "neardup_feature_set_info(bytea)",
+        "neardup_feature_set_info((SELECT neardup_common_features(t || n, 0.5, 'char', 9) \
+            FROM generate_series(1, 3) n))",
+    ),
+    (
+        "neardup_feature_set_contains(bytea,",
+        "neardup_feature_set_contains((SELECT neardup_common_features(t || n, 0.5, 'char', 9) \
+            FROM generate_series(1, 3) n), 'ffffffffffffffff')",
+    ),
     ("html_text(text)", "length(html_text('<p>' || t))"),
     (
         "html_text(text)",
@@ -147,6 +166,7 @@ const SHORT: &[&str] = &[
     "neardup_clusters(",
     "neardup_distance_histogram(",
     "neardup_radius(",
+    "neardup_remark(",
     "neardup_tune(",
     "_neardup_simhash_agg_load(",
     "_neardup_simhash_agg_save(",
