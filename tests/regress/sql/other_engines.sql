@@ -65,6 +65,13 @@ SELECT pairs FROM neardup_distance_histogram('docs_102008', 0);
 SELECT rows FROM neardup_index_info('docs_102008_fp_idx');
 SELECT rows FROM neardup_index_check('docs_102008_fp_idx', true);
 SELECT neardup_remark('docs_102008');
+-- The statements of the hints, as run_command_on_shards fills them in.
+SELECT json_array_length(json_agg(p)) FROM neardup_pairs_by_key(NULL::bigint,
+    'other_engines.docs_102008', 0, key => 'id') p;
+SELECT json_array_length(json_agg(neardup_index_info(i.indexrelid))) FROM pg_index i
+    JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+    WHERE i.indrelid = 'other_engines.docs_102008'::regclass AND a.amname = 'neardup';
+SELECT neardup_remark('other_engines.docs_102008');
 INSERT INTO docs_102008 VALUES (8, 'text', (4095)::bigint::fingerprint) RETURNING dup;
 -- Who may not read a table is told that, and nothing else.
 CREATE ROLE other_engines_reader;
