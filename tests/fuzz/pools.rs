@@ -318,6 +318,7 @@ pub fn pools() -> Pools {
                 "'parts'",
                 "'marked'",
                 "'marked'",
+                "'marked'",
                 "'marked_fp'",
                 "'parts_fp'",
                 "'parts_1_fp_idx'",
