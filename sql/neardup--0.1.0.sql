@@ -2750,7 +2750,9 @@ COMMENT ON FUNCTION neardup_keys(fingerprint, integer) IS
     'from the width and the distance';
 COMMENT ON FUNCTION neardup_keys(fingerprint, integer, integer) IS
     'keys, by a number of blocks, of which any two values within the distance share at least one';
-CREATE FUNCTION neardup_meet(key bigint, a fingerprint, b fingerprint, distance integer) RETURNS boolean
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint, b fingerprint, distance integer
+) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_meet';
 CREATE FUNCTION neardup_meet(
     key bigint, a fingerprint, b fingerprint, distance integer, blocks integer
@@ -2770,7 +2772,9 @@ COMMENT ON FUNCTION neardup_keys(fingerprint128, integer) IS
     'from the width and the distance';
 COMMENT ON FUNCTION neardup_keys(fingerprint128, integer, integer) IS
     'keys, by a number of blocks, of which any two values within the distance share at least one';
-CREATE FUNCTION neardup_meet(key bigint, a fingerprint128, b fingerprint128, distance integer) RETURNS boolean
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint128, b fingerprint128, distance integer
+) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_meet';
 CREATE FUNCTION neardup_meet(
     key bigint, a fingerprint128, b fingerprint128, distance integer, blocks integer
@@ -2790,7 +2794,9 @@ COMMENT ON FUNCTION neardup_keys(fingerprint256, integer) IS
     'from the width and the distance';
 COMMENT ON FUNCTION neardup_keys(fingerprint256, integer, integer) IS
     'keys, by a number of blocks, of which any two values within the distance share at least one';
-CREATE FUNCTION neardup_meet(key bigint, a fingerprint256, b fingerprint256, distance integer) RETURNS boolean
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint256, b fingerprint256, distance integer
+) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_meet';
 CREATE FUNCTION neardup_meet(
     key bigint, a fingerprint256, b fingerprint256, distance integer, blocks integer
@@ -2810,7 +2816,9 @@ COMMENT ON FUNCTION neardup_keys(bigint, integer) IS
     'from the width and the distance';
 COMMENT ON FUNCTION neardup_keys(bigint, integer, integer) IS
     'keys, by a number of blocks, of which any two values within the distance share at least one';
-CREATE FUNCTION neardup_meet(key bigint, a bigint, b bigint, distance integer) RETURNS boolean
+CREATE FUNCTION neardup_meet(
+    key bigint, a bigint, b bigint, distance integer
+) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_meet';
 CREATE FUNCTION neardup_meet(
     key bigint, a bigint, b bigint, distance integer, blocks integer

@@ -259,7 +259,8 @@ fn pairs_of_all_partitions_by_themselves_are_all_pairs() -> Outcome {
     let columns = "key bigint, id bigint, fp fingerprint";
     partitioned(&mut client, "keys", columns, "key")?;
     client.batch_execute(
-        "INSERT INTO keys SELECT unnest(neardup_keys(fp, 3)), id, fp FROM docs WHERE fp IS NOT NULL",
+        "INSERT INTO keys SELECT unnest(neardup_keys(fp, 3)), id, fp FROM docs \
+             WHERE fp IS NOT NULL",
     )?;
     let by_index = "SELECT x.id, y.id, p.distance FROM neardup_pairs('docs', 3) AS p \
          JOIN docs x ON x.ctid = p.a JOIN docs y ON y.ctid = p.b";

@@ -14,7 +14,9 @@ COMMENT ON FUNCTION neardup_keys({type}, integer) IS
     'from the width and the distance';
 COMMENT ON FUNCTION neardup_keys({type}, integer, integer) IS
     'keys, by a number of blocks, of which any two values within the distance share at least one';
-CREATE FUNCTION neardup_meet(key bigint, a {type}, b {type}, distance integer) RETURNS boolean
+CREATE FUNCTION neardup_meet(
+    key bigint, a {type}, b {type}, distance integer
+) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_meet';
 CREATE FUNCTION neardup_meet(
     key bigint, a {type}, b {type}, distance integer, blocks integer

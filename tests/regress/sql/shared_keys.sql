@@ -3,7 +3,8 @@ CREATE SCHEMA shared_keys_test;
 SET search_path = shared_keys_test, public;
 -- Stored on many machines: they never change.
 SELECT neardup_keys('0123456789abcdef'::fingerprint, 3);
-SELECT neardup_keys(81985529216486895, 3) = neardup_keys('0123456789abcdef'::fingerprint, 3) AS same;
+SELECT neardup_keys(81985529216486895, 3) = neardup_keys('0123456789abcdef'::fingerprint, 3)
+    AS same;
 SELECT neardup_keys(repeat('0123456789abcdef', 2)::fingerprint128, 6);
 SELECT cardinality(neardup_keys(repeat('0123456789abcdef', 4)::fingerprint256, 15));
 SELECT (neardup_keys(minhash(ARRAY['a', 'b', 'c'], hashes => 16), 0.8));
