@@ -2830,6 +2830,135 @@ COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
     'shares; reads all of it';
 
 -- ------------------------------------------------------------------------------------------------
+-- Beyond one machine: keys for joins by equality, and the settings of a node
+-- ------------------------------------------------------------------------------------------------
+
+-- Immutable, so that they fold to constants when a query is planned, and an array of keys prunes
+-- partitions and shards. Strict: the last parameter has overloads instead of a default NULL.
+CREATE FUNCTION neardup_keys(fp fingerprint, distance integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_keys';
+CREATE FUNCTION neardup_keys(fp fingerprint, distance integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_keys';
+COMMENT ON FUNCTION neardup_keys(fingerprint, integer) IS
+    'keys of which any two values within the distance share at least one; their number follows '
+    'from the width and the distance';
+COMMENT ON FUNCTION neardup_keys(fingerprint, integer, integer) IS
+    'keys, by a number of blocks, of which any two values within the distance share at least one';
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint, b fingerprint, distance integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_meet';
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint, b fingerprint, distance integer, blocks integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_meet';
+COMMENT ON FUNCTION neardup_meet(bigint, fingerprint, fingerprint, integer) IS
+    'two values are within the distance, and the key is the first that they share';
+COMMENT ON FUNCTION neardup_meet(bigint, fingerprint, fingerprint, integer, integer) IS
+    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'they share';
+CREATE FUNCTION neardup_keys(fp fingerprint128, distance integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_keys';
+CREATE FUNCTION neardup_keys(fp fingerprint128, distance integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_keys';
+COMMENT ON FUNCTION neardup_keys(fingerprint128, integer) IS
+    'keys of which any two values within the distance share at least one; their number follows '
+    'from the width and the distance';
+COMMENT ON FUNCTION neardup_keys(fingerprint128, integer, integer) IS
+    'keys, by a number of blocks, of which any two values within the distance share at least one';
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint128, b fingerprint128, distance integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_meet';
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint128, b fingerprint128, distance integer, blocks integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_meet';
+COMMENT ON FUNCTION neardup_meet(bigint, fingerprint128, fingerprint128, integer) IS
+    'two values are within the distance, and the key is the first that they share';
+COMMENT ON FUNCTION neardup_meet(bigint, fingerprint128, fingerprint128, integer, integer) IS
+    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'they share';
+CREATE FUNCTION neardup_keys(fp fingerprint256, distance integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_keys';
+CREATE FUNCTION neardup_keys(fp fingerprint256, distance integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_keys';
+COMMENT ON FUNCTION neardup_keys(fingerprint256, integer) IS
+    'keys of which any two values within the distance share at least one; their number follows '
+    'from the width and the distance';
+COMMENT ON FUNCTION neardup_keys(fingerprint256, integer, integer) IS
+    'keys, by a number of blocks, of which any two values within the distance share at least one';
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint256, b fingerprint256, distance integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_meet';
+CREATE FUNCTION neardup_meet(
+    key bigint, a fingerprint256, b fingerprint256, distance integer, blocks integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_meet';
+COMMENT ON FUNCTION neardup_meet(bigint, fingerprint256, fingerprint256, integer) IS
+    'two values are within the distance, and the key is the first that they share';
+COMMENT ON FUNCTION neardup_meet(bigint, fingerprint256, fingerprint256, integer, integer) IS
+    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'they share';
+CREATE FUNCTION neardup_keys(fp bigint, distance integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_keys';
+CREATE FUNCTION neardup_keys(fp bigint, distance integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_keys';
+COMMENT ON FUNCTION neardup_keys(bigint, integer) IS
+    'keys of which any two values within the distance share at least one; their number follows '
+    'from the width and the distance';
+COMMENT ON FUNCTION neardup_keys(bigint, integer, integer) IS
+    'keys, by a number of blocks, of which any two values within the distance share at least one';
+CREATE FUNCTION neardup_meet(
+    key bigint, a bigint, b bigint, distance integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_meet';
+CREATE FUNCTION neardup_meet(
+    key bigint, a bigint, b bigint, distance integer, blocks integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_meet';
+COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer) IS
+    'two values are within the distance, and the key is the first that they share';
+COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer, integer) IS
+    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'they share';
+
+CREATE FUNCTION neardup_keys(sig minhash_signature, similarity float8) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
+CREATE FUNCTION neardup_keys(
+    sig minhash_signature, similarity float8, bands integer
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
+COMMENT ON FUNCTION neardup_keys(minhash_signature, float8) IS
+    'keys of which any two signatures of this similarity or more share at least one; their number '
+    'follows from the length of the signature and the similarity';
+COMMENT ON FUNCTION neardup_keys(minhash_signature, float8, integer) IS
+    'keys, by a number of bands, of which any two signatures of this similarity or more share at '
+    'least one';
+CREATE FUNCTION neardup_meet(
+    key bigint, a minhash_signature, b minhash_signature, similarity float8
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_meet';
+CREATE FUNCTION neardup_meet(
+    key bigint, a minhash_signature, b minhash_signature, similarity float8, bands integer
+) RETURNS boolean
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_meet';
+COMMENT ON FUNCTION neardup_meet(bigint, minhash_signature, minhash_signature, float8) IS
+    'two signatures have the similarity or more, and the key is the first that they share';
+COMMENT ON FUNCTION neardup_meet(bigint, minhash_signature, minhash_signature, float8, integer) IS
+    'two signatures have the similarity or more, and the key, by a number of bands, is the first '
+    'that they share';
+
+-- The user words may change at a reload of the configuration: hence STABLE.
+CREATE FUNCTION neardup_settings_digest() RETURNS text
+    LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', 'neardup_settings_digest';
+COMMENT ON FUNCTION neardup_settings_digest() IS
+    'version, algorithms and user words that fingerprints are made with here, to compare servers '
+    'with';
+
+-- ------------------------------------------------------------------------------------------------
 -- All neardup indexes of a database
 -- ------------------------------------------------------------------------------------------------
 

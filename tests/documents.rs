@@ -41,6 +41,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[DOCS],
     ),
     ("docs/corpus.md", "# Clean a corpus", &[]),
+    ("docs/distributed.md", "# Beyond one machine", &[]),
     (
         "docs/production.md",
         "# In production",

@@ -96,3 +96,47 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     assert_eq!(value::<i64>(&mut target, rows)?, 0);
     Ok(())
 }
+
+/// Rows without a key are told apart by all of their columns: the subscriber's server asks each
+/// type for its equality, balls and signatures too.
+#[test]
+fn rows_are_found_by_equality_under_replica_identity_full() -> Outcome {
+    const TABLE: &str = "CREATE EXTENSION neardup; CREATE TABLE bare (n int, fp fingerprint, \
+        wide fingerprint128, widest fingerprint256, near fingerprint_ball, \
+        near128 fingerprint128_ball, near256 fingerprint256_ball, near_bits bigint_ball, \
+        sig minhash_signature, near_sig minhash_ball); \
+        ALTER TABLE bare REPLICA IDENTITY FULL";
+    const ROWS: &str = "INSERT INTO bare SELECT 1, fp, wide, widest, ball(fp, 3), ball(wide, 3), \
+            ball(widest, 3), ball(n::bigint, 3), sig, ball(sig, 0.2) \
+        FROM generate_series(1, 40) AS n, \
+        LATERAL (SELECT n::bigint::fingerprint AS fp, md5(n::text)::uuid::fingerprint128 AS wide, \
+            repeat(md5(n::text), 2)::fingerprint256 AS widest, \
+            minhash(ARRAY[n::text], hashes => 16) AS sig) AS made";
+    let source = own_server("identity-source", &[("wal_level", "logical")])?;
+    let target = own_server("identity-target", &[])?;
+    let mut writer = connect(&source.conninfo("postgres"))?;
+    let mut reader = connect(&target.conninfo("postgres"))?;
+    for client in [&mut writer, &mut reader] {
+        client.batch_execute(TABLE)?;
+    }
+    writer.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
+    reader.batch_execute(&format!(
+        "CREATE SUBSCRIPTION changes CONNECTION '{}' PUBLICATION everything",
+        source.conninfo("postgres").replace('\'', "''")
+    ))?;
+    writer.batch_execute(ROWS)?;
+    wait_until(&mut reader, "SELECT count(*) = 40 FROM bare")?;
+    writer.batch_execute(
+        "DELETE FROM bare WHERE fp::bigint % 2 = 0; \
+         UPDATE bare SET n = 2, near = ball(fp, 9) WHERE fp::bigint % 3 = 0",
+    )?;
+    let digest = "SELECT md5(string_agg(bare::text, ' ' ORDER BY fp)) FROM bare";
+    let expected: String = value(&mut writer, digest)?;
+    wait_until(
+        &mut reader,
+        "SELECT count(*) = 20 AND sum(n) = 27 FROM bare",
+    )?;
+    assert_eq!(value::<String>(&mut reader, digest)?, expected);
+    reader.batch_execute("DROP SUBSCRIPTION changes")?;
+    Ok(())
+}

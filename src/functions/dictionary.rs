@@ -8,7 +8,7 @@
 //! change; and a database can store the hash of the words that its fingerprints were made with, to
 //! be warned.
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use neardup_sketch::memory::ensure_available;
 use neardup_sketch::tokens::jieba::{Dictionary, LOAD_BYTES, UserWordError, UserWords};
@@ -17,6 +17,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode};
 
 use crate::pg::backend;
+use crate::pg::catalog::extension_exists;
 use crate::pg::errors::{UserError, shown};
 use crate::pg::fmgr::{Call, export};
 use crate::pg::guc_text::{self, Place, Refusal, TextSetting};
@@ -167,8 +168,44 @@ pub fn register() {
     }
 }
 
+/// Extensions by which other servers take part in a query.
+const OTHER_SERVERS: [&CStr; 2] = [c"citus", c"postgres_fdw"];
+
+/// Warns, once in a session, of user words in a database that works with other servers, unless the
+/// database says which words it expects: no server knows the words of another.
+fn warn_of_other_servers() {
+    static IS_CHECKED: AtomicBool = AtomicBool::new(false);
+    if guc_text::is_preloading() || IS_CHECKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let has_words = !UserWordsSetting::place().text().is_empty();
+    let is_silent = backend::is_parallel_worker() || !WordsHashSetting::place().text().is_empty();
+    if !has_words || is_silent {
+        return;
+    }
+    let Some(other) = OTHER_SERVERS.iter().find(|name| extension_exists(name)) else {
+        return;
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        "neardup.jieba_user_words is set in a database that works with other servers",
+    )
+    .detail(format!(
+        "Extension \"{}\" is there. A server with other words makes other fingerprints of the \
+         same Chinese text.",
+        other.to_string_lossy()
+    ))
+    .hint(
+        "Compare neardup_settings_digest() on all servers. Then set neardup.jieba_words_hash to \
+         neardup_jieba_words_hash() for the database on each, which ends this warning: sessions \
+         that find other words are warned of those.",
+    )
+    .warn();
+}
+
 /// Loads the dictionary with the words that are set now, unless it is loaded with these.
 pub fn load() {
+    warn_of_other_servers();
     let version = UserWordsSetting::place().version() + WordsHashSetting::place().version();
     if LOADED.load(Ordering::Relaxed) == version {
         return;
@@ -197,6 +234,12 @@ fn words(text: &[u8]) -> UserWords {
 fn hash_of_words(_: &mut Call) -> Datum {
     let words = words(&UserWordsSetting::place().text());
     varlena::build(&[shown_hash(&words).as_bytes()])
+}
+
+/// The hash of the words that are set now; `None` if there are none.
+pub fn user_words_hash() -> Option<String> {
+    let words = words(&UserWordsSetting::place().text());
+    (words != UserWords::default()).then(|| shown_hash(&words))
 }
 
 /// Upper bound of the memory of user words, for each byte of the list.

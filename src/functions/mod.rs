@@ -23,6 +23,8 @@ mod index_info;
 mod minhash;
 mod radius;
 mod sentences;
+mod settings_digest;
+mod shared_keys;
 mod simhash;
 mod sketcher;
 mod text_length;

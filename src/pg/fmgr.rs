@@ -168,7 +168,9 @@ impl Call {
 /// names after `'MODULE_PATHNAME'`.
 ///
 /// `plain` is for those that call nothing of the server and cannot panic: they carry no guard.
-/// `guarded` turns panics and errors into errors of the server.
+/// `guarded` turns panics and errors into errors of the server. `screened` takes two functions: one
+/// as for `plain`, which returns the result of the calls that are most frequent, and one as for
+/// `guarded`, which is called where the first returns `None`.
 macro_rules! export {
     ($($mode:ident $symbol:expr => $function:expr;)*) => { $(
         #[allow(unsafe_code, reason = "an exported symbol")]
@@ -191,6 +193,15 @@ macro_rules! export {
         // SAFETY: the server passes a live call record.
         let mut call = unsafe { $crate::pg::fmgr::Call::new($fcinfo) };
         $function(&mut call)
+    }};
+    (@body screened $fcinfo:ident $functions:expr) => {{
+        let (screen, function) = $functions;
+        // SAFETY: the server passes a live call record.
+        let call = unsafe { $crate::pg::fmgr::Call::new($fcinfo) };
+        match screen(&call) {
+            Some(result) => result,
+            None => $crate::pg::fmgr::export!(@body guarded $fcinfo function),
+        }
     }};
     (@body guarded $fcinfo:ident $function:expr) => {
         // SAFETY: the guard is the outermost frame of Rust, and the server passes a live record.

@@ -337,6 +337,7 @@ pub fn pools() -> Pools {
                 "'parts'",
                 "'marked'",
                 "'marked'",
+                "'marked'",
                 "'marked_fp'",
                 "'parts_fp'",
                 "'parts_1_fp_idx'",

@@ -26,6 +26,7 @@
 //! `tests/golden.rs` has the values.
 #![deny(unsafe_code)]
 
+mod algorithms_digest;
 pub mod b_bit_minhash;
 mod check;
 pub mod common_features;
@@ -53,6 +54,7 @@ mod text_length;
 pub mod tokens;
 pub mod weight;
 
+pub use algorithms_digest::algorithms_digest;
 pub use feature_diff::{FeatureDiff, PlacedFeature, TopFeatures};
 pub use feature_list::{Feature, FeatureList, features};
 pub use hamming::hamming64;

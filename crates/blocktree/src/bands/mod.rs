@@ -187,14 +187,25 @@ impl Bands {
         [sketch[0], sketch[1]]
     }
 
+    /// The values of a band of a signature.
+    #[inline]
+    pub(crate) fn values<'s>(&self, band: usize, signature: &'s [u32]) -> &'s [u32] {
+        &signature[self.starts[band]..self.starts[band + 1]]
+    }
+
     /// The hash of a band of a signature of some kind, at the front of a word. Signatures that
     /// cannot be compared are of different kinds, and should not meet.
     pub fn hash(&self, band: usize, signature: &[u32], kind: u64) -> u64 {
-        let values = &signature[self.starts[band]..self.starts[band + 1]];
+        self.wide_hash(band, signature, kind) & !LOW
+    }
+
+    /// The same hash with all of its 64 bits.
+    pub(crate) fn wide_hash(&self, band: usize, signature: &[u32], kind: u64) -> u64 {
+        let values = self.values(band, signature);
         let hash = (values.iter()).fold(mix(kind ^ band as u64), |hash, &value| {
             mix(hash ^ u64::from(value)).wrapping_add(0x9e37_79b9_7f4a_7c15)
         });
-        mix(hash) & !LOW
+        mix(hash)
     }
 
     /// About the share of pairs of this similarity that agree in a band.

@@ -1,7 +1,7 @@
 //! Comparing the groups of two chunks, or of one with itself, a piece at a time.
 
 use super::Pair;
-use super::chunk::SortedChunk;
+use super::chunk::{ScopeRun, SortedChunk};
 use super::plan;
 use super::thinning::{Open, Thinning};
 use crate::block_layout::BlockLayout;
@@ -55,6 +55,8 @@ pub(super) struct JoinCursor {
     group: usize,
     /// The next of its neighbours.
     neighbour: usize,
+    /// Neighbours of a group of the run; `None` before its first group.
+    neighbours: Option<Neighbours>,
     task: Option<GroupPair>,
 }
 
@@ -65,9 +67,19 @@ impl JoinCursor {
             run,
             group: 0,
             neighbour: 0,
+            neighbours: None,
             task: None,
         }
     }
+}
+
+/// The groups that a group is compared with.
+#[derive(Clone, Debug)]
+enum Neighbours {
+    /// Those whose prefixes differ from its own by one of these.
+    Differences(Rc<Vec<u64>>),
+    /// All groups, whose prefixes are compared: they are fewer.
+    All,
 }
 
 /// Two groups that are compared.
@@ -174,8 +186,6 @@ impl<const N: usize> Compare<N> {
         store: &S,
     ) -> Option<GroupPair> {
         loop {
-            self.since_pause += 1;
-            self.check_interrupts(store);
             let run = sides.left.runs().get(join.run)?;
             if join.group == run.groups.len() {
                 if !sides.within {
@@ -184,57 +194,51 @@ impl<const N: usize> Compare<N> {
                 *join = JoinCursor::of(join.run + 1);
                 continue;
             }
-            let group = run.groups.start + join.group;
             let right_run = match sides.within {
                 true => run,
                 false => &sides.right.runs()[0],
             };
-            let threshold = sides.probe().threshold;
-            let most = right_run.groups.len();
-            let masks = self.masks.entry((run.bits, threshold)).or_insert_with(|| {
-                // More than a chunk has groups are of no use.
-                plan::masks(run.bits, threshold, 1 << 16).map(Rc::new)
+            let neighbours = join.neighbours.get_or_insert_with(|| {
+                let threshold = sides.probe().threshold;
+                self.neighbours(run.bits, threshold, right_run.groups.len())
             });
-            let prefix = sides.left.prefix(group);
-            let neighbour = join.neighbour;
-            join.neighbour += 1;
-            let found = match masks {
-                Some(masks) if masks.len() <= most => {
-                    let Some(mask) = masks.get(neighbour) else {
-                        (join.group, join.neighbour) = (join.group + 1, 0);
-                        continue;
-                    };
-                    match prefix ^ mask {
-                        // Of two groups the lower one meets the other.
-                        other if sides.within && other < prefix => None,
-                        other if sides.within && other == prefix => Some(group),
-                        other => sides.right.group(right_run, other),
-                    }
+            let group = run.groups.start + join.group;
+            loop {
+                self.check_interrupts(store);
+                let before = join.neighbour;
+                let found =
+                    next_neighbour(neighbours, &mut join.neighbour, group, sides, right_run);
+                self.since_pause += 1 + join.neighbour - before;
+                let Some(other) = found else {
+                    (join.group, join.neighbour) = (join.group + 1, 0);
+                    break;
+                };
+                let (left, right) = (sides.left.entries(group), sides.right.entries(other));
+                let same = sides.within && other == group;
+                // Most groups of long prefixes have one entry.
+                if same && left.len() == 1 {
+                    continue;
                 }
-                _ => {
-                    let first = match sides.within {
-                        true => group,
-                        false => right_run.groups.start,
-                    };
-                    let other = first + neighbour;
-                    if other >= right_run.groups.end {
-                        (join.group, join.neighbour) = (join.group + 1, 0);
-                        continue;
-                    }
-                    let differing = (sides.right.prefix(other) ^ prefix).count_ones();
-                    (differing <= threshold).then_some(other)
-                }
-            };
-            if let Some(other) = found {
-                let right = sides.right.entries(other);
                 return Some(GroupPair {
-                    left: sides.left.entries(group),
+                    left,
                     at: right.start,
                     right,
                     open: Open::default(),
-                    same: sides.within && other == group,
+                    same,
                 });
             }
+        }
+    }
+
+    /// The neighbours of groups of this number of bits, if there are `groups` that may be some.
+    fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
+        let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
+            // More than a chunk has groups are of no use.
+            plan::masks(bits, threshold, 1 << 16).map(Rc::new)
+        });
+        match masks {
+            Some(masks) if masks.len() <= groups => Neighbours::Differences(Rc::clone(masks)),
+            _ => Neighbours::All,
         }
     }
 
@@ -297,4 +301,47 @@ impl<const N: usize> Compare<N> {
             task.at = to;
         }
     }
+}
+
+/// The next group, from a neighbour's number on, that a group of the left side is compared with;
+/// `None` after the last. Of two groups of one chunk the lower one meets the other.
+#[inline]
+fn next_neighbour<const N: usize>(
+    neighbours: &Neighbours,
+    next: &mut usize,
+    group: usize,
+    sides: &JoinInputs<'_, N>,
+    right_run: &ScopeRun,
+) -> Option<usize> {
+    let prefix = sides.left.prefix(group);
+    match neighbours {
+        Neighbours::Differences(masks) => {
+            while let Some(mask) = masks.get(*next) {
+                *next += 1;
+                let found = match prefix ^ mask {
+                    other if sides.within && other < prefix => None,
+                    other if sides.within && other == prefix => Some(group),
+                    other => sides.right.group(right_run, other),
+                };
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        Neighbours::All => {
+            let first = match sides.within {
+                true => group,
+                false => right_run.groups.start,
+            };
+            let threshold = sides.probe().threshold;
+            while first + *next < right_run.groups.end {
+                let other = first + *next;
+                *next += 1;
+                if (sides.right.prefix(other) ^ prefix).count_ones() <= threshold {
+                    return Some(other);
+                }
+            }
+        }
+    }
+    None
 }

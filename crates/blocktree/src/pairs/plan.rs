@@ -11,13 +11,13 @@ use crate::block_layout::BlockLayout;
 use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_tables, spread};
 
 /// Nanoseconds to read an entry into memory and to sort it.
-const READ: f64 = 40.0;
+const READ: f64 = 35.0;
 /// To compare two keys of one word.
 const COMPARE: f64 = 0.25;
-/// To begin to compare a key with another group.
-const VISIT: f64 = 10.0;
-/// To search a neighbouring group.
-const LOOK_UP: f64 = 6.0;
+/// To begin to compare a key with a group.
+const VISIT: f64 = 20.0;
+/// To search a neighbouring group, most often in vain, and outside of the processor's caches.
+const LOOK_UP: f64 = 15.0;
 
 /// The passes that find all pairs within a radius.
 #[derive(Clone, Debug)]
@@ -85,14 +85,15 @@ fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
         return 0.0;
     };
     let all = f64::from(pass.bits).exp2();
-    // Each two groups meet once.
-    let neighbours = (1.0 + ball(f64::from(pass.bits), threshold)) / 2.0;
+    // Each two groups meet once; none is a neighbour of its own.
+    let neighbours = (ball(f64::from(pass.bits), threshold) - 1.0) / 2.0;
     let groups = rows.min(all);
-    let met = (groups / all).max(1.0 / neighbours).min(1.0);
+    // Entries of sparse groups are alone, and meet few neighbours.
+    let met = (rows / all).min(1.0) + (neighbours * groups / all).min(groups);
     READ * rows
         + LOOK_UP * groups * neighbours.min(groups)
-        + VISIT * rows * neighbours.min(groups) * met
-        + COMPARE * words as f64 * rows * (rows / all) * neighbours
+        + VISIT * rows * met
+        + COMPARE * words as f64 * rows * (rows / all) * (0.5 + neighbours)
 }
 
 /// The pass over the leading bits of a part, or fewer of them, that costs least.
@@ -166,6 +167,18 @@ mod tests {
         let plan = PairPlan::new(&layout, 3, 1e7);
         assert_eq!(plan.probes.len(), 4);
         assert!(plan.probes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
+    }
+
+    /// Ten tables of sparse groups cost ten passes, where neighbours in two tables cost more.
+    #[test]
+    fn the_guaranteed_radius_looks_up_no_neighbours() {
+        let layout = BlockLayout::<1>::new(3, 5).unwrap();
+        for rows in [1e6, 2e6, 1e7, 1e8] {
+            let plan = PairPlan::new(&layout, 3, rows);
+            assert!(plan.probes.iter().all(|p| p.threshold == 0), "{plan:?}");
+            let four = PairPlan::new(&BlockLayout::<1>::new(3, 4).unwrap(), 3, rows);
+            assert!(plan.cost < 3.0 * four.cost, "{rows}");
+        }
     }
 
     #[test]

@@ -1,0 +1,248 @@
+//! `neardup_keys` and `neardup_meet`: keys that near-duplicates share, for joins by equality.
+//!
+//! Keys and their mathematics are those of [`neardup_blocktree::shared_keys`]. The parameters are
+//! the same for all rows of a statement, so what follows from them is kept for the next call.
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread::LocalKey;
+
+use neardup_blocktree::bands::{BandsError, MAX_BANDS};
+use neardup_blocktree::block_layout::{BlockLayoutError, MAX_TABLES, max_distance};
+use neardup_blocktree::key::Key;
+use neardup_blocktree::shared_keys::{BandKeys, BlockKeys, ForeignKey, MAX_BLOCKS};
+use pgrx::pg_sys::Datum;
+
+use crate::am::minhash::scheme_hash;
+use crate::pg::arrays::bigint_array;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::types::fingerprint::{Fingerprint, arg};
+use crate::types::signature::{Bound, Signature};
+use crate::types::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
+
+/// Sets of parameters that are kept of each kind of value.
+const KEPT: usize = 4;
+
+/// Parameters as the user gave them, and what was made of them; the last used in front.
+type Kept<P, K> = RefCell<Vec<(P, Rc<K>)>>;
+
+/// Returns what follows from parameters, which is made if it is not kept.
+#[inline]
+fn kept<P: PartialEq + Copy, K>(
+    place: &'static LocalKey<Kept<P, K>>,
+    parameters: P,
+    make: impl FnOnce() -> K,
+) -> Rc<K> {
+    let known = place.with_borrow_mut(|kept| {
+        let at = kept.iter().position(|(of, _)| *of == parameters)?;
+        kept.swap(0, at);
+        Some(Rc::clone(&kept[0].1))
+    });
+    known.unwrap_or_else(|| {
+        // May raise an error.
+        let made = Rc::new(make());
+        place.with_borrow_mut(|kept| {
+            kept.truncate(KEPT - 1);
+            kept.insert(0, (parameters, Rc::clone(&made)));
+        });
+        made
+    })
+}
+
+/// Distance, and blocks unless the default is meant.
+type BlockParameters = (i32, Option<i32>);
+
+/// A fingerprint of `N` words.
+trait Words<const N: usize>: Fingerprint {
+    /// The words, the most significant first.
+    fn words(self) -> Key<N>;
+    /// The place for what follows from parameters.
+    fn place() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<N>>>;
+}
+
+/// Implements [`Words`] for types whose only field is one word or an array of words.
+macro_rules! words {
+    ($($words:literal: $($type:ty, |$value:ident| $body:expr);+;)*) => { $($(
+        impl Words<$words> for $type {
+            #[inline]
+            fn words(self) -> Key<$words> {
+                let $value = self.0;
+                $body
+            }
+            fn place() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<$words>>> {
+                thread_local! {
+                    static PLACE: Kept<BlockParameters, BlockKeys<$words>> =
+                        const { RefCell::new(Vec::new()) };
+                }
+                &PLACE
+            }
+        }
+    )+)* };
+}
+
+words! {
+    1: Fingerprint64, |word| [word]; Bigint, |word| [word];
+    2: Fingerprint128, |words| words;
+    4: Fingerprint256, |words| words;
+}
+
+/// The keys by the arguments from `n` on: a distance and, if there is one more, blocks.
+#[inline]
+fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKeys<N>> {
+    let parameters = (call.int4(n), (call.len() > n + 1).then(|| call.int4(n + 1)));
+    kept(T::place(), parameters, || make_block_keys(parameters))
+}
+
+fn make_block_keys<const N: usize>((distance, blocks): BlockParameters) -> BlockKeys<N> {
+    let most = max_distance(64 * N as u32);
+    let Some(within) = u32::try_from(distance).ok().filter(|it| *it <= most) else {
+        UserError::invalid_parameter(format!("distance {distance} is out of range"))
+            .detail(format!(
+                "There are keys for distances from 0 to {most} of {} bits.",
+                64 * N
+            ))
+            .raise()
+    };
+    // No number below zero is above a distance.
+    let count = blocks.map(|blocks| u32::try_from(blocks).unwrap_or(0));
+    BlockKeys::new(within, count).unwrap_or_else(|error| {
+        let detail = match error {
+            BlockLayoutError::DistanceTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
+                format!("There can be {} to {MAX_BLOCKS} blocks.", within + 1)
+            }
+            BlockLayoutError::TooManyTables(_) => {
+                format!("These would be more than {MAX_TABLES} keys for each value.")
+            }
+        };
+        let blocks = blocks.map_or(String::new(), |blocks| format!(" and {blocks} blocks"));
+        UserError::invalid_parameter(format!("no keys for distance {distance}{blocks}"))
+            .detail(detail)
+            .hint("Leave out the blocks to have them chosen by width and distance.")
+            .raise()
+    })
+}
+
+/// `neardup_keys(fp, distance [, blocks])`.
+fn keys<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
+    let keys = block_keys::<N, T>(call, 1);
+    bigint_array(keys.keys(&arg::<T>(call, 0).words()))
+}
+
+/// False where `neardup_meet` is certain to be false: most pairs that a join by keys brings.
+#[inline]
+fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
+    let (a, b, distance) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
+    let are_apart = u32::try_from(distance).is_ok_and(|distance| a.distance(b) > distance);
+    are_apart.then(|| Datum::from(false))
+}
+
+/// `neardup_meet(key, a, b, distance [, blocks])`.
+fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
+    let keys = block_keys::<N, T>(call, 3);
+    let [a, b] = [1, 2].map(|n| arg::<T>(call, n).words());
+    let met = keys.meet(call.int8(0), &a, &b).unwrap_or_else(|_| {
+        let (distance, blocks) = (keys.distance(), keys.blocks());
+        refuse_key(
+            format!(
+                "not of {} bits, distance {distance} and {blocks} blocks",
+                T::BITS
+            ),
+            "distance and blocks",
+        )
+    });
+    Datum::from(met)
+}
+
+#[cold]
+fn refuse_key(is: String, parameters: &str) -> ! {
+    UserError::invalid_parameter("the key was made with other parameters")
+        .detail(format!("It is {is}."))
+        .hint(format!(
+            "Give neardup_meet the same {parameters} as neardup_keys."
+        ))
+        .raise()
+}
+
+/// Length of the signatures, the bits of the similarity, and bands unless the default is meant.
+type BandParameters = (usize, u64, Option<i32>);
+
+thread_local! {
+    static BAND_KEYS: Kept<BandParameters, BandKeys> = const { RefCell::new(Vec::new()) };
+}
+
+/// The keys of signatures of a length by the arguments from `n` on: a similarity and, if there is
+/// one more, bands.
+fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
+    let bands = (call.len() > n + 1).then(|| call.int4(n + 1));
+    let parameters = (hashes, call.float8(n).to_bits(), bands);
+    kept(&BAND_KEYS, parameters, || {
+        make_band_keys(hashes, call.float8(n), bands)
+    })
+}
+
+fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKeys {
+    if !(similarity > 0.0 && similarity <= 1.0) {
+        UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
+            .detail("It is a share, above 0 and at most 1.")
+            .raise();
+    }
+    let mismatches = Bound::Similarity.mismatches(hashes, similarity) as usize;
+    // No number below zero is above one of mismatches.
+    let count = bands.map(|bands| usize::try_from(bands).unwrap_or(0));
+    BandKeys::new(hashes, mismatches, count).unwrap_or_else(|error| {
+        let detail = match error {
+            BandsError::BandsOutOfRange => format!(
+                "Signatures of {hashes} hashes with this similarity differ in up to {mismatches} \
+                 values, so that there must be {} bands or more, and {MAX_BANDS} at most.",
+                mismatches + 1
+            ),
+            BandsError::TooManyRows => {
+                format!("Signatures of {hashes} hashes have no more bands than that.")
+            }
+        };
+        let bands = bands.map_or(String::new(), |bands| format!(" and {bands} bands"));
+        UserError::invalid_parameter(format!("no keys for similarity {similarity}{bands}"))
+            .detail(detail)
+            .hint("Leave out the bands, choose a higher similarity, or signatures of fewer hashes.")
+            .raise()
+    })
+}
+
+/// `neardup_keys(sig, similarity [, bands])`.
+fn signature_keys(call: &mut Call) -> Datum {
+    let signature = Signature::argument(call, 0);
+    let keys = band_keys(call, 1, signature.values.len());
+    bigint_array(keys.keys(signature.values, scheme_hash(&signature)))
+}
+
+/// `neardup_meet(key, a, b, similarity [, bands])`. NULL, as every condition on them, for
+/// signatures that cannot be compared.
+fn signatures_meet(call: &mut Call) -> Datum {
+    let [a, b] = [1, 2].map(|n| Signature::argument(call, n));
+    let keys = band_keys(call, 3, a.values.len());
+    let met = a.mismatches(&b).map(|mismatches| {
+        let meet = |key| keys.is_first_shared(key, a.values, b.values, scheme_hash(&a));
+        let met = match mismatches <= keys.mismatches() {
+            true => meet(call.int8(0)),
+            false => Ok(false),
+        };
+        met.unwrap_or_else(|ForeignKey| {
+            let is = format!("not one of {} bands", keys.count());
+            refuse_key(is, "similarity and bands")
+        })
+    });
+    call.return_value(met.map(Datum::from))
+}
+
+export! {
+    guarded "fingerprint_keys" => keys::<1, Fingerprint64>;
+    screened "fingerprint_meet" => (are_apart::<1, Fingerprint64>, meet::<1, Fingerprint64>);
+    guarded "fingerprint128_keys" => keys::<2, Fingerprint128>;
+    screened "fingerprint128_meet" => (are_apart::<2, Fingerprint128>, meet::<2, Fingerprint128>);
+    guarded "fingerprint256_keys" => keys::<4, Fingerprint256>;
+    screened "fingerprint256_meet" => (are_apart::<4, Fingerprint256>, meet::<4, Fingerprint256>);
+    guarded "bigint_keys" => keys::<1, Bigint>;
+    screened "bigint_meet" => (are_apart::<1, Bigint>, meet::<1, Bigint>);
+    guarded "minhash_keys" => signature_keys;
+    guarded "minhash_meet" => signatures_meet;
+}
