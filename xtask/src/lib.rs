@@ -1,6 +1,7 @@
 //! The development commands of neardup, and their parts that the package of the benchmarks shares.
 pub mod cargo;
 pub mod check;
+pub mod cross;
 pub mod demo;
 pub mod extension;
 pub mod install;
