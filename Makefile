@@ -16,7 +16,15 @@ $(error there is no $(PG_CONFIG): name the server's with PG_CONFIG=/path/to/bin/
 endif
 major := $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 target := $(or $(CARGO_TARGET_DIR),target)
-library := $(target)/release/libneardup.so
+# On macOS cargo makes a .dylib, and servers from 16 on look for one.
+ifeq ($(shell uname -s),Darwin)
+built := dylib
+suffix := $(if $(filter 15,$(major)),so,dylib)
+else
+built := so
+suffix := so
+endif
+library := $(target)/release/libneardup.$(built)
 extension_dir := $(DESTDIR)$(shell $(pg_config) --sharedir)/extension
 library_dir := $(DESTDIR)$(shell $(pg_config) --pkglibdir)
 
@@ -29,10 +37,10 @@ install:
 	@test -f "$(library)" || { echo "there is no $(library): run make first" >&2; exit 1; }
 	$(INSTALL) -d "$(extension_dir)" "$(library_dir)"
 	$(INSTALL) -m 644 neardup.control sql/neardup--*.sql "$(extension_dir)"
-	$(INSTALL) -m 755 "$(library)" "$(library_dir)/neardup.so"
+	$(INSTALL) -m 755 "$(library)" "$(library_dir)/neardup.$(suffix)"
 
 uninstall:
-	rm -f "$(library_dir)/neardup.so" "$(extension_dir)/neardup.control" \
+	rm -f "$(library_dir)/neardup.$(suffix)" "$(extension_dir)/neardup.control" \
 	    "$(extension_dir)"/neardup--*.sql
 
 clean:

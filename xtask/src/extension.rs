@@ -3,7 +3,7 @@ use crate::cargo::{cargo, target_dir, workspace};
 use crate::{sql, ui};
 use anyhow::{Context, Result, bail, ensure};
 use neardup_pgserver::{Artifacts, PgConfig};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
@@ -12,11 +12,21 @@ pub const NAME: &str = "neardup";
 
 /// Builds the extension in release mode for this PostgreSQL.
 pub fn build(pg: &PgConfig) -> Result<Artifacts> {
-    build_in(pg, &target_dir()?, &[])
+    build_for(pg, &target_dir()?, None, &[] as &[(&str, OsString)])
 }
 
 /// Builds it in the folder `target`, with this environment for cargo.
 pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) -> Result<Artifacts> {
+    build_for(pg, target, None, variables)
+}
+
+/// Builds it for another machine, if Rust's name of one is given.
+pub fn build_for(
+    pg: &PgConfig,
+    target: &Path,
+    machine: Option<&str>,
+    variables: &[(impl AsRef<OsStr>, OsString)],
+) -> Result<Artifacts> {
     let feature = pg.feature()?;
     ui::heading(format!(
         "Building the extension for {} (the first time takes some minutes)",
@@ -35,7 +45,7 @@ pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) ->
         bail!("the extension could not be built; cargo says why above");
     }
     sql::ensure_current(workspace())?;
-    artifacts(target, workspace())
+    artifacts(&target.join(machine.unwrap_or_default()), workspace())
 }
 
 fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {

@@ -38,7 +38,8 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
 
 fn destinations(pg: &PgConfig, artifacts: &Artifacts) -> Vec<(PathBuf, PathBuf)> {
     let share = pg.sharedir().join("extension");
-    let library = pg.pkglibdir().join(format!("{}.so", artifacts.name));
+    let library = format!("{}.{}", artifacts.name, pg.library_suffix());
+    let library = pg.pkglibdir().join(library);
     let mut files = vec![(artifacts.library.clone(), library)];
     for source in &artifacts.share {
         let name = source.file_name().unwrap_or_default();
@@ -62,14 +63,10 @@ fn place(source: &Path, target: &Path) -> std::io::Result<()> {
 
 /// Modes as `make install` sets them: executable for the library, plain for the rest.
 fn mode(target: &Path) -> u32 {
-    if target
+    let is_library = target
         .extension()
-        .is_some_and(|extension| extension == "so")
-    {
-        0o755
-    } else {
-        0o644
-    }
+        .is_some_and(|ending| ending == "so" || ending == "dylib");
+    if is_library { 0o755 } else { 0o644 }
 }
 
 /// The commands with which someone who may can do the copying.

@@ -2,6 +2,7 @@
 pub mod book;
 pub mod cargo;
 pub mod check;
+pub mod cross;
 pub mod demo;
 pub mod extension;
 pub mod install;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::setup::PgChoice;
 use xtask::{
-    book, check, demo, install, measure, package, psql, setup, signals, sql, test, torture,
+    book, check, cross, demo, install, measure, package, psql, setup, signals, sql, test, torture,
 };
 
 /// Development commands of neardup
@@ -43,6 +43,12 @@ enum Command {
         /// Parts of names
         filters: Vec<String>,
     },
+    /// Run the tests of the pure packages and the golden files on 64-bit ARM, by QEMU
+    ///
+    /// Brings a compiler and a server from Debian into target/, some 210 MB, and takes long.
+    Arm64(cross::Options),
+    /// Run the tests of the pure packages on a big-endian machine, IBM Z, by QEMU
+    S390x,
     /// Check the rules that no compiler knows: imports, wide lines, the SQL script, ...
     Check,
     /// Make the documents a book of HTML pages with a search, in the target folder
@@ -98,6 +104,8 @@ fn main() -> ExitCode {
             Command::Demo { path } => demo::command(choice, path.as_deref()),
             Command::Test { filters } => test::command(choice, &filters),
             Command::Matrix { filters } => test::matrix(choice, &filters),
+            Command::Arm64(options) => cross::arm64(&options),
+            Command::S390x => cross::s390x(),
             Command::Check => check::command(),
             Command::Book => book::command(),
             Command::Sql => sql::command(),

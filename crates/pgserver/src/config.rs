@@ -95,6 +95,11 @@ impl PgConfig {
         self.value("PKGLIBDIR")
     }
 
+    /// The ending of loadable modules' names: `so`, on macOS from PostgreSQL 16 on `dylib`.
+    pub fn library_suffix(&self) -> &'static str {
+        library_suffix(std::env::consts::OS, self.major)
+    }
+
     /// Folder of architecture-independent files; extensions stand in its `extension/`.
     pub fn sharedir(&self) -> &Path {
         self.value("SHAREDIR")
@@ -144,6 +149,14 @@ impl PgConfig {
     }
 }
 
+/// PostgreSQL's `DLSUFFIX` on an operating system, by Rust's name of it.
+fn library_suffix(system: &str, major: u32) -> &'static str {
+    match (system, major) {
+        ("macos", 16..) => "dylib",
+        _ => "so",
+    }
+}
+
 /// The major version in a text such as `PostgreSQL 15.6 (Debian ...)` or `PostgreSQL 18beta1`.
 fn major_version(version: &str) -> Option<u32> {
     let number = version.split_whitespace().nth(1)?;
@@ -183,6 +196,13 @@ VERSION = PostgreSQL 15.20 (Debian 15.20-0+deb12u1)
         assert_eq!(major_version("PostgreSQL 9.6.24"), Some(9));
         assert_eq!(major_version("PostgreSQL"), None);
         assert_eq!(major_version("PostgreSQL devel"), None);
+    }
+
+    #[test]
+    fn libraries_are_named_as_the_server_looks_for_them() {
+        assert_eq!(library_suffix("macos", 15), "so");
+        assert_eq!(library_suffix("macos", 16), "dylib");
+        assert_eq!(library_suffix("linux", 18), "so");
     }
 
     #[test]

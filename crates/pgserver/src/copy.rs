@@ -23,7 +23,8 @@ const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 pub struct Artifacts {
     /// The extension's name, for example `neardup`.
     pub name: String,
-    /// The shared library; it is installed as `<name>.so`.
+    /// The shared library; it is installed as `<name>.so`, or with the
+    /// server's own ending.
     pub library: PathBuf,
     /// The control file and the SQL scripts; they keep their names.
     pub share: Vec<PathBuf>,
@@ -36,6 +37,7 @@ pub struct PrivateCopy {
     bindir: PathBuf,
     pkglibdir: PathBuf,
     extension_dir: PathBuf,
+    library_suffix: &'static str,
 }
 
 impl PrivateCopy {
@@ -68,6 +70,7 @@ impl PrivateCopy {
             bindir: below(config.bindir()),
             pkglibdir: below(config.pkglibdir()),
             extension_dir: below(config.sharedir()).join("extension"),
+            library_suffix: config.library_suffix(),
             root: root.clone(),
         };
         mirror(&root, config.bindir(), &copy.bindir, &PROGRAMS)?;
@@ -135,7 +138,8 @@ impl PrivateCopy {
                 fs::remove_file(self.extension_dir.join(&old))?;
             }
         }
-        let library = self.pkglibdir.join(format!("{name}.so"));
+        let library = format!("{name}.{}", self.library_suffix);
+        let library = self.pkglibdir.join(library);
         replace_file(&artifacts.library, &library, 0o755)
     }
 }

@@ -5,6 +5,7 @@ mod packages;
 mod wheels;
 
 pub use find::{PgChoice, installed};
+pub use packages::install_packages;
 
 use crate::ui;
 use anyhow::{Context, Result, bail};

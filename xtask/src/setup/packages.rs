@@ -59,6 +59,28 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     apt_get(&arguments)
 }
 
+/// Installs packages of Debian and its relatives by apt-get, as root.
+///
+/// # Errors
+/// [`Missing`], which names the command, for anybody else and on other systems; and when apt-get
+/// fails.
+pub fn install_packages(names: &[&str]) -> Result<()> {
+    let system = System::of(&fs::read_to_string("/etc/os-release").unwrap_or_default());
+    let list = names.join(" ");
+    if system != System::Debian {
+        let text = format!("this needs packages of Debian or its relatives: {list}");
+        return Err(Missing(text).into());
+    }
+    if !is_root() {
+        let text = format!("Install what is missing with\n\n  sudo apt-get install {list}");
+        return Err(Missing(text).into());
+    }
+    apt_get(&["update"])?;
+    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+    arguments.extend(names);
+    apt_get(&arguments)
+}
+
 /// Returns whether the distribution's or PostgreSQL's own packages could have put it there.
 fn is_from_packages(pg: &PgConfig) -> bool {
     pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")

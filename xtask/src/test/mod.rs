@@ -80,21 +80,39 @@ fn on_each(majors: &[u32], filters: &[String]) -> Result<ExitCode> {
 /// Runs the tests on one PostgreSQL, and returns its version.
 fn on_one(choice: &PgChoice, filters: &[String]) -> Result<(String, Counts)> {
     let private = private::prepare(choice)?;
-    let dir = private.instance.data_root.clone();
-    let lock = private::take(&dir, PURPOSE)?;
-    let server = start(&private)?;
-    let counts = run(&private, &server, filters);
-    drop(server);
-    // Tests that were killed leave the servers that they made.
-    stop_leftovers(&dir, PURPOSE)?;
-    drop(lock);
-
-    let counts = counts?;
+    let counts = with_server(&private, |server| run(&private, server, filters))?;
     signals::wait_if_interrupted();
     if counts == Counts::default() && !filters.is_empty() {
         bail!("no test has a name that contains {}", filters.join(" or "));
     }
     Ok((private.pg.version, counts))
+}
+
+/// Runs the golden files, or all tests over a connection that `filters` select, on a server of
+/// another machine, and prints the count. Returns true if none failed.
+pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
+    let counts = with_server(private, |server| match filters {
+        [] => golden::regress(private, server, filters),
+        _ => run(private, server, filters),
+    })?;
+    println!(
+        "{}: {} passed, {} failed",
+        private.pg.version, counts.passed, counts.failed
+    );
+    Ok(counts.failed == 0)
+}
+
+/// Starts the shared server for tests, and stops it and those that tests have left.
+fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>) -> Result<Counts> {
+    let dir = private.instance.data_root.clone();
+    let lock = private::take(&dir, PURPOSE)?;
+    let server = start(private)?;
+    let counts = tests(&server);
+    drop(server);
+    // Tests that were killed leave the servers that they made.
+    stop_leftovers(&dir, PURPOSE)?;
+    drop(lock);
+    counts
 }
 
 fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {

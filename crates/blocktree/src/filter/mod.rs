@@ -1,11 +1,14 @@
 //! The kernels that measure the distances of a whole leaf to a query.
 //!
-//! All give the same result; the fastest that the machine has is chosen at run time.
+//! All give the same result; the fastest that the machine has is chosen: of x86-64 at run time, of
+//! 64-bit ARM when it is compiled, since all of these have NEON.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 mod prefix;
 
 pub use prefix::with_prefix;
@@ -42,6 +45,11 @@ pub fn within<const N: usize>(
             return unsafe { within_popcnt(keys, query, skipped, radius, found) };
         }
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    // SAFETY: every processor of this kind has NEON.
+    if unsafe { neon::within(keys, query, skipped, radius, found) } {
+        return;
+    }
     within_portable(keys, query, skipped, radius, found);
 }
 
@@ -68,7 +76,7 @@ pub fn within_keys<const N: usize>(
     within(bytes, query, skipped, radius, found);
 }
 
-/// The kernel for any machine. On 64-bit ARM the compiler makes NEON instructions of it.
+/// The kernel for any machine.
 #[inline(always)]
 pub fn within_portable<const N: usize>(
     keys: &[u8],
@@ -191,6 +199,13 @@ mod tests {
                 unsafe { within_popcnt(&bytes, &query, skipped, radius, &mut found) };
                 assert_eq!(found, expected, "POPCNT");
             }
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        {
+            found.clear();
+            // SAFETY: every processor of this kind has NEON.
+            assert!(unsafe { neon::within(&bytes, &query, skipped, radius, &mut found) });
+            assert_eq!(found, expected, "NEON");
         }
     }
 

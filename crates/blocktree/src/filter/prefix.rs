@@ -18,6 +18,14 @@ pub fn with_prefix<const N: usize>(
         // SAFETY: the feature it needs was just seen.
         return unsafe { with_prefix_avx512(keys, wanted, mask, found) };
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    if N == 2 && word == 0 {
+        let rest = |found: &mut Vec<u16>| {
+            with_prefix_portable::<2>(keys, 0, 0, wanted, mask, found);
+        };
+        // SAFETY: every processor of this kind has NEON.
+        return unsafe { super::neon::with_prefix(keys, wanted, mask, rest, found) };
+    }
     with_prefix_portable::<N>(keys, 0, word, wanted, mask, found);
 }
 

@@ -37,6 +37,12 @@ pub(super) fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
         }
         return;
     }
+    if cfg!(target_arch = "aarch64") {
+        // SAFETY: every processor of this kind has NEON.
+        #[cfg(target_arch = "aarch64")]
+        #[allow(unsafe_code)]
+        return unsafe { neon::classify(blocks, masks) };
+    }
     classify_portable(blocks, masks);
 }
 
@@ -133,6 +139,69 @@ mod avx2 {
             _mm256_or_si256(both, _mm256_or_si256(equal(b','), equal(b';'))),
         ]
         .map(|plane| _mm256_movemask_epi8(plane) as u32)
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use std::arch::aarch64::*;
+
+    use super::{BLOCK, Masks};
+
+    /// Bytes of a vector.
+    const QUARTER: usize = BLOCK / 4;
+
+    #[target_feature(enable = "neon")]
+    pub fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
+        for (masks, block) in masks.iter_mut().zip(blocks) {
+            let (quarters, _) = block.as_chunks::<QUARTER>();
+            // SAFETY: 16 bytes are what is loaded, without a need for alignment.
+            #[allow(unsafe_code)]
+            let text: [uint8x16_t; 4] =
+                std::array::from_fn(|at| unsafe { vld1q_u8(quarters[at].as_ptr()) });
+            *masks = Masks {
+                letter: mask(text, |text| {
+                    let letter = range(vorrq_u8(text, vdupq_n_u8(0x20)), b'a', 26);
+                    vorrq_u8(letter, vcltzq_s8(vreinterpretq_s8_u8(text)))
+                }),
+                digit: mask(text, |text| range(text, b'0', 10)),
+                underscore: mask(text, |text| equal(text, b'_')),
+                mid_letter: mask(text, |text| vorrq_u8(both(text), equal(text, b':'))),
+                mid_num: mask(text, |text| {
+                    vorrq_u8(both(text), vorrq_u8(equal(text, b','), equal(text, b';')))
+                }),
+            };
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn equal(text: uint8x16_t, byte: u8) -> uint8x16_t {
+        vceqq_u8(text, vdupq_n_u8(byte))
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn range(text: uint8x16_t, first: u8, n: u8) -> uint8x16_t {
+        vcltq_u8(vsubq_u8(text, vdupq_n_u8(first)), vdupq_n_u8(n))
+    }
+
+    /// Characters that join letters as well as digits.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn both(text: uint8x16_t) -> uint8x16_t {
+        vorrq_u8(equal(text, b'\''), equal(text, b'.'))
+    }
+
+    /// A bit for each byte that is in a class.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn mask(text: [uint8x16_t; 4], is_in: impl Fn(uint8x16_t) -> uint8x16_t) -> u64 {
+        let bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
+        let [a, b, c, d] = text.map(|text| vandq_u8(is_in(text), bits));
+        // The bits of eight neighbours add up to a byte in three steps.
+        let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
+        vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
     }
 }
 

@@ -1,0 +1,167 @@
+//! Packages of Debian for any suite and machine, unpacked into a folder: apt-get with lists and
+//! settings of its own, which changes nothing in the system and needs no root.
+use super::programs::KEYRING;
+use crate::program::{output, run};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// A set of lists of packages, with what is taken to be installed.
+pub struct Packages {
+    settings: PathBuf,
+    archives: PathBuf,
+}
+
+impl Packages {
+    /// Fetches the lists of `suites`, the last of which is preferred, for the machine
+    /// `architectures[0]` and others. The packages in `assumed` are taken to be installed.
+    ///
+    /// # Errors
+    /// When apt-get cannot fetch them.
+    pub fn fetch(
+        root: &Path,
+        architectures: &[&str],
+        suites: &[&str],
+        assumed: &[&str],
+    ) -> Result<Self> {
+        let archives = root.join("var/cache/apt/archives");
+        for folder in [
+            &archives.join("partial"),
+            &root.join("var/lib/apt/lists/partial"),
+            &root.join("var/lib/dpkg"),
+            &root.join("etc/apt/apt.conf.d"),
+            &root.join("etc/apt/preferences.d"),
+        ] {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let sources = suites
+            .iter()
+            .map(|suite| format!("deb [signed-by={KEYRING}] {MIRROR} {suite} main\n"));
+        fs::write(
+            root.join("etc/apt/sources.list"),
+            sources.collect::<String>(),
+        )?;
+        let status = assumed.iter().map(|name| status_of(name));
+        fs::write(root.join("var/lib/dpkg/status"), status.collect::<String>())?;
+        let settings = root.join("apt.conf");
+        fs::write(&settings, configuration(root, architectures, suites))?;
+        let packages = Self { settings, archives };
+        run(packages.program("apt-get").arg("update")).context("cannot fetch Debian's lists")?;
+        Ok(packages)
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command
+            .env("APT_CONFIG", &self.settings)
+            .env("LC_ALL", "C")
+            .current_dir(&self.archives)
+            .arg("-q");
+        command
+    }
+
+    /// Downloads packages with all that they depend on.
+    pub fn download(&self, packages: &[&str]) -> Result<()> {
+        let mut apt = self.program("apt-get");
+        apt.args([
+            "install",
+            "--yes",
+            "--download-only",
+            "--no-install-recommends",
+        ]);
+        run(apt.args(packages)).with_context(|| format!("cannot download {}", packages.join(" ")))
+    }
+
+    /// Downloads one package alone.
+    pub fn download_alone(&self, package: &str) -> Result<()> {
+        run(self.program("apt-get").args(["download", package]))
+            .with_context(|| format!("cannot download {package}"))
+    }
+
+    /// The version of a package that would be downloaded.
+    pub fn version(&self, package: &str) -> Result<String> {
+        let shown = output(self.program("apt-cache").args(["policy", package]))?;
+        candidate(&shown)
+            .with_context(|| format!("Debian has no {package}"))
+            .map(str::to_owned)
+    }
+
+    /// Unpacks all that has been downloaded.
+    pub fn unpack(&self, into: &Path) -> Result<()> {
+        for entry in fs::read_dir(&self.archives)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "deb") {
+                run(Command::new("dpkg-deb")
+                    .arg("--extract")
+                    .args([&path, into]))
+                .with_context(|| format!("cannot unpack {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Settings of apt that keep it below `root`.
+fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String {
+    let all: String = architectures
+        .iter()
+        .map(|name| format!(" {name:?};"))
+        .collect();
+    format!(
+        "Dir {root:?};\nDir::State::status \"{root}/var/lib/dpkg/status\";\n\
+         APT::Architecture {first:?};\nAPT::Architectures {{{all} }};\n\
+         APT::Default-Release {preferred:?};\n\
+         APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\n",
+        root = root.display().to_string(),
+        first = architectures.first().copied().unwrap_or_default(),
+        preferred = suites.last().copied().unwrap_or_default(),
+    )
+}
+
+/// An entry of dpkg's list of installed packages.
+fn status_of(package: &str) -> String {
+    format!(
+        "Package: {package}\nStatus: install ok installed\nArchitecture: all\n\
+         Multi-Arch: foreign\nVersion: 999:0\nMaintainer: none\nDescription: assumed\n\n"
+    )
+}
+
+/// Reads `  Candidate: 1.96.1`.
+fn candidate(policy: &str) -> Option<&str> {
+    policy
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Candidate: "))
+        .filter(|version| *version != "(none)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_version_that_would_be_taken() {
+        let shown = "rustc:\n  Installed: (none)\n  Candidate: 1.96.1+dfsg1-2\n";
+        assert_eq!(candidate(shown), Some("1.96.1+dfsg1-2"));
+        assert_eq!(candidate("rustc:\n  Candidate: (none)\n"), None);
+        assert_eq!(candidate(""), None);
+    }
+
+    #[test]
+    fn all_of_apt_stays_below_the_root() {
+        let text = configuration(Path::new("/x"), &["amd64", "arm64"], &["a", "b"]);
+        assert!(text.contains("Dir \"/x\";"), "{text}");
+        assert!(
+            text.contains("status \"/x/var/lib/dpkg/status\";"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Architectures { \"amd64\"; \"arm64\"; };"),
+            "{text}"
+        );
+        assert!(text.contains("Default-Release \"b\";"), "{text}");
+    }
+}

@@ -1,0 +1,140 @@
+//! `cargo xtask arm64` and `cargo xtask s390x`: the tests on another kind of processor, which QEMU
+//! imitates. On 64-bit ARM the extension as well, in a server that has been compiled for it.
+mod debian;
+mod programs;
+mod server;
+mod toolchain;
+
+use crate::private::Private;
+use crate::{cargo, extension, signals, test, ui};
+use anyhow::{Context, Result, ensure};
+use neardup_pgserver::{Instance, OsUser, PrivateCopy, candidate_dirs, own_dir};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use toolchain::Toolchain;
+
+/// A kind of processor, by the names that others have given it.
+pub struct Machine {
+    /// Debian's.
+    debian: &'static str,
+    /// That of QEMU's programs.
+    qemu: &'static str,
+    /// That of GNU's compilers.
+    gnu: &'static str,
+    /// That of Rust's.
+    rust: &'static str,
+}
+
+/// 64-bit ARM: little-endian, with NEON.
+pub const ARM64: Machine = Machine {
+    debian: "arm64",
+    qemu: "aarch64",
+    gnu: "aarch64-linux-gnu",
+    rust: "aarch64-unknown-linux-gnu",
+};
+
+/// IBM Z: big-endian.
+pub const S390X: Machine = Machine {
+    debian: "s390x",
+    qemu: "s390x",
+    gnu: "s390x-linux-gnu",
+    rust: "s390x-unknown-linux-gnu",
+};
+
+/// Packages that need no PostgreSQL and make or read what is stored.
+const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
+
+/// Options of the command line.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Leave out the pure packages
+    #[arg(long)]
+    extension_only: bool,
+    /// Leave out the extension and its server
+    #[arg(long)]
+    pure_only: bool,
+    /// Parts of names: of golden files and of tests over a connection [default: all golden files]
+    filters: Vec<String>,
+}
+
+/// `cargo xtask arm64`: the tests of the pure packages, and the extension in a server.
+pub fn arm64(options: &Options) -> Result<ExitCode> {
+    let toolchain = toolchain(&ARM64)?;
+    let mut passed = true;
+    if !options.extension_only {
+        passed &= pure(&toolchain)?;
+    }
+    if !options.pure_only {
+        passed &= in_server(&toolchain, &options.filters)?;
+    }
+    signals::wait_if_interrupted();
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+/// `cargo xtask s390x`: the tests of the pure packages.
+pub fn s390x() -> Result<ExitCode> {
+    let passed = pure(&toolchain(&S390X)?)?;
+    signals::wait_if_interrupted();
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+fn toolchain(machine: &'static Machine) -> Result<Toolchain> {
+    ensure!(
+        cfg!(all(target_os = "linux", target_arch = "x86_64")),
+        "Debian's compilers are taken for Linux on x86-64 alone"
+    );
+    let programs = programs::provide(machine)?;
+    Toolchain::provide(machine, programs, &folder(machine)?)
+}
+
+/// The folder for what a machine needs, one that the server's user can enter.
+fn folder(machine: &Machine) -> Result<PathBuf> {
+    let preferred = cargo::target_dir()?.join(machine.debian);
+    let user = OsUser::for_server()?;
+    candidate_dirs(&preferred, machine.debian)
+        .into_iter()
+        .find(|dir| own_dir(dir).and_then(|()| user.can_enter(dir)).is_ok())
+        .with_context(|| format!("the server's user cannot enter {}", preferred.display()))
+}
+
+/// Runs the tests of the pure packages. Returns true if they pass.
+fn pure(toolchain: &Toolchain) -> Result<bool> {
+    ui::heading(format!(
+        "cargo test for {}: {}",
+        toolchain.machine.rust,
+        PURE.join(", ")
+    ));
+    let mut command = cargo::cargo();
+    command.args(["test", "--release", "--no-fail-fast"]);
+    for name in PURE {
+        command.args(["--package", name]);
+    }
+    let status = command
+        .arg("--target-dir")
+        .arg(&toolchain.build)
+        .envs(toolchain.variables())
+        .status()
+        .context("cannot run cargo")?;
+    Ok(status.success())
+}
+
+/// Builds the extension, and runs tests in a server that has it. Returns true if they pass.
+fn in_server(toolchain: &Toolchain, filters: &[String]) -> Result<bool> {
+    let pg = server::provide(toolchain)?;
+    let artifacts = extension::build_for(
+        &pg,
+        &toolchain.build,
+        Some(toolchain.machine.rust),
+        &toolchain.variables(),
+    )?;
+    let user = OsUser::for_server()?;
+    let preferred = toolchain.root.join("pg").join(pg.major.to_string());
+    let copy = PrivateCopy::make(&pg, &preferred, &user)?;
+    copy.install(&artifacts)?;
+    let private = Private {
+        pg,
+        artifacts,
+        instance: Instance::new(&copy, user),
+    };
+    test::on_foreign(&private, filters)
+}

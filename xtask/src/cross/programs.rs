@@ -1,0 +1,55 @@
+//! QEMU and a C compiler, which run and link programs of another machine, from the system's
+//! packages.
+use super::Machine;
+use crate::setup;
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+/// The key by which Debian's lists of packages are checked.
+pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Programs for a machine.
+pub struct Programs {
+    /// Runs its programs.
+    pub qemu: PathBuf,
+    /// Compiles and links for it.
+    pub gcc: PathBuf,
+}
+
+/// Finds the programs for a machine; on Debian, root has missing ones installed.
+///
+/// # Errors
+/// When the user has to install something; the text names the command.
+pub fn provide(machine: &Machine) -> Result<Programs> {
+    if let Some(found) = find(machine) {
+        return Ok(found);
+    }
+    let name = machine.debian;
+    setup::install_packages(&[
+        &format!("gcc-{}", machine.gnu),
+        &format!("libc6-dev-{name}-cross"),
+        "qemu-user-static",
+        "debian-archive-keyring",
+    ])?;
+    match find(machine) {
+        Some(found) => Ok(found),
+        None => bail!("the packages are installed, but no compiler and QEMU for {name} is found"),
+    }
+}
+
+fn find(machine: &Machine) -> Option<Programs> {
+    let headers = Path::new("/usr").join(machine.gnu).join("include/stdio.h");
+    let qemu = format!("qemu-{}", machine.qemu);
+    let found = Programs {
+        qemu: on_path(&format!("{qemu}-static")).or_else(|| on_path(&qemu))?,
+        gcc: on_path(&format!("{}-gcc", machine.gnu))?,
+    };
+    (headers.is_file() && Path::new(KEYRING).is_file()).then_some(found)
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|path| path.is_file())
+}

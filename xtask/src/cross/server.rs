@@ -1,0 +1,124 @@
+//! A server of another machine out of Debian's packages. Scripts in place of its programs call
+//! QEMU, so that these are run like those of any server.
+use super::Machine;
+use super::debian::Packages;
+use super::toolchain::{Toolchain, write_program};
+use crate::ui;
+use anyhow::{Context, Result};
+use neardup_pgserver::PgConfig;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Suite of Debian if the system is none: its C library is older than that of most compilers.
+const SUITE: &str = "bookworm";
+/// Packages that a server needs for its set-up alone.
+const ASSUMED: [&str; 19] = [
+    "adduser",
+    "debconf",
+    "dpkg",
+    "init-system-helpers",
+    "locales",
+    "lsb-base",
+    "netbase",
+    "openssl",
+    "passwd",
+    "perl",
+    "postgresql-client-common",
+    "postgresql-common",
+    "procps",
+    "sensible-utils",
+    "ssl-cert",
+    "sysvinit-utils",
+    "tar",
+    "tzdata",
+    "ucf",
+];
+
+/// Returns the server, brought below the toolchain's folder by the first call.
+///
+/// # Errors
+/// When it cannot be downloaded, or does not run.
+pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
+    let root = toolchain.root.join("server");
+    if !root.is_dir() {
+        let text = format!(
+            "Bringing Debian's PostgreSQL for {} (70 MB)",
+            toolchain.machine.debian
+        );
+        ui::step(text, || unpack(toolchain, &root))?;
+    }
+    PgConfig::ask(&bindir(&root)?.join("pg_config"))
+}
+
+/// Downloads the server and unpacks it; `root` appears when all is in it.
+fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
+    let machine = toolchain.machine.debian;
+    let staging = tempfile::tempdir_in(&toolchain.root)?;
+    let lists = staging.path().join("apt");
+    // The suite of this system, since the compiler links with its C library.
+    let suite = suite();
+    let packages = Packages::fetch(&lists, &[machine], &[&suite], &ASSUMED)?;
+    packages.download(&["postgresql"])?;
+    let tree = staging.path().join("tree");
+    fs::create_dir(&tree)?;
+    packages.unpack(&tree)?;
+    let bindir = bindir(&tree)?;
+    let major = bindir
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default();
+    packages.download_alone(&format!("postgresql-server-dev-{}", major.display()))?;
+    packages.unpack(&tree)?;
+    wrap(toolchain, &bindir, &tree, root)?;
+    fs::set_permissions(&tree, PermissionsExt::from_mode(0o755))?;
+    fs::rename(&tree, root).with_context(|| format!("cannot make {}", root.display()))
+}
+
+/// The folder of a server's programs.
+fn bindir(root: &Path) -> Result<PathBuf> {
+    let versions = root.join("usr/lib/postgresql");
+    let context = || format!("no server in {}", versions.display());
+    let version = fs::read_dir(&versions).with_context(context)?.next();
+    Ok(version.with_context(context)??.path().join("bin"))
+}
+
+/// Puts scripts in place of the programs of `bindir` in `tree`, which is going to be `root`.
+fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Result<()> {
+    let Machine { debian, .. } = toolchain.machine;
+    let programs = bindir.with_file_name(format!("bin-{debian}"));
+    fs::rename(bindir, &programs)?;
+    fs::create_dir(bindir)?;
+    fs::set_permissions(bindir, PermissionsExt::from_mode(0o755))?;
+    for entry in fs::read_dir(&programs)? {
+        let program = entry?.path();
+        let name = program.file_name().unwrap_or_default();
+        let final_path = root.join(program.strip_prefix(tree)?);
+        // PostgreSQL's programs find their folders from the name that they are called by.
+        let text = format!(
+            "#!/bin/sh\nexec '{qemu}' -L '{root}' -0 \"$0\" '{program}' \"$@\"\n",
+            qemu = toolchain.programs.qemu.display(),
+            root = root.display(),
+            program = final_path.display(),
+        );
+        write_program(&bindir.join(name), &text)?;
+    }
+    Ok(())
+}
+
+/// The suite of Debian that this system is, if it is one.
+fn suite() -> String {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let field = |name: &str| {
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        value.unwrap_or_default().trim_matches('"').to_owned()
+    };
+    let codename = field("VERSION_CODENAME");
+    if field("ID") == "debian" && !codename.is_empty() {
+        codename
+    } else {
+        SUITE.to_owned()
+    }
+}
