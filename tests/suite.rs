@@ -46,4 +46,5 @@ mod support;
 mod torture;
 mod trusted;
 mod vacuums;
+mod wheel;
 mod whole_table;

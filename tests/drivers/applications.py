@@ -65,9 +65,8 @@ def check_models(url):
     import models
 
     with create_engine(url).connect() as connection:
-        changes = compare_metadata(MigrationContext.configure(connection), models.Base.metadata)
-    # SQLAlchemy cannot read the type back from the server.
-    changes = [change for change in changes if "fp" not in str(change)]
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        changes = compare_metadata(context, models.Base.metadata)
     tables = [change for change in changes if change[0] != "remove_table"]
     assert not tables, tables
 

@@ -70,7 +70,7 @@ fn cargo_test(
         .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
     provide(&mut command, private, PURPOSE);
     if packages.contains(&"neardup-tests")
-        && let Some(interpreter) = python::with_drivers(filters)
+        && let Some(interpreter) = python::with_drivers(filters)?
     {
         command.env("NEARDUP_TEST_PYTHON", interpreter);
     }
