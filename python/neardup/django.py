@@ -1,7 +1,7 @@
 """Fields, functions, an index and a constraint for Django.
 
-Nothing has to be added to INSTALLED_APPS. The extension is created by a migration with the
-operation NeardupExtension.
+INSTALLED_APPS has to have "django.contrib.postgres" (Django 6 checks it). The extension is created
+by a migration with the operation NeardupExtension.
 """
 
 from __future__ import annotations
@@ -55,9 +55,17 @@ class _ValueField(models.Field):
     def db_type(self, connection: Any) -> str:
         return self.sql_type
 
+    # A parameter says its type, so that functions of several types are found: ball(%s, 3). Until
+    # Django 6.0:
     def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
-        # A parameter says its type, so that functions of several types are found: ball(%s, 3).
         return f"%s::{self.sql_type}"
+
+    # From Django 6.1 on.
+    def get_placeholder_sql(self, value: Any, compiler: Any, connection: Any) -> Any:
+        if hasattr(value, "as_sql"):
+            sql, params = compiler.compile(value)
+            return f"{sql}::{self.sql_type}", params
+        return f"%s::{self.sql_type}", (value,)
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return None if value is None else CLASSES[self.sql_type](value)

@@ -79,7 +79,8 @@ def with_django(settings):
     Path("news/__init__.py").touch()
     Path("news/migrations/__init__.py").touch()
     django_settings.configure(
-        INSTALLED_APPS=["news"], DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+        INSTALLED_APPS=["django.contrib.postgres", "news"],
+        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         DATABASES={"default": {
             "ENGINE": "django.db.backends.postgresql", "NAME": settings["dbname"],
             "USER": settings["user"], "HOST": settings["host"], "PORT": settings["port"]}})
