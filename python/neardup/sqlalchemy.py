@@ -12,7 +12,7 @@ A column has, besides SQLAlchemy's operators, hamming_distance(), similarity() a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Boolean, Float, Integer, bindparam, func
 from sqlalchemy.dialects.postgresql.base import ischema_names
@@ -79,7 +79,8 @@ class _Values(_Type):
 
         def is_near(self, other: Any) -> ColumnElement[bool]:
             """Near-duplicates at the conventional threshold: the operator `~=`."""
-            return self.op("~=", is_comparison=True, return_type=Boolean())(other)
+            near = self.op("~=", is_comparison=True, return_type=Boolean())(other)
+            return cast("ColumnElement[bool]", near)
 
         def similarity(self, other: Any) -> ColumnElement[float]:
             """Estimated Jaccard similarity, 0 to 1: `fingerprint_similarity` of SQL."""
@@ -98,7 +99,7 @@ class _Bits(_Values):
 
         def hamming_distance(self, other: Any) -> ColumnElement[int]:
             """Number of bits in which the two differ: the operator `<~>`."""
-            return self.op("<~>", return_type=Integer())(other)
+            return cast("ColumnElement[int]", self.op("<~>", return_type=Integer())(other))
 
     comparator_factory = Comparator
 
@@ -131,7 +132,7 @@ class MinHashSignature(_Values):
 
         def jaccard_distance(self, other: Any) -> ColumnElement[float]:
             """Estimated Jaccard distance, 0 to 1: the operator `<%>`."""
-            return self.op("<%>", return_type=Float())(other)
+            return cast("ColumnElement[float]", self.op("<%>", return_type=Float())(other))
 
     comparator_factory = Comparator
 

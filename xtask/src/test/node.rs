@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What pins the packages.
+/// Files that pin the packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Parts of the names of tests that need them.
 const TESTS: [&str; 4] = ["clients", "node", "drizzle", "javascript"];
