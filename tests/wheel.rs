@@ -15,7 +15,7 @@ fn run(program: &str, test: &str) -> Outcome {
     let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers");
     let output = Command::new(&python)
         .arg(drivers.join(program))
-        .args([test, &database.conninfo()])
+        .args([test, database.conninfo()])
         .output()
         .with_context(|| format!("cannot run {python}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);

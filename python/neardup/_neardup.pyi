@@ -3,7 +3,36 @@ from typing import ClassVar, Literal, SupportsBytes, TypeVar, final, overload
 
 from typing_extensions import Self
 
-__all__: list[str]
+__all__ = [
+    "Fingerprint",
+    "Fingerprint128",
+    "Fingerprint256",
+    "MinHashSignature",
+    "__version__",
+    "containment",
+    "fingerprint_similarity",
+    "hamming_distance",
+    "html_text",
+    "jaccard_similarity",
+    "longest_sentences_hash",
+    "minhash",
+    "minhash64",
+    "minhash64_features",
+    "minhash128",
+    "minhash128_features",
+    "minhash_distance",
+    "minhash_features",
+    "minhash_similarity",
+    "neardup_radius",
+    "set_jieba_user_words",
+    "simhash",
+    "simhash128",
+    "simhash128_features",
+    "simhash_features",
+    "simhash_hashes",
+    "text_length",
+]
+
 __version__: str
 
 _Accents = Literal["keep", "remove"]

@@ -1,14 +1,17 @@
 //! Runs computations: without the interpreter's lock, interruptible, and with memory that is kept
 //! from one text to the next.
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use neardup_sketch::memory::OutOfMemory;
+use neardup_sketch::minhash::{HashFamily, HashFamilyCache};
 use neardup_sketch::{Sketcher, TextOptions};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
+
+use crate::options::Family;
 
 /// Bytes of input from which on the lock is released. To release and to take it again costs less
 /// than to hash a text of this length, even when threads compete for it.
@@ -18,6 +21,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 thread_local! {
     static SKETCHER: Cell<Option<Box<Sketcher>>> = const { Cell::new(None) };
+    static FAMILIES: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
 /// Computes a result from `bytes` bytes of input.
@@ -76,4 +80,15 @@ pub fn with_sketcher<R>(options: TextOptions, compute: impl FnOnce(&mut Sketcher
     let result = compute(&mut sketcher);
     SKETCHER.set(Some(sketcher));
     result
+}
+
+/// Runs `compute` with a hash family of the thread, which keeps those used last.
+pub fn with_family<R>(wanted: Family, compute: impl FnOnce(&HashFamily) -> R) -> R {
+    let Family {
+        scheme,
+        hashes,
+        seed,
+    } = wanted;
+    let family = FAMILIES.with_borrow_mut(|families| families.get(scheme, hashes, seed));
+    compute(&family.expect("the seed was checked"))
 }

@@ -7,9 +7,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::compute::run;
+use crate::compute::{run, with_family};
 use crate::fingerprints::{Fingerprint, Fingerprint128};
-use crate::options::{family, named};
+use crate::options::{Family, named};
 use crate::signature::MinHashSignature;
 
 /// Bytes of all features.
@@ -147,9 +147,10 @@ pub fn minhash_features(
     seed: i64,
     scheme: &str,
 ) -> PyResult<Option<MinHashSignature>> {
-    let family = family(hashes, seed, scheme)?;
+    let family = Family::parse(hashes, seed, scheme)?;
     let values = run(py, bytes(&features), |_| {
-        family.signature(features.iter().map(|feature| feature.as_bytes()))
+        let features = features.iter().map(|feature| feature.as_bytes());
+        with_family(family, |family| family.signature(features))
     })?;
-    Ok(values.map(|values| MinHashSignature::of_family(&family, values)))
+    Ok(values.map(|values| MinHashSignature::of_family(family, values)))
 }

@@ -152,7 +152,8 @@ fingerprint_class!(
         }
 
         /// The bits as a signed number, as a cast to bigint gives it.
-        fn to_bigint(&self) -> i64 {
+        #[pyo3(name = "to_bigint")]
+        fn bigint(&self) -> i64 {
             i64::from_be_bytes(self.0)
         }
     }

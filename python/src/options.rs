@@ -1,6 +1,6 @@
 //! The options that functions of a text have as named parameters, and their errors.
 use neardup_sketch::TextOptions;
-use neardup_sketch::minhash::{HashFamily, MAX_HASHES, MIN_HASHES, Scheme};
+use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
 use neardup_sketch::options::{MAX_KEYWORDS, MAX_SHINGLE, NamedOption, Normalize, Tokens, Weight};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -84,27 +84,43 @@ fn tokens_of(name: &str) -> PyResult<(Tokens, usize)> {
     }
 }
 
-/// The hash family of the parameters `hashes`, `seed` and `scheme`.
-///
-/// # Errors
-///
-/// For an unknown name, or a number out of range.
-pub fn family(hashes: i64, seed: i64, scheme: &str) -> PyResult<HashFamily> {
-    let scheme: Scheme = named(scheme)?;
-    let hashes = usize::try_from(hashes)
-        .ok()
-        .filter(|hashes| (MIN_HASHES..=MAX_HASHES).contains(hashes))
-        .ok_or_else(|| {
-            PyValueError::new_err(format!(
+/// Parameters of a hash family, checked.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// Scheme of the functions.
+    pub scheme: Scheme,
+    /// Number of functions.
+    pub hashes: usize,
+    /// Seed.
+    pub seed: u64,
+}
+
+impl Family {
+    /// The family of the parameters `hashes`, `seed` and `scheme`.
+    ///
+    /// # Errors
+    ///
+    /// For an unknown name, or a number out of range.
+    pub fn parse(hashes: i64, seed: i64, scheme: &str) -> PyResult<Self> {
+        let scheme: Scheme = named(scheme)?;
+        let known = |hashes: &usize| (MIN_HASHES..=MAX_HASHES).contains(hashes);
+        let Some(hashes) = usize::try_from(hashes).ok().filter(known) else {
+            return Err(PyValueError::new_err(format!(
                 "hashes {hashes} is out of range: it is the number of values in a signature, from \
                  {MIN_HASHES} to {MAX_HASHES}"
-            ))
-        })?;
-    HashFamily::new(scheme, hashes, seed as u64).map_err(|_| {
-        PyValueError::new_err(format!(
-            "seed {seed} is out of range: seeds of scheme {} are from 0 to {}",
-            scheme.name(),
-            u32::MAX
-        ))
-    })
+            )));
+        };
+        if scheme != Scheme::Neardup1 && u32::try_from(seed).is_err() {
+            return Err(PyValueError::new_err(format!(
+                "seed {seed} is out of range: seeds of scheme {} are from 0 to {}",
+                scheme.name(),
+                u32::MAX
+            )));
+        }
+        Ok(Self {
+            scheme,
+            hashes,
+            seed: seed as u64,
+        })
+    }
 }

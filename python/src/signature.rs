@@ -1,11 +1,11 @@
 //! The class `MinHashSignature`.
-use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme, matches, merge, super_shingles};
+use neardup_sketch::minhash::{Scheme, matches, merge, super_shingles};
 use neardup_sketch::options::NamedOption;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyType};
 
-use crate::options::{family, named};
+use crate::options::Family;
 
 /// Bits of a value in the binary form.
 const BITS: u8 = 32;
@@ -26,11 +26,11 @@ pub struct MinHashSignature {
 }
 
 impl MinHashSignature {
-    /// The signature of these parts, which a [`neardup_sketch::minhash::HashFamily`] has made.
-    pub fn of_family(family: &neardup_sketch::minhash::HashFamily, values: Vec<u32>) -> Self {
+    /// The signature of values that a hash family has made.
+    pub fn of_family(family: Family, values: Vec<u32>) -> Self {
         Self {
-            scheme: family.scheme(),
-            seed: family.seed(),
+            scheme: family.scheme,
+            seed: family.seed,
             values,
         }
     }
@@ -92,18 +92,8 @@ impl MinHashSignature {
 /// A signature of values made elsewhere; an error for a seed or a number of values that its scheme
 /// does not have.
 fn checked(values: Vec<u32>, seed: i64, scheme: &str) -> PyResult<MinHashSignature> {
-    let scheme: Scheme = named(scheme)?;
-    if !(MIN_HASHES..=MAX_HASHES).contains(&values.len())
-        || (scheme != Scheme::Neardup1 && u32::try_from(seed).is_err())
-    {
-        // The error about the number or the seed.
-        family(values.len() as i64, seed, scheme.name())?;
-    }
-    Ok(MinHashSignature {
-        scheme,
-        seed: seed as u64,
-        values,
-    })
+    let family = Family::parse(values.len() as i64, seed, scheme)?;
+    Ok(MinHashSignature::of_family(family, values))
 }
 
 #[pymethods]

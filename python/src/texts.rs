@@ -6,9 +6,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::compute::{run, with_sketcher};
+use crate::compute::{run, with_family, with_sketcher};
 use crate::fingerprints::{Fingerprint, Fingerprint128};
-use crate::options::{Given, family, named};
+use crate::options::{Family, Given, named};
 use crate::signature::MinHashSignature;
 
 /// Runs `compute` with a sketcher of these options over texts of `bytes` bytes.
@@ -129,11 +129,11 @@ pub fn minhash(
         digits,
     }
     .parse()?;
-    let family = family(hashes, seed, scheme)?;
+    let family = Family::parse(hashes, seed, scheme)?;
     let values = sketch(py, options, body.len(), |sketcher, check| {
-        sketcher.signature(&body, &family, check)
+        with_family(family, |family| sketcher.signature(&body, family, check))
     })?;
-    Ok(values.map(|values| MinHashSignature::of_family(&family, values)))
+    Ok(values.map(|values| MinHashSignature::of_family(family, values)))
 }
 
 macro_rules! similarities {
