@@ -41,3 +41,8 @@ fn sqlalchemy_and_alembic() -> Outcome {
 fn django() -> Outcome {
     section("Django")
 }
+
+#[test]
+fn retries() -> Outcome {
+    section("Retries")
+}

@@ -1,8 +1,9 @@
 //! `neardup_clusters` of many rows, in little memory: the same answer as in much, and no more
 //! taken.
 use crate::support::Outcome;
+use crate::support::memory::most_memory;
 use crate::support::table::value;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 use std::collections::HashSet;
@@ -28,19 +29,6 @@ fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     );
     let row = client.query_one(&query, &[])?;
     Ok((row.get(0), row.get(1)))
-}
-
-/// Bytes of its own that the backend has taken at most. Pages of shared memory that it has used
-/// count in what the system says, and are taken off: they only become more.
-fn most_memory(client: &mut Client) -> Result<u64> {
-    let pid: i32 = value(client, "SELECT pg_backend_pid()")?;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let bytes = |name: &str| -> Result<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|line| line.split_whitespace().next());
-        Ok(1024 * number.with_context(|| name.to_owned())?.parse::<u64>()?)
-    };
-    Ok(bytes("VmHWM:")?.saturating_sub(bytes("RssShmem:")?))
 }
 
 #[test]
@@ -288,6 +276,51 @@ fn clusters_of_crowded_signatures_are_as_by_definition() -> Outcome {
             ensure!(
                 found == expected,
                 "{call}, {method}, {keep}, {memory}: {found:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Three thousand fingerprints near each other in each of several scopes with one hash: chains
+/// within each, found without writing all pairs down.
+#[test]
+fn scopes_of_one_hash_bring_no_quadratic_work() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    // The halves of a bigint are folded together by its hash: these scopes have the one of 7.
+    client.batch_execute(
+        "CREATE TABLE scoped AS SELECT i AS id, i % 3 AS plain, \
+            ((i % 3)::bigint << 32) + ((i % 3) # 7) AS folded, fp \
+        FROM generate_series(0, 8999) i, \
+            LATERAL (SELECT ((i / 3 # i / 6)::bigint)::fingerprint AS fp) f; \
+        INSERT INTO scoped SELECT 9000 + i, i % 3, ((i % 3)::bigint << 32) + ((i % 3) # 7), \
+            (1::bigint << 40 + i)::fingerprint FROM generate_series(0, 8) i; \
+        DELETE FROM scoped WHERE id % 100 = 7; \
+        CREATE INDEX plain_fp ON scoped USING neardup (plain, fp); \
+        CREATE INDEX folded_fp ON scoped USING neardup (folded, fp); \
+        CREATE INDEX some_fp ON scoped USING neardup (folded, fp) WHERE id % 7 > 0; \
+        CREATE INDEX some_plain_fp ON scoped USING neardup (plain, fp) WHERE id % 7 > 0; \
+        SET temp_file_limit = '40MB'; SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'",
+    )?;
+    let mut clusters = |index: &str, arguments: &str| {
+        digest(
+            &mut client,
+            &format!("'{index}', 6, 'connected', 'id', {arguments}"),
+        )
+    };
+    for (plain, folded) in [("plain_fp", "folded_fp"), ("some_plain_fp", "some_fp")] {
+        for arguments in [
+            "singletons => false",
+            "singletons => true",
+            "filter => 'id % 5 <> 2'",
+        ] {
+            let expected = clusters(plain, arguments)?;
+            ensure!(expected.0 > 5_000, "{expected:?}");
+            let found = clusters(folded, arguments)?;
+            ensure!(
+                found == expected,
+                "{folded} {arguments}: {found:?}, not {expected:?}"
             );
         }
     }

@@ -3,6 +3,7 @@
 use crate::support::Outcome;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::{Database, client_program};
+use postgres::Client;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -46,18 +47,60 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[DOCS, "CREATE INDEX docs_fp ON docs USING neardup (fp);"],
     ),
     (
+        "docs/coming-from/bktree.md",
+        "# From pg-spgist_hamming (bktree)",
+        &[],
+    ),
+    (
+        "docs/coming-from/datasketch.md",
+        "# From datasketch's LSH in Redis",
+        &[],
+    ),
+    (
+        "docs/coming-from/faiss-pdq.md",
+        "# From PDQ hashes in a FAISS file",
+        &[],
+    ),
+    (
+        "docs/coming-from/md5.md",
+        "# From a unique index on md5(body)",
+        &[],
+    ),
+    ("docs/coming-from/pg_trgm.md", "# From pg_trgm", &[]),
+    (
+        "docs/without-the-extension.md",
+        "# Without the extension",
+        &["DROP EXTENSION neardup"],
+    ),
+    (
         "docs/tuning.md",
         "# Tuning",
         &[DOCS, "CREATE INDEX docs_fp ON docs USING neardup (fp);"],
     ),
 ];
 
+/// Extensions of PostgreSQL's contrib that a document needs, which not every server has.
+const CONTRIB: &[(&str, &str)] = &[("docs/coming-from/pg_trgm.md", "pg_trgm")];
+
+/// Returns whether the server has what the document needs, and says so where it has not.
+fn can_run(name: &str, client: &mut Client) -> anyhow::Result<bool> {
+    for (_, extension) in CONTRIB.iter().filter(|(document, _)| *document == name) {
+        let query = "SELECT count(*) FROM pg_available_extensions WHERE name = $1";
+        let found: i64 = client.query_one(query, &[extension])?.get(0);
+        if found == 0 {
+            eprintln!("{name}: not tested, the server has no {extension}");
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// A piece of a document that is run.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Example {
+pub struct Example {
     /// The line on which it begins.
     line: usize,
-    sql: String,
+    pub sql: String,
     /// Output of psql; `None` where the document shows none.
     output: Option<String>,
 }
@@ -65,7 +108,7 @@ struct Example {
 /// The fenced blocks marked `sql`, each with the block marked `text`, or not marked, that follows
 /// at once. What is marked `sql not-run`, since it changes the whole server, is left out. The
 /// session ends with the next heading of the first level that begins it, if it is one of a section.
-fn examples(document: &str, heading: &str) -> Vec<Example> {
+pub fn examples(document: &str, heading: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut lines = (1..).zip(document.lines());
     if !lines.any(|(_, line)| line == heading) {
@@ -158,6 +201,9 @@ fn examples_print_what_the_documents_show() -> Outcome {
         ensure!(!examples.is_empty(), "{name} has no examples");
         let database = Database::create()?;
         let mut client = database.connect()?;
+        if !can_run(name, &mut client)? {
+            continue;
+        }
         setup.iter().try_for_each(|sql| client.batch_execute(sql))?;
         let outputs = run(&database, &examples)?;
         for (example, output) in examples.iter().zip(&outputs) {

@@ -95,6 +95,10 @@ fn call(function: &Function, pools: &Pools, random: &mut Random) -> String {
     let arguments: Vec<String> = (function.arguments[..count].iter())
         .map(|argument| {
             let pool = pools.get(argument.as_str()).map_or(&[][..], Vec::as_slice);
+            // Any type will do, but there has to be one.
+            if argument == "anyelement" {
+                return random.pick(pool).to_string();
+            }
             // One argument in eight is NULL; so is one of a type that nobody has thought of.
             if pool.is_empty() || random.below(8) == 0 {
                 return format!("NULL::{argument}");

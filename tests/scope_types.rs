@@ -382,7 +382,7 @@ fn the_error_names_the_column_and_its_hints_work() -> Outcome {
 fn no_hashable_type_of_the_catalogue_is_forgotten() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    set_up(&mut client)?;
+    let available = set_up(&mut client)?;
     // Each type that has an operator class for this access method, by itself or as an array, range
     // or enumeration is; balls, fingerprints and signatures are no scopes.
     let forgotten: Vec<String> = value(
@@ -394,6 +394,7 @@ fn no_hashable_type_of_the_catalogue_is_forgotten() -> Outcome {
                  'anymultirange') \
              AND opcintype <> ALL (ARRAY[{}]::regtype[]))",
             (TYPES.iter())
+                .filter(|(name, _)| available.has(name))
                 .filter_map(|(name, _)| name.split(['(', ' ']).next())
                 .map(|name| format!("'{}'", name.replace("double", "double precision")))
                 .collect::<Vec<_>>()

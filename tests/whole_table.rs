@@ -211,9 +211,12 @@ fn progress_is_told_on_request() -> Outcome {
     });
     let mut client = config.connect(NoTls)?;
     let calls = [
-        ("neardup_clusters('crowd_sig', 0.2, keep => 'id')", 5),
-        ("neardup_clusters('crowd_fp', 3, filter => 'id > 5')", 5),
+        ("neardup_clusters('crowd_sig', 0.2, keep => 'id')", 6),
+        ("neardup_clusters('crowd_sig', 0.2, 'connected')", 5),
+        ("neardup_clusters('crowd_sig', 0.9)", 6),
+        ("neardup_clusters('crowd_fp', 3, filter => 'id > 5')", 6),
         ("neardup_pairs('crowd_sig', 0.2)", 3),
+        ("neardup_pairs('crowd_sig', 0.9)", 2),
         ("neardup_pairs('crowd_fp', 3)", 1),
     ];
     for (call, phases) in calls {
@@ -229,6 +232,45 @@ fn progress_is_told_on_request() -> Outcome {
             told.iter().all(|text| text.starts_with("neardup: ")),
             "{told:?}"
         );
+    }
+    Ok(())
+}
+
+/// A search that compares each two rows tells how far it is while it does.
+#[test]
+fn progress_is_told_inside_of_a_phase() -> Outcome {
+    let database = Database::create()?;
+    connect(database.conninfo())?.batch_execute(
+        "CREATE TABLE many (sig minhash_signature); \
+         INSERT INTO many SELECT minhash(ARRAY[i::text]) FROM generate_series(1, 150000) i; \
+         CREATE INDEX many_sig ON many USING neardup (sig) WITH (bands = 8)",
+    )?;
+    let calls = [
+        "SELECT neardup_pairs('many', 0.3, exhaustive => true)",
+        "SELECT neardup_clusters('many', 0.3, exhaustive => true)",
+    ];
+    for call in calls {
+        let mut config: postgres::Config = database.conninfo().parse()?;
+        let (sender, told) = std::sync::mpsc::channel();
+        config.notice_callback(move |notice| {
+            // Nobody may wait any more.
+            let _ = sender.send(notice.message().to_owned());
+        });
+        let mut client = config.connect(NoTls)?;
+        let cancel = client.cancel_token();
+        // Memory for all rows: what does not fit is no phase of comparisons for clusters.
+        client.batch_execute("SET neardup.progress = on; SET work_mem = '64MB'")?;
+        let running = std::thread::spawn(move || client.batch_execute(call));
+        let mut last = String::new();
+        let inside = told.iter().find(|text| {
+            last.clone_from(text);
+            text.contains("comparing each two rows") && !text.contains(": 0 of ")
+        });
+        cancel.cancel_query(NoTls)?;
+        let ended = running.join().expect("no panic");
+        ensure!(ended.is_err(), "{call} ended before it was cancelled");
+        let inside = inside.ok_or_else(|| anyhow::anyhow!("{call}: nothing but {last}"))?;
+        ensure!(inside.contains("of 11249925000 comparisons"), "{inside}");
     }
     Ok(())
 }

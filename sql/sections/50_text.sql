@@ -20,7 +20,7 @@ COMMENT ON FUNCTION simhash128(text, text, integer, text, boolean, text, text) I
     'text has no feature';
 
 CREATE FUNCTION neardup_features(
-    body text, tokens text DEFAULT 'word', shingle integer DEFAULT 2, weight text DEFAULT 'sqrt',
+    body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3, weight text DEFAULT 'sqrt',
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
     OUT feature text, OUT weight real, OUT hash fingerprint
 ) RETURNS SETOF record
@@ -34,7 +34,7 @@ COMMENT ON FUNCTION neardup_features(text, text, integer, text, boolean, text, t
 CREATE FUNCTION neardup_explain(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT NULL,
     weight text DEFAULT NULL, html boolean DEFAULT false, accents text DEFAULT 'keep',
-    digits text DEFAULT 'keep', top integer DEFAULT 20, function text DEFAULT 'simhash'
+    digits text DEFAULT 'keep', top integer DEFAULT 20, function text DEFAULT 'minhash64'
 ) RETURNS jsonb
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', 'neardup_explain';
@@ -42,8 +42,8 @@ COMMENT ON FUNCTION neardup_explain(
     text, text, text, integer, text, boolean, text, text, integer, text
 ) IS
     'two texts compared as a function compares them: distance, exact and estimated Jaccard '
-    'similarity, and the heaviest features that they share and that only one has, with their '
-    'places';
+    'similarity, the passages that differ, and the heaviest features that they share and that '
+    'only one has, with their places';
 CREATE FUNCTION jaccard_similarity(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'

@@ -45,25 +45,25 @@ COMMENT ON FUNCTION
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
     column_name name DEFAULT NULL, examples integer DEFAULT 3,
-    distinct_values boolean DEFAULT false,
+    distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
     OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
-    LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
 CREATE FUNCTION neardup_distance_histogram(
     relation regclass, max_distance float8, sample_rows integer DEFAULT 1000,
     column_name name DEFAULT NULL, examples integer DEFAULT 3,
-    distinct_values boolean DEFAULT false,
+    distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
     OUT distance float8, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
-    LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 17
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_signature_histogram';
 COMMENT ON FUNCTION
-    neardup_distance_histogram(regclass, integer, integer, name, integer, boolean) IS
+    neardup_distance_histogram(regclass, integer, integer, name, integer, boolean, text) IS
     'how many pairs of rows there are at each distance, with a few of them, for choosing a '
     'distance';
 COMMENT ON FUNCTION
-    neardup_distance_histogram(regclass, float8, integer, name, integer, boolean) IS
+    neardup_distance_histogram(regclass, float8, integer, name, integer, boolean, text) IS
     'how many pairs of signatures there are at each distance, with a few of them, for choosing a '
     'similarity';
 
@@ -73,12 +73,13 @@ COMMENT ON FUNCTION neardup_dedup() IS
     'row trigger that skips, refuses, marks or logs rows that are near-duplicates of rows that '
     'are there';
 
-CREATE FUNCTION neardup_remark(relation regclass, trigger_name name DEFAULT NULL)
+CREATE FUNCTION neardup_remark(relation regclass, trigger_name name DEFAULT NULL,
+    manual text DEFAULT NULL)
     RETURNS bigint LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_remark';
-COMMENT ON FUNCTION neardup_remark(regclass, name) IS
+COMMENT ON FUNCTION neardup_remark(regclass, name, text) IS
     'sets all marks of a table as its trigger neardup_dedup would have set them for rows in the '
-    'order of their keys; returns how many rows it has changed';
+    'order of their keys, but for marks set by hand; returns how many rows it has changed';
 
 CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10

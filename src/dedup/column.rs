@@ -7,10 +7,12 @@ use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::distance_counts::{BottomKSample, Counts, mix};
-use super::source::Distances;
+use super::row_filter::Wanted;
+use super::source::{Distances, open_table};
 use crate::am::keys::fingerprint_words;
 use crate::am::keys::with_words;
 use crate::pg::acl;
+use crate::pg::caller_sql::Condition;
 use crate::pg::catalog::base_type;
 use crate::pg::errors::UserError;
 use crate::pg::memory::work_mem;
@@ -41,8 +43,7 @@ impl Column {
         name: Option<&CStr>,
         distances: Distances,
     ) -> Option<Self> {
-        acl::check_some(oid);
-        let opened = OpenRelation::table(oid, pg_sys::AccessShareLock);
+        let opened = open_table(oid);
         let table = opened.rel();
         acl::check_reachable(table);
         let is_signature = |column: &pg_sys::FormData_pg_attribute| {
@@ -78,17 +79,38 @@ impl Column {
         })
     }
 
-    /// Compares a sample of the rows with all of them, or with one of each group of equals.
-    pub fn sample(&self, counts: Counts, rows: usize, is_distinct: bool) -> Counts {
+    /// Compares a sample of the rows, or of those that meet a condition, with all of them, or with
+    /// one of each group of equals.
+    pub fn sample(
+        &self,
+        counts: Counts,
+        rows: usize,
+        is_distinct: bool,
+        filter: Option<&Condition>,
+    ) -> Counts {
+        let mut wanted = match filter {
+            Some(filter) => {
+                filter.check(self.table.rel());
+                Wanted::rows(filter, self.table.rel(), &mut TempSpace)
+            }
+            None => Wanted::All,
+        };
         with_words!(self.words, N => {
+            let mut for_each = |visit: &mut dyn FnMut(Key<N>, Tid)| {
+                self.for_each::<N>(|key, row| {
+                    if wanted.contains(&mut TempSpace, row) {
+                        visit(key, row);
+                    }
+                });
+            };
             let mut distinct = is_distinct.then(|| {
                 let mut sort = ExternalSort::<TempSpace, N>::new(work_mem());
-                self.for_each::<N>(|key, tid| sort.push(&mut TempSpace, key, tid));
+                for_each(&mut |key, tid| sort.push(&mut TempSpace, key, tid));
                 sort
             });
             let each = |visit: &mut dyn FnMut(Key<N>, Tid)| match &mut distinct {
                 Some(sort) => for_each_distinct(sort, visit),
-                None => self.for_each::<N>(visit),
+                None => for_each(visit),
             };
             sample_of::<N>(each, counts, rows)
         })

@@ -2,7 +2,7 @@
 //!
 //! Up to the radius or similarity that an index was made for, a search compares the few rows that
 //! its tables put together. Beyond, it compares more of them, in the end each with each other.
-use neardup_blocktree::bands::exhaustive_work;
+use neardup_blocktree::bands::{BandPairPlan, Bands, ExhaustiveWork, exhaustive_work};
 use neardup_blocktree::block_layout::MAX_DISTANCE;
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
@@ -10,9 +10,10 @@ use pgrx::PgSqlErrorCode;
 
 use super::distance::DistanceArgument;
 use crate::am::index::Index;
-use crate::pg::errors::UserError;
+use crate::pg::errors::{UserError, UserNotice};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::server;
+use crate::settings;
 use crate::types::signature::{distance, similarity};
 
 /// Most comparisons of two sketches, each of which takes some nanoseconds.
@@ -21,6 +22,8 @@ const MOST_COMPARISONS: f64 = 1e10;
 const MOST_CANDIDATES: f64 = 2e7;
 /// Rows that are few enough for any search.
 const FEW_ROWS: f64 = 5000.0;
+/// Percentage of pairs that bands find beyond their guarantee from which on it is offered.
+const WORTH_OFFERING: f64 = 50.0;
 /// Longest search of an index on fingerprints, in estimated nanoseconds.
 const LONGEST: f64 = 60e9;
 /// Most pairs of unrelated fingerprints that come close by chance.
@@ -29,29 +32,80 @@ const MOST_PAIRS: f64 = 1e8;
 /// The way out of the error for a function with a parameter `exhaustive`.
 pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
 
-/// Raises an error if a search of an index on signatures goes beyond what its bands guarantee and
-/// would take too much work. The end of its hint says how to do otherwise.
-pub fn check_signatures<const N: usize>(
+/// Plan of a search of an index on signatures, and the number of its comparisons if it compares
+/// each two rows. `None` if the index is on no signatures.
+///
+/// Beyond what the bands guarantee, either the session allows a search that misses pairs, or
+/// everything is compared: an error if that would take too much work, unless `otherwise`, the end
+/// of a hint that says how to do otherwise, is left out.
+pub fn plan_signatures<const N: usize>(
     relations: &LockedIndex,
     index: &Index<N>,
     argument: DistanceArgument,
-    otherwise: &str,
+    otherwise: Option<&str>,
     wanted: &mut impl FnMut(Tid) -> bool,
-) {
-    let Some(bands) = index.metric.bands() else {
-        return;
-    };
-    let hashes = bands.hashes();
-    let mismatches = argument.mismatches(relations.index(), hashes);
-    if mismatches <= bands.guaranteed() || index.rows() <= FEW_ROWS {
-        return;
+) -> Option<(BandPairPlan, f64)> {
+    let bands = index.metric.bands()?;
+    let mismatches = argument.mismatches(relations.index(), bands.hashes());
+    let exact = BandPairPlan::exact(bands.clone(), mismatches);
+    if exact.is_by_bands() {
+        return Some((exact, 0.0));
+    }
+    if settings::allow_approximate() {
+        tell_approximate(relations, bands, argument);
+        return Some((BandPairPlan::by_bands(bands.clone(), mismatches), 0.0));
     }
     let work = index.or_corrupt(exhaustive_work(&index.tree(), mismatches, wanted));
-    if work.comparisons <= MOST_COMPARISONS && work.candidates <= MOST_CANDIDATES {
-        return;
+    if let Some(otherwise) = otherwise.filter(|_| index.rows() > FEW_ROWS)
+        && (work.comparisons > MOST_COMPARISONS || work.candidates > MOST_CANDIDATES)
+    {
+        refuse_signatures(relations, bands, argument, &work, otherwise);
     }
-    let limit = argument.least_similarity();
-    let guaranteed = (similarity(bands.guaranteed(), hashes) * 1000.0).ceil() / 1000.0;
+    Some((exact, work.comparisons))
+}
+
+/// The similarity from which an index finds all pairs, and the one that is asked for.
+fn limits(bands: &Bands, argument: DistanceArgument) -> String {
+    let guaranteed = similarity(bands.guaranteed(), bands.hashes());
+    format!(
+        "It was made for similarities from {}, and {} is asked for",
+        (guaranteed * 1000.0).ceil() / 1000.0,
+        argument.least_similarity()
+    )
+}
+
+/// About the percentage of pairs with the least similarity that the bands find, rounded down.
+fn recall(bands: &Bands, argument: DistanceArgument) -> f64 {
+    (bands.recall(argument.least_similarity()) * 1000.0).floor() / 10.0
+}
+
+/// Tells the caller that the result may lack pairs, as the session allows.
+fn tell_approximate(relations: &LockedIndex, bands: &Bands, argument: DistanceArgument) {
+    UserNotice {
+        message: format!(
+            "index \"{}\" is searched by its bands, which can miss pairs",
+            relations.index().shown()
+        ),
+        detail: format!(
+            "{}. Of pairs with just this similarity it finds about {} %, of nearer ones more.",
+            limits(bands, argument),
+            recall(bands, argument)
+        ),
+        hint: "That is what neardup.allow_approximate = on allows; off, the search is exact."
+            .to_owned(),
+    }
+    .report();
+}
+
+/// 54000.
+fn refuse_signatures(
+    relations: &LockedIndex,
+    bands: &Bands,
+    argument: DistanceArgument,
+    work: &ExhaustiveWork,
+    otherwise: &str,
+) -> ! {
+    let (hashes, limit) = (bands.hashes(), argument.least_similarity());
     let made_for = distance(bands.guaranteed(), hashes);
     let mut hint = String::new();
     // A similarity that was passed as a distance.
@@ -69,11 +123,17 @@ pub fn check_signatures<const N: usize>(
     } else {
         format!(", hashes = {hashes}")
     };
-    let options = format!("similarity = {limit}{of}");
-    hint += &make_index(relations, &options);
+    hint += &make_index(relations, &format!("similarity = {limit}{of}"));
+    let found = recall(bands, argument);
+    if found >= WORTH_OFFERING {
+        hint += &format!(
+            "; or SET neardup.allow_approximate = on, to find about {found} % of the pairs with \
+             just this similarity by this index"
+        );
+    }
     too_much(
         relations,
-        format!("It was made for similarities from {guaranteed}, and {limit} is asked for"),
+        limits(bands, argument),
         format!(
             "each two of {} rows: {:.0} comparisons, and some {:.0} pairs to look up in the table",
             work.rows, work.comparisons, work.candidates

@@ -15,6 +15,7 @@ use super::signatures::histogram::{distance_of_line, line, sample};
 use super::source::{Distances, find_index};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::{is_on_signatures, with_words};
+use crate::pg::caller_sql::Condition;
 use crate::pg::catalog::relation_kind;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -45,6 +46,8 @@ struct HistogramArguments {
     examples: usize,
     /// One row of each group of equals takes part.
     is_distinct: bool,
+    /// The rows that take part; all without it.
+    filter: Option<Condition>,
 }
 
 impl HistogramArguments {
@@ -55,7 +58,7 @@ impl HistogramArguments {
 }
 
 /// `neardup_distance_histogram(relation, max_distance, sample_rows, column_name, examples,
-/// distinct_values)`.
+/// distinct_values, filter)`.
 fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
     call.return_set(|call| {
         for (n, name) in [(0, "relation"), (1, "max_distance"), (4, "examples")] {
@@ -78,6 +81,7 @@ fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
             sample: sample.map(|rows| rows as usize),
             examples: examples_argument(call.int4(4)),
             is_distinct: !call.is_null(5) && call.bool(5),
+            filter: call.text(6).map(|text| Condition::parse("filter", &text)),
         };
         let function = call.function_oid();
         let is_table = matches!(
@@ -95,7 +99,9 @@ fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
             Some((column, rows)) => {
                 let most = arguments.distance.radius(WIDEST).min(WIDEST);
                 let counts = arguments.counts(most);
-                (column.sample(counts, rows, arguments.is_distinct), false)
+                let filter = arguments.filter.as_ref();
+                let counts = column.sample(counts, rows, arguments.is_distinct, filter);
+                (counts, false)
             }
             None => {
                 let index = find_index(function, relation, column, distances);
@@ -148,6 +154,9 @@ fn examples_argument(examples: i32) -> usize {
 /// Counts the pairs of an index, all or by a sample. The second value is true of signatures.
 fn count_index(index: pg_sys::Oid, arguments: &HistogramArguments) -> (Counts, bool) {
     let relations = LockedIndex::open_for_reading(index);
+    if let Some(filter) = &arguments.filter {
+        filter.check(relations.table());
+    }
     note_read(relations.index());
     let of_signatures = is_on_signatures(relations.index());
     let counts = with_words!(words_of(relations.index()), N => {
@@ -169,9 +178,19 @@ fn count_signatures<const N: usize>(
     let most = arguments.distance.mismatches(relations.index(), hashes);
     let mut counts = arguments.counts(line(most, hashes));
     if let Some(rows) = arguments.sample {
-        return sample(index, relations, counts, most, rows, arguments.is_distinct);
+        let filter = arguments.filter.as_ref();
+        let wanted = Wanted::new(filter, index, relations, &mut TempSpace);
+        return sample(
+            index,
+            relations,
+            counts,
+            most,
+            rows,
+            (wanted, arguments.is_distinct),
+        );
     }
-    let mut pairs = SignaturePairs::all(relations, arguments.distance, arguments.is_distinct);
+    let (distance, filter) = (arguments.distance, arguments.filter.as_ref());
+    let mut pairs = SignaturePairs::all(relations, distance, filter, arguments.is_distinct);
     while let Some(([a, b], distance)) = pairs.next_pair() {
         let mismatches = (distance * hashes as f64).round() as usize;
         counts.add(a, b, line(mismatches, hashes));
@@ -185,10 +204,11 @@ fn count_fingerprints<const N: usize>(
     arguments: &HistogramArguments,
 ) -> Counts {
     let most = arguments.distance.radius(WIDEST).min(WIDEST);
-    let mut wanted = match arguments.is_distinct {
-        true => Wanted::one_of_equals(index, relations, &mut TempSpace),
-        false => Wanted::All,
-    };
+    let files = &mut TempSpace;
+    let mut wanted = Wanted::new(arguments.filter.as_ref(), index, relations, files);
+    if arguments.is_distinct {
+        wanted = wanted.one_of_equals(index, relations, files);
+    }
     let mut counts = arguments.counts(most);
     if let Some(rows) = arguments.sample {
         return sample_of(index, relations, &mut wanted, counts, rows);

@@ -9,6 +9,7 @@ mod distance;
 mod distance_counts;
 mod exhaustive;
 mod histogram;
+mod keys;
 mod limits;
 mod pairs;
 mod progress;

@@ -8,10 +8,11 @@ use super::tid_set::{TidList, TidSet};
 use crate::am::index::Index;
 use crate::pg::caller_sql::Condition;
 use crate::pg::locked_index::LockedIndex;
+use crate::pg::rel::Rel;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
-/// Entries of an index whose rows take part.
+/// Entries of an index, or rows of a table, that take part.
 pub enum Wanted {
     All,
     None,
@@ -30,12 +31,9 @@ impl Wanted {
         let Some(condition) = condition else {
             return Wanted::All;
         };
-        let mut list = TidList::new();
-        condition.rows(relations.table(), |row| list.push(files, row));
-        let Wanted::Entries(mut chosen) = Self::of(&mut list, files) else {
+        let Wanted::Entries(mut chosen) = Self::rows(condition, relations.table(), files) else {
             return Wanted::None;
         };
-        drop(list);
         // An entry leads to a row's version under another address, if it was updated in place.
         let mut progress = Progress::new("applying the filter", "rows", index.rows());
         let mut entries = all_entries(index, files);
@@ -51,9 +49,18 @@ impl Wanted {
         Self::of(&mut wanted, files)
     }
 
-    /// The first entry of each fingerprint in an index whose row the snapshot sees. Fingerprints of
-    /// scopes with the same hash count as one scope's.
+    /// The rows of a table that meet a condition, which is evaluated as the caller, by the
+    /// addresses under which the snapshot sees them.
+    pub fn rows(condition: &Condition, table: Rel, files: &mut TempSpace) -> Self {
+        let mut list = TidList::new();
+        condition.rows(table, |row| list.push(files, row));
+        Self::of(&mut list, files)
+    }
+
+    /// Of these entries, the first of each fingerprint in an index whose row the snapshot sees.
+    /// Fingerprints of scopes with the same hash count as one scope's.
     pub fn one_of_equals<const N: usize>(
+        mut self,
         index: &Index<N>,
         relations: &LockedIndex,
         files: &mut TempSpace,
@@ -68,7 +75,8 @@ impl Wanted {
             more = index.or_corrupt(walk.step(&tree, &mut |key, tid| entries.push((key, tid))));
             for &(key, entry) in &entries {
                 pgrx::check_for_interrupts!();
-                if last != Some(key) && rows.find(entry).is_some() {
+                let is_first = last != Some(key) && self.contains(files, entry);
+                if is_first && rows.find(entry).is_some() {
                     last = Some(key);
                     list.push(files, entry);
                 }

@@ -8,10 +8,12 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::am::keys::is_on_signatures;
 use crate::pg::acl;
-use crate::pg::catalog::{base_type, quoted, relation_kind, relation_name};
+use crate::pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
 use crate::pg::errors::{UserError, UserNotice};
 use crate::pg::locked_index::load_expressions;
 use crate::pg::rel::{OpenRelation, Rel};
+use crate::pg::spi;
+use crate::pg::value::Value;
 use crate::planner::catalog::catalog;
 
 /// Kind of distance that the calling SQL function takes: it decides whether an index on
@@ -36,6 +38,8 @@ pub fn find_index(
     match relation_kind(relation) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => (),
         pg_sys::RELKIND_PARTITIONED_TABLE => refuse_partitioned(relation),
+        pg_sys::RELKIND_VIEW => refuse_view(relation),
+        pg_sys::RELKIND_FOREIGN_TABLE => (),
         // What is no neardup index is refused when it is opened.
         _ if column.is_none() => return relation,
         _ => UserError::invalid_parameter("column_name goes with a table, not with an index")
@@ -43,14 +47,32 @@ pub fn find_index(
             .hint("Leave column_name out, or name the table.")
             .raise(),
     }
-    acl::check_some(relation);
-    let table = OpenRelation::table(relation, pg_sys::AccessShareLock);
+    let table = open_table(relation);
     let candidates = candidates(table.rel());
     let chosen = choose(table.rel(), &candidates, column, distances, function);
     if (candidates.iter()).any(|one| one.oid == chosen && !one.scope.is_empty()) {
         tell_scope(table.rel(), chosen);
     }
     chosen
+}
+
+/// Opens a table that a caller names, for reading all of its rows. Raises an error if the caller
+/// may read none, and error 0A000 if they are not all in it: if another engine keeps them, or if
+/// tables inherit from it (as the chunks of TimescaleDB do), whose rows a query of the table would
+/// find.
+pub fn open_table(oid: pg_sys::Oid) -> OpenRelation {
+    acl::check_some(oid);
+    let table = OpenRelation::table(oid, pg_sys::AccessShareLock);
+    if table.rel().may_have_children() && has_children(oid) {
+        refuse_parent(table.rel());
+    }
+    table
+}
+
+fn has_children(table: pg_sys::Oid) -> bool {
+    const CHILDREN: &CStr = c"SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits
+        WHERE inhparent OPERATOR(pg_catalog.=) $1)";
+    spi::value(CHILDREN, &[Value::oid(table)]).is_some_and(|found| found.get().as_bool())
 }
 
 /// Tells the caller, who has named a table, that its only index compares rows within scopes.
@@ -268,9 +290,46 @@ fn refuse_partitioned(table: pg_sys::Oid) -> ! {
         format!("table \"{}\" is partitioned", relation_name(table)),
     )
     .detail("Its rows are in its partitions, and each has an index of its own.")
-    .hint(
-        "Name a partition, for what is near within it. A join finds near-duplicates across \
-         partitions: FROM t a JOIN t b ON a.fp <~> b.fp <= 3 AND a.id < b.id.",
-    )
+    .hint(format!(
+        "Name a partition, for what is near within it. {}",
+        instead_of(table)
+    ))
     .raise()
+}
+
+fn refuse_parent(table: Rel) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("other tables inherit from table \"{}\"", table.shown()),
+    )
+    .detail("Their rows are rows of this table as well, and each has an index of its own.")
+    .hint(format!(
+        "Name one of them, for what is near within it, or an index of this table, for its own \
+         rows. {}",
+        instead_of(table.oid())
+    ))
+    .raise()
+}
+
+fn refuse_view(view: pg_sys::Oid) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("\"{}\" is a view", relation_name(view)),
+    )
+    .detail("It has neither rows nor an index of its own.")
+    .hint(format!(
+        "Name its table, and its condition as filter => '...'. {}",
+        instead_of(view)
+    ))
+    .raise()
+}
+
+/// The statement that finds pairs in whatever can be queried.
+fn instead_of(relation: pg_sys::Oid) -> String {
+    let name = qualified_relation(relation).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name);
+    format!(
+        "A join finds all near-duplicates: FROM {name} a JOIN {name} b ON a.fp <~> b.fp <= 3 AND \
+         a.id < b.id; neardup_components makes groups of its pairs."
+    )
 }

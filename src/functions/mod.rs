@@ -14,6 +14,7 @@ pub mod dictionary;
 mod evaluate;
 mod explain;
 mod feature_rows;
+mod feature_sets;
 mod features;
 mod html;
 mod in_flight;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use neardup_sketch::TextOptions;
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::options::NamedOption;
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
+use super::feature_sets;
 use super::minhash::{family_argument, signature};
 use super::sketcher::with_sketcher;
 use super::text_options;
@@ -17,21 +17,8 @@ use crate::pg::memory::check_interrupts;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
 /// The set that is argument 1, for texts with these options.
-fn set_argument(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
-    let set = call.kept_argument(1, |bytes| {
-        FeatureSet::from_stored(bytes).unwrap_or_else(|_| {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
-                "without is not a set of features",
-            )
-            .detail(format!(
-                "It has {} bytes that are not of that form.",
-                bytes.len()
-            ))
-            .hint("Sets are made by neardup_common_features(body, share).")
-            .raise()
-        })
-    });
+fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
+    let set = feature_sets::set_argument(call, 1, "without");
     if !set.fits(options) {
         let shown = |options: &TextOptions| {
             format!(
@@ -56,7 +43,7 @@ fn set_argument(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
 
 fn simhash64(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
-    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.simhash64_without(&text, &set, &mut check_interrupts)
     });
@@ -65,7 +52,7 @@ fn simhash64(call: &mut Call) -> Datum {
 
 fn simhash128(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
-    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.simhash128_without(&text, &set, &mut check_interrupts)
     });
@@ -74,7 +61,7 @@ fn simhash128(call: &mut Call) -> Datum {
 
 fn minhash64(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
-    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.minhash64_without(&text, &set, &mut check_interrupts)
     });
@@ -83,7 +70,7 @@ fn minhash64(call: &mut Call) -> Datum {
 
 fn minhash128(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
-    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = with_sketcher(options, |sketcher| {
         sketcher.minhash128_without(&text, &set, &mut check_interrupts)
     });
@@ -92,7 +79,7 @@ fn minhash128(call: &mut Call) -> Datum {
 
 fn minhash(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
-    let (text, set) = (call.utf8(0), set_argument(call, &options));
+    let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let family = family_argument(call, 7);
     let values = with_sketcher(options, |sketcher| {
         sketcher.signature_without(&text, &family, &set, &mut check_interrupts)

@@ -1,19 +1,20 @@
 //! Parts of a query that a caller gives as text: an order, a condition. They are parsed by
 //! themselves first, so that nothing else comes with them, and evaluated as the caller.
+use core::panic::AssertUnwindSafe;
 use std::ffi::{CStr, CString};
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::PgTryBuilder;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::compat;
+use super::catalog::quoted;
+use super::cursor::Store;
 use super::errors::UserError;
 use super::rel::Rel;
-use super::spi::failed;
-use super::tid::{item_pointer, tid_of};
-
-/// Rows fetched at a time.
-const FETCH: core::ffi::c_long = 10_000;
+use super::spi;
+use super::tid::item_pointer;
+use super::value::Value;
 
 /// The name of the rows to be ordered, in the query that does it.
 pub(super) const ROWS: &CStr = c"neardup rows to order";
@@ -22,8 +23,8 @@ pub(super) const ROWS: &CStr = c"neardup rows to order";
 pub(super) struct Clause {
     /// The query up to the clause.
     pub before: &'static [u8],
-    /// Returns whether a query has this clause, and not the one that the other kind has.
-    pub is_alone: fn(&pg_sys::SelectStmt) -> bool,
+    /// Returns whether a plain query has this clause, and none that the other kinds have.
+    pub is_alone: fn(&Parsed) -> bool,
     /// Predicate of the error's message.
     pub wrong: &'static str,
     /// Advice to the user.
@@ -44,33 +45,104 @@ impl Clause {
         let Ok(query) = CString::new([self.before, text, b"\n"].concat()) else {
             wrong("It holds a zero byte.".to_owned())
         };
-        let parsed = PgTryBuilder::new(|| Ok(is_select(&query, self.is_alone)))
-            .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
-                Err(message(error))
-            })
-            .execute();
-        match parsed {
-            Err(message) => wrong(format!("The parser says: {message}.")),
-            Ok(false) => wrong("It holds more than that.".to_owned()),
-            Ok(true) => (),
+        match parse(&query, |parsed| {
+            parsed.is_plain() && (self.is_alone)(&parsed)
+        }) {
+            Err(message) => wrong(message),
+            Ok(Some(true)) => (),
+            Ok(_) => wrong("It holds more than that.".to_owned()),
         }
     }
 }
 
+/// Expression of a table's columns, as written by a caller, in the server's encoding.
+pub struct Expression(Vec<u8>);
+
+impl Expression {
+    /// Checks that a text is one expression as in a select list and nothing else.
+    pub fn parse(name: &str, text: &[u8]) -> Self {
+        let clause = Clause {
+            before: b"SELECT ",
+            is_alone: |parsed| {
+                parsed.select.whereClause.is_null()
+                    && parsed.select.sortClause.is_null()
+                    && parsed.targets == 1
+                    && !parsed.is_named
+            },
+            wrong: "is no expression",
+            hint: "Write what could be one column of a SELECT, such as 'id' or 'site || id'.",
+        };
+        clause.check(name, text);
+        Expression(text.to_vec())
+    }
+
+    /// A column, by its name.
+    pub fn column(name: &CStr) -> Self {
+        Expression(quoted(name))
+    }
+
+    /// The expression with a line end behind it, which closes a comment.
+    pub fn sql(&self) -> Vec<u8> {
+        [self.0.as_slice(), b"\n"].concat()
+    }
+}
+
+/// SELECT as written by a caller, in the server's encoding.
+pub struct Query(Vec<u8>);
+
+impl Query {
+    /// Checks that a text is one SELECT, or VALUES, and nothing else.
+    pub fn parse(name: &str, text: &[u8]) -> Self {
+        let wrong = |detail: String| -> ! {
+            UserError::invalid_parameter(format!("{name} is no SELECT"))
+                .detail(detail)
+                .hint("Write one query, such as 'SELECT a.id, b.id FROM ...'.")
+                .raise()
+        };
+        let Ok(query) = CString::new(text) else {
+            wrong("It holds a zero byte.".to_owned())
+        };
+        let length = |parsed: Parsed| {
+            let is_whole = parsed.select.intoClause.is_null();
+            is_whole.then_some(parsed.length)
+        };
+        match parse(&query, length) {
+            Err(message) => wrong(message),
+            Ok(Some(Some(0))) => Query(text.to_vec()),
+            Ok(Some(Some(length))) => Query(text[..length].to_vec()),
+            Ok(_) => wrong("It is another statement, or several.".to_owned()),
+        }
+    }
+
+    /// The query as an item of FROM, without a name.
+    pub fn sql(&self) -> Vec<u8> {
+        [b"(", self.0.as_slice(), b"\n)"].concat()
+    }
+}
+
 /// Condition on a table's rows, as written by a caller, in the server's encoding.
-pub struct Condition(Vec<u8>);
+pub struct Condition {
+    /// The caller's parameter.
+    name: &'static str,
+    text: Vec<u8>,
+}
 
 impl Condition {
     /// Checks that a text is an expression as after WHERE and nothing else.
-    pub fn parse(name: &str, text: &[u8]) -> Self {
+    pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT WHERE ",
-            is_alone: |select| !select.whereClause.is_null() && select.sortClause.is_null(),
+            is_alone: |parsed| {
+                !parsed.select.whereClause.is_null()
+                    && parsed.select.sortClause.is_null()
+                    && parsed.targets == 0
+            },
             wrong: "is no condition",
             hint: "Write what could follow WHERE, such as 'id > 100' or 'kind = ''news'''.",
         };
         clause.check(name, text);
-        Condition(text.to_vec())
+        let text = text.to_vec();
+        Condition { name, text }
     }
 
     /// Gives the rows of a table, by their addresses, for which it is true. The query runs as the
@@ -89,135 +161,117 @@ impl Condition {
         let query = [
             b"SELECT ctid FROM ONLY ",
             table.qualified_name().as_slice(),
-            b" WHERE (",
-            &self.0,
-            b"\n)",
+            b" WHERE ",
+            &self.expression(),
             end,
         ]
         .concat();
-        select_addresses(&query, None, each);
+        in_parameter(self.name, || select_addresses(&query, None, each));
+    }
+
+    /// The expression in parentheses, for a query.
+    pub fn expression(&self) -> Vec<u8> {
+        // The line end closes a comment.
+        [b"(", self.text.as_slice(), b"\n)"].concat()
     }
 }
 
-/// Rows that a query finds under the name [`ROWS`]: their number, and the next address.
-pub(super) type NamedRows<'a> = (u64, &'a mut dyn FnMut() -> Option<Tid>);
+/// Rows that a query finds under the name [`ROWS`]: the next address.
+pub(super) type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
+
+/// Runs a function whose errors say in their detail by which of the caller's parameters they come.
+/// (What the server adds as CONTEXT is lost where pgrx catches an error.)
+pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
+    PgTryBuilder::new(AssertUnwindSafe(function))
+        .catch_others(|error| match error {
+            CaughtError::PostgresError(report) if is_of_expression(report.sql_error_code()) => {
+                let mut error = UserError::new(report.sql_error_code(), report.message());
+                let place = format!("It comes from the parameter \"{name}\".");
+                error = error.detail(match report.detail() {
+                    Some(detail) => format!("{detail} {place}"),
+                    None => place,
+                });
+                if let Some(hint) = report.hint() {
+                    error = error.hint(hint);
+                }
+                error.raise()
+            }
+            other => other.rethrow(),
+        })
+        .execute()
+}
+
+/// Returns whether an expression can be the reason of an error: not of a cancelled statement, of a
+/// server that shuts down or has no resources, of a conflict with other transactions, of a bug.
+fn is_of_expression(code: PgSqlErrorCode) -> bool {
+    // The first two of five characters, six bits each.
+    let class = code as u32 & 0xfff;
+    let class_of = |name: [u8; 2]| u32::from(name[0] - b'0') | u32::from(name[1] - b'0') << 6;
+    ![*b"57", *b"53", *b"58", *b"40", *b"XX"]
+        .map(class_of)
+        .contains(&class)
+}
 
 /// Calls a function for each row of a query, whose first column is an address.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: impl FnMut(Tid)) {
-    // Neither a name nor what was parsed holds a zero byte.
-    let query = CString::new(query).unwrap_or_default();
-    let (null, types) = (core::ptr::null(), core::ptr::null_mut());
-    // SAFETY: everything made here goes with SPI's own memory, at the end or after an error. The
-    // type of the first column is compared.
-    unsafe {
-        pg_sys::SPI_connect();
-        let store = rows.map(|(count, next)| store_rows(count, next));
-        let portal = pg_sys::SPI_cursor_open_with_args(
-            null,
-            query.as_ptr(),
-            0,
-            types,
-            core::ptr::null_mut(),
-            null,
-            true,
-            0,
-        );
-        loop {
-            pg_sys::SPI_cursor_fetch(portal, true, FETCH);
-            let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
-            if compat::attribute(&*(*table).tupdesc, 1).atttypid != pg_sys::TIDOID {
-                failed(&query);
+    spi::connected(c"SELECT ctid", |connection| {
+        let store = rows.map(|next| {
+            let mut store = connection.store(ROWS, &[(c"ctid_of_row", pg_sys::TIDOID)]);
+            while let Some(tid) = next() {
+                store.push(&[Value::tid(&item_pointer(tid))]);
             }
-            for i in 0..count as usize {
-                let mut null = false;
-                let tuple = *(*table).vals.add(i);
-                let value = pg_sys::SPI_getbinval(tuple, (*table).tupdesc, 1, &raw mut null);
-                if !null {
-                    each(tid_of(*value.cast_mut_ptr()));
-                }
+            store
+        });
+        let stores: Vec<&Store> = store.iter().collect();
+        connection.open(query, &[], &stores).for_each(|row| {
+            if let Some(Some(address)) = row.first() {
+                each(address.as_tid());
             }
-            pg_sys::SPI_freetuptable(table);
-            if count == 0 {
-                break;
-            }
-            pgrx::check_for_interrupts!();
-        }
-        pg_sys::SPI_cursor_close(portal);
-        if let Some(store) = store {
-            pg_sys::tuplestore_end(store);
-        }
-        pg_sys::SPI_finish();
-    }
+        });
+    });
 }
 
-/// Puts addresses of rows where SPI's queries find them by a name, as triggers find transition
-/// tables. Beyond `work_mem` they go to a temporary file.
-///
-/// # Safety
-/// SPI is connected.
-unsafe fn store_rows(
-    count: u64,
-    next: &mut dyn FnMut() -> Option<Tid>,
-) -> *mut pg_sys::Tuplestorestate {
-    // SAFETY: the caller's promise. The descriptor, the store and its name live in SPI's memory,
-    // which outlives the query.
-    unsafe {
-        let descriptor = pg_sys::CreateTemplateTupleDesc(1);
-        pg_sys::TupleDescInitEntry(
-            descriptor,
-            1,
-            c"ctid_of_row".as_ptr(),
-            pg_sys::TIDOID,
-            -1,
-            0,
-        );
-        let store = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
-        while let Some(tid) = next() {
-            let mut pointer = item_pointer(tid);
-            let mut value = pg_sys::Datum::from(&raw mut pointer);
-            let mut null = false;
-            pg_sys::tuplestore_putvalues(store, descriptor, &raw mut value, &raw mut null);
-        }
-        let size = size_of::<pg_sys::EphemeralNamedRelationData>();
-        let relation = pg_sys::palloc0(size).cast::<pg_sys::EphemeralNamedRelationData>();
-        (*relation).md.name = ROWS.as_ptr().cast_mut();
-        (*relation).md.tupdesc = descriptor;
-        (*relation).md.enrtype = pg_sys::EphemeralNameRelationType::ENR_NAMED_TUPLESTORE;
-        (*relation).md.enrtuples = count as f64;
-        (*relation).reldata = store.cast();
-        pg_sys::SPI_register_relation(relation);
-        store
-    }
+/// Parses a query; the error is the parser's message, as a sentence.
+fn parse<T>(query: &CStr, read: impl Fn(Parsed) -> T) -> Result<Option<T>, String> {
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(parse_select(query, &read))))
+        .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
+            Err(format!("The parser says: {}.", message(error)))
+        })
+        .execute()
 }
 
-fn message(error: pg_sys::panic::CaughtError) -> String {
-    use pg_sys::panic::CaughtError::{ErrorReport, PostgresError, RustPanic};
+fn message(error: CaughtError) -> String {
+    use CaughtError::{ErrorReport, PostgresError, RustPanic};
     match error {
         PostgresError(report) | ErrorReport(report) => report.message().to_owned(),
         RustPanic { ereport, .. } => ereport.message().to_owned(),
     }
 }
 
-/// Returns whether a query is one SELECT with one clause and nothing behind it. Raises the parser's
-/// errors.
-fn is_select(query: &CStr, is_alone: fn(&pg_sys::SelectStmt) -> bool) -> bool {
-    let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
-    // SAFETY: the parser only reads the text, and what it builds goes with the memory context. When
-    // it fails it holds nothing else. Tags say which structs the nodes are.
-    unsafe {
-        let statements = pg_sys::raw_parser(query.as_ptr(), mode);
-        let statements = pgrx::PgList::<pg_sys::RawStmt>::from_pg(statements);
-        let (1, Some(statement)) = (statements.len(), statements.get_ptr(0)) else {
-            return false;
-        };
-        let node = (*statement).stmt;
-        if (*node).type_ != pg_sys::NodeTag::T_SelectStmt {
-            return false;
-        }
-        let select = &*node.cast::<pg_sys::SelectStmt>();
+/// A SELECT as the parser reads it.
+pub(super) struct Parsed<'a> {
+    select: &'a pg_sys::SelectStmt,
+    /// Number of expressions in the select list.
+    targets: usize,
+    /// One of them has a name by AS.
+    is_named: bool,
+    /// Bytes of the statement without what ends it; 0: all of the text.
+    length: usize,
+}
+
+impl Parsed<'_> {
+    /// Returns whether it has an ORDER BY and nothing else.
+    pub(super) fn is_order(&self) -> bool {
+        !self.select.sortClause.is_null() && self.select.whereClause.is_null() && self.targets == 0
+    }
+
+    /// Returns whether it consists of a select list, WHERE and ORDER BY at most.
+    fn is_plain(&self) -> bool {
+        let select = self.select;
         select.op == pg_sys::SetOperation::SETOP_NONE
-            && is_alone(select)
-            && select.targetList.is_null()
+            && select.distinctClause.is_null()
+            && select.fromClause.is_null()
+            && select.valuesLists.is_null()
             && select.groupClause.is_null()
             && select.havingClause.is_null()
             && select.windowClause.is_null()
@@ -226,5 +280,34 @@ fn is_select(query: &CStr, is_alone: fn(&pg_sys::SelectStmt) -> bool) -> bool {
             && select.lockingClause.is_null()
             && select.withClause.is_null()
             && select.intoClause.is_null()
+    }
+}
+
+/// Parses a query and reads the result; `None` unless it is one SELECT with nothing behind it.
+/// Raises the parser's errors.
+fn parse_select<T>(query: &CStr, read: impl FnOnce(Parsed) -> T) -> Option<T> {
+    let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
+    // SAFETY: the parser only reads the text, and what it builds goes with the memory context. When
+    // it fails it holds nothing else. Tags say which structs the nodes are; a select list has
+    // targets.
+    unsafe {
+        let statements = pg_sys::raw_parser(query.as_ptr(), mode);
+        let statements = pgrx::PgList::<pg_sys::RawStmt>::from_pg(statements);
+        let (1, Some(statement)) = (statements.len(), statements.get_ptr(0)) else {
+            return None;
+        };
+        let node = (*statement).stmt;
+        if (*node).type_ != pg_sys::NodeTag::T_SelectStmt {
+            return None;
+        }
+        let select = &*node.cast::<pg_sys::SelectStmt>();
+        let targets = pgrx::PgList::<pg_sys::ResTarget>::from_pg(select.targetList);
+        Some(read(Parsed {
+            select,
+            targets: targets.len(),
+            is_named: targets.iter_ptr().any(|target| !(*target).name.is_null()),
+            length: ((*statement).stmt_location + (*statement).stmt_len) as usize
+                * usize::from((*statement).stmt_len > 0),
+        }))
     }
 }

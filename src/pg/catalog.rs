@@ -212,6 +212,8 @@ pub fn function_signature(function: Oid) -> (Vec<Oid>, Oid) {
 #[derive(Clone, Copy)]
 pub enum Named<'a> {
     Type,
+    /// A table, an index, or any other relation.
+    Relation,
     /// An operator on these two types.
     Operator(Oid, Oid),
     /// A function of these types.
@@ -220,12 +222,13 @@ pub enum Named<'a> {
 
 /// Looks an object up by its name in a schema.
 pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
-    use pg_sys::SysCacheIdentifier::{OPERNAMENSP, PROCNAMEARGSNSP, TYPENAMENSP};
+    use pg_sys::SysCacheIdentifier::{OPERNAMENSP, PROCNAMEARGSNSP, RELNAMENSP, TYPENAMENSP};
     let (schema, none) = (Datum::from(schema), Datum::null());
     // SAFETY: the keys have the number and types that the caches are keyed by.
     let oid = unsafe {
         let (cache, column, [a, b, c]) = match kind {
             Named::Type => (TYPENAMENSP, pg_sys::Anum_pg_type_oid, [schema, none, none]),
+            Named::Relation => (RELNAMENSP, pg_sys::Anum_pg_class_oid, [schema, none, none]),
             Named::Operator(left, right) => {
                 let keys = [left.into(), right.into(), schema];
                 (OPERNAMENSP, pg_sys::Anum_pg_operator_oid, keys)

@@ -7,6 +7,8 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::catalog;
+use super::cursor::Parameter;
+use super::value::{Value, ValueType};
 
 /// One call of a function by the server, with its arguments.
 pub struct Call(pg_sys::FunctionCallInfo);
@@ -62,6 +64,21 @@ impl Call {
         }
         assert!(self.has_type(n, pg_sys::TEXTOID));
         Some(self.bytes(n).to_vec())
+    }
+
+    /// The argument at position `n`, with the type that it has in this call: of a polymorphic one
+    /// that of the value passed.
+    pub fn parameter(&self, n: usize) -> Parameter<'_> {
+        // SAFETY: null in a direct call, or a live record of the function. A value that is not NULL
+        // is of the argument's type, and lives as long as the call.
+        unsafe {
+            let type_oid = pg_sys::get_fn_expr_argtype(self.function(), n as i32);
+            let value = || Value::typed(self.arg(n), ValueType::of(type_oid));
+            Parameter {
+                type_oid,
+                value: (!self.is_null(n)).then(value),
+            }
+        }
     }
 
     /// Number of arguments.

@@ -4,6 +4,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::{relation_kind, relation_name};
 use super::errors::UserError;
+use super::local_rows::{self, Reader};
 use super::rel::{OpenRelation, Rel};
 use super::security_context::AsOwner;
 use super::{acl, backend, compat, server};
@@ -21,6 +22,7 @@ impl LockedIndex {
     /// no valid index of this access method.
     pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
         let table = table_of(oid).unwrap_or_else(|| refuse(oid));
+        local_rows::require(table, Reader::Index);
         let table = OpenRelation::table(table, lock as u32);
         let index = OpenRelation::any(oid, lock as u32);
         // Between the look-up and the locks the index may have been dropped, and its OID given to
@@ -45,16 +47,23 @@ impl LockedIndex {
     /// active. Raises an error unless the caller may see what it tells of its table, and unless
     /// it holds all rows that the snapshot sees.
     pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
-        acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
-        let opened = Self::reopen(oid);
-        acl::check_index(opened.table.rel(), opened.index.rel());
-        acl::check_reachable(opened.table.rel());
+        let opened = Self::open_checked(oid);
         // SAFETY: a function is called with an active snapshot; the index is open. It is counted as
         // used, so that nobody takes it for one that is not.
         unsafe {
             opened.check_age(pg_sys::GetActiveSnapshot());
             compat::count_index_scan(opened.index.rel().raw());
         }
+        opened
+    }
+
+    /// Opens an index of which the caller may see what it tells of its table; raises an error if
+    /// that is not so.
+    pub fn open_checked(oid: pg_sys::Oid) -> Self {
+        acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
+        let opened = Self::reopen(oid);
+        acl::check_index(opened.table.rel(), opened.index.rel());
+        acl::check_reachable(opened.table.rel());
         opened
     }
 

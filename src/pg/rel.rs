@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 
 use super::catalog::name_of;
 use super::expr::{Expr, List};
+use super::local_rows::{self, Reader};
 use super::server::{self, owned};
 use super::{catalog, compat};
 
@@ -162,6 +163,11 @@ impl<'a> Rel<'a> {
         let expression =
             unsafe { Expr::new(pg_sys::build_column_default(self.raw, i32::from(column))) };
         expression.columns_used()
+    }
+
+    /// Returns whether other tables inherit from it, or did once.
+    pub fn may_have_children(self) -> bool {
+        self.class().relhassubclass
     }
 
     /// Returns whether rules rewrite statements on it.
@@ -456,9 +462,11 @@ pub struct OpenRelation {
 }
 
 impl OpenRelation {
-    /// Opens and locks a table.
+    /// Opens and locks a table. Raises error 0A000 if another engine keeps its rows.
     pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
-        Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE))
+        let table = Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE));
+        local_rows::require(oid, Reader::WholeTable);
+        table
     }
 
     /// Opens and locks an index.

@@ -6,14 +6,12 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
 use neardup_blocktree::key::Tid;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
-use super::errors::UserError;
+use super::cursor::Cursor;
+pub use super::cursor::{Connection, connected, failed};
 use super::value::{OwnedValue, Value};
 use super::{compat, server};
-
-/// Rows fetched at a time.
-const FETCH: core::ffi::c_long = 1000;
 
 /// A statement with the types of its parameters.
 type Statement = (CString, Vec<pg_sys::Oid>);
@@ -88,8 +86,7 @@ pub fn for_each_row(
     connected(statement, |connection| {
         let plan = connection.plan(statement, parameters);
         let mut values = datums(parameters);
-        // SAFETY: the plan is of a SELECT with these parameters. The cursor is closed after the
-        // last row, and by the server after an error.
+        // SAFETY: the plan is of a SELECT with these parameters.
         let cursor = unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -101,66 +98,13 @@ pub fn for_each_row(
                 true,
             );
             pg_sys::PopActiveSnapshot();
-            cursor
+            Cursor::new(cursor)
         };
-        loop {
-            // SAFETY: the cursor is open until there are no more rows.
-            let rows = unsafe { fetch(cursor) };
-            if rows.is_empty() {
-                break;
-            }
-            for row in rows {
-                each(connection, &row);
-                pgrx::check_for_interrupts!();
-            }
-        }
+        cursor.for_each(|row| {
+            let row: Vec<_> = row.iter().map(|value| value.map(Value::to_owned)).collect();
+            each(connection, &row);
+        });
     });
-}
-
-/// The next rows; without any, the cursor is closed.
-///
-/// # Safety
-/// The cursor is open.
-unsafe fn fetch(cursor: pg_sys::Portal) -> Vec<Vec<Option<OwnedValue>>> {
-    // SAFETY: the caller's promise; the values are copied before their tuples are freed.
-    unsafe {
-        pg_sys::SPI_cursor_fetch(cursor, true, FETCH);
-        let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-        let descriptor = (*table).tupdesc;
-        let columns = (*descriptor).natts as i16;
-        let value = |tuple, column: i16| {
-            let mut null = false;
-            let value = pg_sys::SPI_getbinval(tuple, descriptor, column.into(), &mut null);
-            (!null).then(|| Value::new(value, compat::attribute(&*descriptor, column)).to_owned())
-        };
-        let row = |i: usize| {
-            let tuple = *(*table).vals.add(i);
-            (1..=columns).map(|column| value(tuple, column)).collect()
-        };
-        let rows = (0..count).map(row).collect();
-        pg_sys::SPI_freetuptable(table);
-        if count == 0 {
-            pg_sys::SPI_cursor_close(cursor);
-        }
-        rows
-    }
-}
-
-/// An open connection to SPI.
-pub struct Connection(());
-
-/// Runs a function while SPI is connected. An error disconnects as well.
-fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
-    // SAFETY: disconnects from what it has connected to; what was connected meanwhile has been
-    // disconnected.
-    unsafe {
-        if pg_sys::SPI_connect() != pg_sys::SPI_OK_CONNECT as i32 {
-            failed(statement);
-        }
-        let result = run(&Connection(()));
-        pg_sys::SPI_finish();
-        result
-    }
 }
 
 impl Connection {
@@ -235,14 +179,4 @@ pub fn has_transaction_snapshot() -> bool {
 
 fn datums(parameters: &[Value]) -> Vec<pg_sys::Datum> {
     parameters.iter().map(|value| value.datum()).collect()
-}
-
-/// Error XX000: a statement did something else than it says.
-pub fn failed(statement: &CStr) -> ! {
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-        "a statement of neardup_dedup did not do what it should",
-    )
-    .detail(statement.to_string_lossy())
-    .raise()
 }

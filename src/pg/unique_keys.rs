@@ -8,6 +8,13 @@ use super::new_row::NewRow;
 use super::rel::{OpenRelation, Rel};
 use super::slot::Slot;
 
+/// The only column of a table's primary key; `None` if it has none, or one of several columns.
+pub fn primary_key_column(table: Rel) -> Option<i16> {
+    let index = OpenRelation::index(table.primary_key()?, pg_sys::AccessShareLock);
+    let form = index.rel().index_form();
+    (form.key_columns == 1).then(|| form.columns[0])
+}
+
 /// A unique index that is checked at once.
 struct UniqueKey {
     info: *mut pg_sys::IndexInfo,

@@ -1,4 +1,5 @@
 //! SQL values with their types, borrowed from the server's memory or copied into Rust's.
+use core::cmp::Ordering;
 use core::ffi::CStr;
 use core::marker::PhantomData;
 
@@ -127,6 +128,11 @@ impl<'a> Value<'a> {
         Self::small(Datum::from(value), pg_sys::INT4OID, 4)
     }
 
+    /// An `int8`.
+    pub fn int8(value: i64) -> Self {
+        Self::small(Datum::from(value), pg_sys::INT8OID, 8)
+    }
+
     /// A `float8`.
     pub fn float8(value: f64) -> Self {
         Self::small(Datum::from(value.to_bits()), pg_sys::FLOAT8OID, 8)
@@ -186,13 +192,32 @@ impl<'a> Value<'a> {
         match words {
             [word] if self.of.by_value => *word = self.datum.value() as u64,
             words => {
-                let start = self.datum.cast_mut_ptr::<u8>();
-                // SAFETY: a value passed by reference, which is as long as its type says.
-                unsafe {
-                    let to = words.as_mut_ptr().cast();
-                    core::ptr::copy_nonoverlapping(start, to, size_of_val(words));
+                let (bytes, _) = self.fixed_bytes().as_chunks();
+                for (word, bytes) in words.iter_mut().zip(bytes) {
+                    *word = u64::from_ne_bytes(*bytes);
                 }
             }
+        }
+    }
+
+    /// The bytes of a value of fixed length that is passed by reference.
+    #[inline]
+    fn fixed_bytes(&self) -> &[u8] {
+        assert!(!self.of.by_value && self.of.length > 0);
+        let start = self.datum.cast_mut_ptr::<u8>();
+        // SAFETY: a value passed by reference, which is as long as its type says.
+        unsafe { core::slice::from_raw_parts(start, self.of.length as usize) }
+    }
+
+    /// The address, if it is a `tid`; raises an internal error for any other type.
+    pub fn as_tid(self) -> Tid {
+        assert_eq!(self.of.oid, pg_sys::TIDOID);
+        let bytes = self.fixed_bytes();
+        // As `ItemPointerData` has it: both halves of the block, the higher one first.
+        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        Tid {
+            block: u32::from(half(0)) << 16 | u32::from(half(2)),
+            offset: half(4),
         }
     }
 
@@ -348,13 +373,16 @@ pub struct OwnedValue {
 impl OwnedValue {
     /// The address, if it is a `tid`; raises an internal error for any other type.
     pub fn as_tid(&self) -> Tid {
-        assert_eq!(self.of.oid, pg_sys::TIDOID);
-        // As `ItemPointerData` has it: both halves of the block, the higher one first.
-        let bytes = self.bytes[0].to_ne_bytes();
-        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
-        Tid {
-            block: u32::from(half(0)) << 16 | u32::from(half(2)),
-            offset: half(4),
+        self.get().as_tid()
+    }
+
+    /// Orders values of one type by how they are stored: the same each time, and otherwise without
+    /// a meaning. Raises an internal error for two types.
+    pub fn image_cmp(&self, other: &Self) -> Ordering {
+        assert_eq!(self.of.oid, other.of.oid);
+        match self.of.by_value {
+            true => self.datum.value().cmp(&other.datum.value()),
+            false => self.bytes.cmp(&other.bytes),
         }
     }
 

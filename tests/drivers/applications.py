@@ -30,7 +30,7 @@ def code(document, heading):
             if name:
                 files[name] = []
         script.append(kept)
-    assert files and any(script), f"no code under {heading}"
+    assert any(script), f"no code under {heading}"
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}, "\n".join(script)
 
 
@@ -92,6 +92,14 @@ def with_django(settings):
     call_command("makemigrations", "--check", "--dry-run", verbosity=1)
 
 
+def with_psycopg(settings):
+    url = "postgresql://{user}@/{dbname}?host={host}&port={port}"
+    os.environ["DATABASE_URL"] = url.format(**settings)
+
+
+FRAMES = {"Django": with_django, "Retries": with_psycopg}
+
+
 def main():
     section, document, conninfo = sys.argv[1:]
     document = Path(document).resolve()
@@ -103,7 +111,7 @@ def main():
         for name, text in files.items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(text)
-        (with_django if section == "Django" else with_sqlalchemy)(settings)
+        FRAMES.get(section, with_sqlalchemy)(settings)
         exec(compile(script, str(document), "exec"), {"__name__": "__main__"})
         os.chdir("/")
     print(f"{section}: done")

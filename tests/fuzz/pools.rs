@@ -52,6 +52,12 @@ pub fn pools() -> Pools {
         "'A1b2-C3_d4@e.f'",
         "'fp'",
         "'t_fp'",
+        "'id'",
+        "'VALUES (1, 2), (3, 2), (7, 7)'",
+        "'VALUES (1, 2), (2, 1), (3, NULL)'",
+        "'SELECT id, id / 2 FROM t'",
+        "'SELECT id, bits FROM t WHERE id > 0'",
+        "'SELECT 1, 2 WHERE false'",
     ];
     let integers = vec![
         "0",
@@ -141,6 +147,19 @@ pub fn pools() -> Pools {
         (
             "name",
             vec!["'fp'", "'sig'", "'nope'", "''", "'wide'", "'bits'"],
+        ),
+        (
+            "anyelement",
+            vec![
+                "NULL::bigint",
+                "0",
+                "NULL::text",
+                "NULL::tid",
+                "NULL::int[]",
+                "NULL::t",
+                "NULL::json",
+                "ROW(1)",
+            ],
         ),
         (
             "uuid",

@@ -2,6 +2,7 @@
 pub mod clients;
 pub mod data;
 pub mod fixtures;
+pub mod memory;
 pub mod oracle;
 pub mod table;
 pub mod workload;

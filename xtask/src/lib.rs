@@ -1,4 +1,5 @@
 //! The development commands of neardup, and their parts that the package of the benchmarks shares.
+pub mod book;
 pub mod cargo;
 pub mod check;
 pub mod demo;

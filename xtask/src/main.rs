@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::setup::PgChoice;
-use xtask::{check, demo, install, measure, package, psql, setup, signals, sql, test, torture};
+use xtask::{
+    book, check, demo, install, measure, package, psql, setup, signals, sql, test, torture,
+};
 
 /// Development commands of neardup
 #[derive(Parser)]
@@ -43,6 +45,11 @@ enum Command {
     },
     /// Check the rules that no compiler knows: imports, wide lines, the SQL script, ...
     Check,
+    /// Make the documents a book of HTML pages with a search, in the target folder
+    ///
+    /// By mdBook: one that is on PATH, or else it is installed from crates.io into the target
+    /// folder.
+    Book,
     /// Put the extension's SQL script together from the files in sql/sections
     Sql,
     /// Kill a server in the midst of its work, let it recover and check it, again and again
@@ -92,6 +99,7 @@ fn main() -> ExitCode {
             Command::Test { filters } => test::command(choice, &filters),
             Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Check => check::command(),
+            Command::Book => book::command(),
             Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),

@@ -1,4 +1,5 @@
 //! From nothing to a private server with the extension: what demo, test and psql have in common.
+use crate::program::runs;
 use crate::setup::PgChoice;
 use crate::{cargo, extension, setup, signals, ui};
 use anyhow::{Result, bail};
@@ -24,6 +25,7 @@ pub fn prepare(choice: &PgChoice) -> Result<Private> {
     let copy = ui::step("Preparing a private copy of the server", || {
         let copy = PrivateCopy::make(&pg, &preferred, &user)?;
         copy.install(&artifacts)?;
+        ensure_psql(&copy)?;
         Ok(copy)
     })?;
     if !copy.root().starts_with(&preferred) {
@@ -39,6 +41,19 @@ pub fn prepare(choice: &PgChoice) -> Result<Private> {
         artifacts,
         instance: Instance::new(&copy, user),
     })
+}
+
+/// Sees to it that the copy's psql runs: that of one wheel does not, and any version's will do.
+fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
+    if runs(&copy.bindir().join("psql")) {
+        return Ok(());
+    }
+    let others = setup::installed();
+    let mut programs = others.iter().map(|other| other.bindir().join("psql"));
+    match programs.find(|program| runs(program)) {
+        Some(program) => copy.replace_client(&program),
+        None => bail!("psql does not run: install PostgreSQL's client programs"),
+    }
 }
 
 /// Takes the names of servers in `dir` that begin with `purpose` for this command: whatever an

@@ -1,5 +1,6 @@
 //! Calls of other programs.
 use anyhow::{Context, Result, ensure};
+use std::path::Path;
 use std::process::Command;
 
 /// Runs a program without showing its output.
@@ -23,4 +24,10 @@ pub fn output(command: &mut Command) -> Result<String> {
     let text = String::from_utf8(output.stdout)
         .with_context(|| format!("the output of {}", command.get_program().display()))?;
     Ok(text.trim().to_owned())
+}
+
+/// Returns whether a program starts and tells its version.
+pub fn runs(program: &Path) -> bool {
+    let output = Command::new(program).arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
 }

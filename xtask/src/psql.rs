@@ -5,6 +5,7 @@ use crate::{extension, signals, ui};
 use anyhow::{Context, Result, bail};
 use neardup_pgserver::{Lock, Server, stop_leftovers};
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The server that psql and the demo share, so that the demo's tables can be looked at afterwards.
@@ -26,6 +27,11 @@ pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<E
              `cargo xtask psql --fresh` makes a new one.",
         );
     }
+    if arguments.is_empty() {
+        ui::note("For other programs, as long as this shell is open:");
+        let url = url(server.socket_dir(), server.port());
+        ui::note(format!("  DATABASE_URL='{url}'"));
+    }
     let status = signals::while_interactive(|| server.psql(DATABASE).args(arguments).status())
         .context("cannot run psql")?;
     drop(server);
@@ -38,12 +44,47 @@ pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<E
 pub fn take_lock(private: &Private) -> Result<Lock> {
     let dir = &private.instance.data_root;
     let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
-        let holder = Lock::holder(dir, PURPOSE).map_or(String::new(), |id| format!(" {id}"));
-        bail!("another cargo xtask psql or demo (process{holder}) uses the private server");
+        let home = private.instance.home(PURPOSE);
+        let running = fs::read_to_string(home.join("data/postmaster.pid")).unwrap_or_default();
+        bail!("{}", in_use(Lock::holder(dir, PURPOSE), &running));
     };
     // Only a run that was killed leaves its server running.
     stop_leftovers(dir, PURPOSE)?;
     Ok(lock)
+}
+
+/// Says that another command has the server, and what to do: `holder` is its process,
+/// `postmaster_pid` the text of the file of that name.
+fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
+    let process = holder.map_or(String::new(), |id| format!(", process {id}"));
+    let mut text = format!(
+        "the private server is in use by another cargo xtask psql or cargo xtask demo{process}; \
+         wait for it, or leave its shell (\\q)"
+    );
+    // The fourth and fifth line are the port and the folder of the socket, once the server is up.
+    let lines: Vec<&str> = postmaster_pid.lines().collect();
+    if let Some(&[port, folder]) = lines.get(3..5)
+        && let Ok(port) = port.trim().parse()
+        && !folder.is_empty()
+    {
+        let url = url(Path::new(folder), port);
+        text += &format!("\nOther programs can use the server meanwhile: psql '{url}'");
+    }
+    text
+}
+
+/// Connection URL of the database, for the superuser `postgres`.
+fn url(socket_dir: &Path, port: u16) -> String {
+    // A program that takes a URL wants its host, a path here, with all but plain characters as %XX.
+    let host: String = (socket_dir.to_string_lossy().bytes())
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("postgresql://postgres@/{DATABASE}?host={host}&port={port}")
 }
 
 /// Starts the server, with its data of last time unless `fresh`.
@@ -118,3 +159,26 @@ fn remembered(server: &Server) -> String {
 }
 
 const SCRIPTS_FILE: &str = "neardup-scripts.sql";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_its_folder_escaped() {
+        let url = url(Path::new("/tmp/a b/demo-\u{e9}"), 5432);
+        let expected = "postgresql://postgres@/neardup?host=/tmp/a%20b/demo-%C3%A9&port=5432";
+        assert_eq!(url, expected);
+    }
+
+    #[test]
+    fn a_server_in_use_is_named_with_its_address() {
+        let text = in_use(Some(17), "42\n/data\n1700000000\n5432\n/run/demo\n\n");
+        assert!(text.contains("demo, process 17;"), "{text}");
+        assert!(text.ends_with("psql 'postgresql://postgres@/neardup?host=/run/demo&port=5432'"));
+        // While it starts, and where the file cannot be read.
+        for file in ["", "42\n/data\n1700000000\n5432\n\n"] {
+            assert!(!in_use(None, file).contains("postgresql:"));
+        }
+    }
+}

@@ -84,8 +84,25 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         self.dense.push(files, key, Tid::from_packed(entry.tid));
     }
 
+    /// Number of pairs and of entries of dense nodes.
+    pub fn len(&self) -> u64 {
+        self.near.len() + self.dense.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Replaces the rank of each node that does not represent itself by that of its representative.
-    pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>, centers: &mut impl Centers<F, M>) {
+    /// Calls `done` once for each pair and each entry of a dense node.
+    pub fn finish(
+        mut self,
+        files: &mut F,
+        ranks: &mut Paged<F>,
+        centers: &mut impl Centers<F, M>,
+        done: &mut impl FnMut(),
+    ) {
         let mut pairs = self.near.sorted(files, None);
         let mut dense = self.dense.sorted(files, None);
         let mut own = Vec::new();
@@ -108,6 +125,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                     representative = Some(lower);
                 }
                 pair = pairs.next(files);
+                done();
             }
             own.clear();
             while let Some(entry) = other
@@ -115,6 +133,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
             {
                 own.push(entry);
                 other = dense.next(files);
+                done();
             }
             if !own.is_empty() {
                 let below = representative.unwrap_or(rank);

@@ -101,6 +101,20 @@ impl PrivateCopy {
         &self.bindir
     }
 
+    /// Puts a client program of another installation in place of one that does not run.
+    ///
+    /// # Errors
+    /// When the link cannot be made.
+    pub fn replace_client(&self, program: &Path) -> Result<()> {
+        let name = program.file_name().context("a program without a name")?;
+        let link = self.bindir.join(name);
+        fs::remove_file(&link).or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+        symlink(program, &link).with_context(|| format!("cannot make {}", link.display()))
+    }
+
     /// Puts an extension into the copy, in place of any earlier files of that name.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use crate::memory::GrowVec;
 use crate::options::TextOptions;
 use crate::places::{Place, places};
 use crate::similarity::share;
+use crate::text_changes::{ChangedText, TextChanges, text_changes};
 
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
@@ -66,6 +67,8 @@ pub struct FeatureDiff {
     pub only_a: TopFeatures<PlacedFeature>,
     /// Features of the second text only.
     pub only_b: TopFeatures<PlacedFeature>,
+    /// Passages that the features of one text only make.
+    pub changes: TextChanges,
 }
 
 /// One of the two texts with its features.
@@ -118,9 +121,9 @@ fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
 }
 
 impl FeatureDiff {
-    /// Compares two texts and keeps the `top` heaviest features of each kind.
+    /// Compares two texts and keeps the `top` heaviest features of each kind, and as many changes.
     ///
-    /// Memory is that of two [`FeatureList`]s, 8 bytes more for each distinct feature, and once
+    /// Memory is that of two [`FeatureList`]s, 32 bytes more for each distinct feature, and once
     /// more the normal form of a text with some 24 bytes for each change of script.
     pub fn new(
         a: &str,
@@ -144,7 +147,9 @@ impl FeatureDiff {
             (None, None) => {}
         };
         merge(a.list.entries(), b.list.entries(), order, each, check);
+        let changes = changes([&a, &b], [&only_a, &only_b], &shared, top, check);
         Self {
+            changes,
             shared: top_shared(&a, &b, shared, top, check),
             only_a: a.top(only_a, top, check),
             only_b: b.top(only_b, top, check),
@@ -161,6 +166,26 @@ impl FeatureDiff {
 
 /// Feature of both texts.
 type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
+
+/// The passages in which two texts differ. `own` are the features that one of them has alone.
+fn changes<'a>(
+    sides: [&Side<'a>; 2],
+    own: [&[&FeatureEntry]; 2],
+    shared: &[SharedEntry],
+    top: usize,
+    check: &mut dyn FnMut(),
+) -> TextChanges {
+    let (mut in_a, mut in_b) = (Vec::new(), Vec::new());
+    in_a.grow_all(shared.iter().map(|(x, _)| *x));
+    in_b.grow_all(shared.iter().map(|(_, y)| *y));
+    let changed = |n: usize| ChangedText {
+        text: sides[n].text,
+        list: &sides[n].list,
+        own: own[n],
+    };
+    let (a, b) = (changed(0), changed(1));
+    text_changes([&a, &b], [&in_a, &in_b], sides[0].options, top, check)
+}
 
 /// The heaviest of the features that both texts have.
 fn top_shared<'a>(

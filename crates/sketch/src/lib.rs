@@ -49,6 +49,7 @@ mod similarity;
 mod sketcher;
 #[cfg(test)]
 mod test_texts;
+mod text_changes;
 mod text_length;
 pub mod tokens;
 pub mod weight;
@@ -61,6 +62,7 @@ pub use places::Place;
 pub use sentences::longest_sentences_hash;
 pub use simhash::{simhash64_features, simhash64_hashes, simhash128_features};
 pub use sketcher::Sketcher;
+pub use text_changes::{Passage, TextChange, TextChanges};
 pub use text_length::text_length;
 pub use weight::WeightError;
 

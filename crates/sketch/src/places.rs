@@ -41,7 +41,7 @@ pub(crate) fn places(
 
 /// Finds the places of features. `tokens` are those of the text in its order, with separators, and
 /// `features` the ranges of them to be found.
-fn find_places(
+pub(crate) fn find_places(
     text: &str,
     options: &TextOptions,
     tokens: &[u8],

@@ -9,6 +9,7 @@ use neardup_blocktree::sort::{ExternalSort, Sorted};
 
 use super::graph::{Gap, Graph, in_front, number};
 use super::methods::{Links, Method};
+use super::scope_parts::{Part, ScopeParts};
 use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
@@ -41,6 +42,7 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
             relations,
             plan: PairPlan::new(&index.block_layout, radius, index.rows()),
             wanted: Wanted::new(arguments.filter.as_ref(), &index, relations, &mut files),
+            part: Part::All,
             unseen: TidList::new(),
             singletons: arguments.singletons,
         };
@@ -53,7 +55,7 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
         let group = |files: &mut TempSpace, links: Links<_>, ranks: &mut _| match arguments.method {
             Method::Star => links.star(files, ranks, &mut DenseCenters::new(share(), nearness)),
             // Pairs of dense nodes are among those of the forest.
-            Method::Connected => links.connected(files, ranks, |_, _, _| ()),
+            Method::Connected => links.connected(files, ranks, |_, _, _, _| ()),
         };
         cluster(graph, relations, arguments, files, group, shown, give);
     })
@@ -66,6 +68,8 @@ struct NodeSearch<'a, const N: usize> {
     plan: PairPlan<N>,
     /// Entries whose rows take part.
     wanted: Wanted,
+    /// Entries that the search under way takes.
+    part: Part,
     /// Entries whose rows the snapshot does not see: deleted ones that VACUUM has not removed yet,
     /// and those of other transactions. Such an entry stays one as long as the snapshot lives,
     /// whatever row takes its address.
@@ -80,19 +84,47 @@ impl<const N: usize> NodeSearch<'_, N> {
         if method == Method::Star {
             return self.find(Thinning::Degree(DENSE), files);
         }
+        let found = self.forest(files).or_else(|gap| match gap {
+            // Any of the scopes may lack what connects two fingerprints of it.
+            Gap::Scopes => self.forest_by_scopes(files).ok_or(gap),
+            _ => Err(gap),
+        });
+        self.part = Part::All;
+        found.unwrap_or_else(|_| self.find(Thinning::Degree(u32::MAX), files))
+    }
+
+    /// Finds pairs that connect all that is connected.
+    ///
+    /// # Errors
+    /// The reason why they may not.
+    fn forest<const M: usize>(&mut self, files: &mut TempSpace) -> Result<Graph<M, M>, Gap> {
         // Each search leaves out the entries that those before have found to be unseen: a
         // fingerprint of such entries alone connects nothing. More may be inserted while a search
         // goes on.
         for _ in 0..MOST_FORESTS {
             let graph = self.find(Thinning::Forest, files);
             match graph.gap {
-                Gap::None => return graph,
+                Gap::None => return Ok(graph),
                 Gap::Unseen => (),
-                // Any of the scopes may lack what connects two fingerprints of it.
-                Gap::Scopes => break,
+                Gap::Scopes => return Err(Gap::Scopes),
             }
         }
-        self.find(Thinning::Degree(u32::MAX), files)
+        Err(Gap::Unseen)
+    }
+
+    /// The same, where scopes share a hash: one of each hash after the other. `None` if that does
+    /// not do.
+    fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
+        let wanted = &mut self.wanted;
+        let is_wanted = |files: &mut TempSpace, entry| wanted.contains(files, entry);
+        let mut parts = ScopeParts::find(self.index, self.relations, files, is_wanted)?;
+        let mut all = Graph::new(share());
+        for _ in 0..parts.count {
+            self.part = parts.next(files)?;
+            let graph = self.forest(files).ok()?;
+            all.append(files, graph);
+        }
+        Some(all)
     }
 
     /// Finds all nodes. Entries known to be unseen take no part, and those that are found among the
@@ -100,9 +132,10 @@ impl<const N: usize> NodeSearch<'_, N> {
     fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
         let (index, memory) = (self.index, share());
         let mut left_out = self.unseen.set(files);
-        let wanted = &mut self.wanted;
+        let (wanted, part) = (&mut self.wanted, &mut self.part);
         let mut is_left_out = |files: &mut TempSpace, entry| {
             (left_out.as_mut()).is_some_and(|entries| entries.contains(files, entry))
+                || !part.contains(files, entry)
                 || !wanted.contains(files, entry)
         };
         let ends = find_ends(index, &self.plan, thinning, &mut is_left_out, files);

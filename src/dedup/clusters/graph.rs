@@ -2,6 +2,7 @@
 //!
 //! No list here is kept in memory beyond its share: they are sorted, in temporary files if they are
 //! long.
+use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
 
@@ -24,6 +25,8 @@ pub struct Graph<const M: usize, const D: usize> {
     /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
     /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
     pub dense: ExternalSort<TempSpace, D>,
+    /// Number of pairs of the graphs that were appended to this one.
+    pairs: u64,
     /// Reason why pairs may have been left out that no others connect.
     pub gap: Gap,
 }
@@ -47,6 +50,7 @@ impl<const M: usize, const D: usize> Graph<M, D> {
             members: ExternalSort::new(memory),
             ends: ExternalSort::new(memory),
             dense: ExternalSort::new(memory),
+            pairs: 0,
             gap: Gap::None,
         }
     }
@@ -59,6 +63,28 @@ impl<const M: usize, const D: usize> Graph<M, D> {
         }
         self.nodes += 1;
         self.nodes - 1
+    }
+
+    /// Adds the nodes of another graph, none of which is near one of these. Neither has dense ones.
+    pub fn append(&mut self, files: &mut TempSpace, mut other: Self) {
+        let (nodes, mut pairs) = (self.nodes, 0);
+        if u64::from(nodes) + u64::from(other.nodes) >= u64::from(u32::MAX) {
+            too_many();
+        }
+        self.nodes += other.nodes;
+        self.gap = self.gap.max(other.gap);
+        other.members.as_added(files, |files, member| {
+            let node = number(member.tid as u32 + nodes);
+            self.members.push(files, member.key, node);
+        });
+        other.ends.as_added(files, |files, end| {
+            let [pair, rest] = end.key;
+            let (scope, node) = split(rest);
+            let key = [self.pairs + pair, join(scope, node + nodes)];
+            self.ends.push(files, key, Tid::from_packed(end.tid));
+            pairs = pairs.max(pair + 1);
+        });
+        self.pairs += pairs;
     }
 
     /// Adds a row of a node.

@@ -4,6 +4,7 @@ use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
 
 use crate::dedup::limits::share;
+use crate::dedup::progress::Progress;
 use crate::pg::errors::UserError;
 use crate::storage::temp::TempSpace;
 
@@ -40,6 +41,12 @@ pub struct Links<const D: usize> {
 }
 
 impl<const D: usize> Links<D> {
+    /// A phase that comes once to each end of a pair, and to each entry of a dense node.
+    fn progress(&self, phase: &'static str) -> Progress {
+        let total = self.ends.len() + self.dense.len();
+        Progress::new(phase, "entries", total as f64)
+    }
+
     /// Replaces the rank of each node by that of its representative.
     pub fn star(
         mut self,
@@ -49,7 +56,9 @@ impl<const D: usize> Links<D> {
     ) {
         let mut star = Star::<TempSpace, D>::new(share());
         let mut pairs = Pairs::default();
+        let mut progress = self.progress("reading pairs");
         self.ends.in_order(files, None, |files, end| {
+            progress.advance(1);
             pairs.add(end.key, |a, b| {
                 let [a, b] = [a, b].map(|node| (node, ranks.get(files, node)));
                 star.near(files, a, b);
@@ -57,11 +66,13 @@ impl<const D: usize> Links<D> {
         });
         drop(self.ends);
         self.dense.as_added(files, |files, entry| {
+            progress.advance(1);
             let rank = ranks.get(files, entry.key[0] as u32);
             star.dense(files, rank, entry);
         });
         drop(self.dense);
-        star.finish(files, ranks, centers);
+        let mut progress = Progress::new("making clusters", "entries", star.len() as f64);
+        star.finish(files, ranks, centers, &mut || progress.advance(1));
     }
 
     /// Replaces the rank of each node by the lowest of its component. `connect` joins dense nodes
@@ -70,15 +81,19 @@ impl<const D: usize> Links<D> {
         mut self,
         files: &mut TempSpace,
         ranks: &mut Paged<TempSpace>,
-        connect: impl FnOnce(&mut TempSpace, Dense<D>, &mut Connected<TempSpace>),
+        connect: impl FnOnce(&mut TempSpace, Dense<D>, &mut Connected<TempSpace>, &mut dyn FnMut()),
     ) {
         let mut connected = Connected::new(files, self.nodes, share());
         let mut pairs = Pairs::default();
+        let mut progress = self.progress("making clusters");
         self.ends.in_order(files, None, |files, end| {
+            progress.advance(1);
             pairs.add(end.key, |a, b| connected.near(files, a, b));
         });
         drop(self.ends);
-        connect(files, self.dense, &mut connected);
+        connect(files, self.dense, &mut connected, &mut || {
+            progress.advance(1)
+        });
         connected.finish(files, ranks);
     }
 }

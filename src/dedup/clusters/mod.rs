@@ -1,7 +1,9 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
+mod components;
 mod fingerprints;
 mod graph;
 mod methods;
+mod scope_parts;
 mod signatures;
 
 use neardup_blocktree::clusters::{UNRANKED, join, split};
@@ -102,7 +104,7 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
         mut members,
         ends,
         dense,
-        gap: _,
+        ..
     } = graph;
     let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
     drop(members);
@@ -116,7 +118,6 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
     });
 
     let links = Links { nodes, ends, dense };
-    Progress::new("making clusters", "rows", ranked.len() as f64);
     group(files, links, &mut ranks);
 
     // By cluster, and in it by rank.
@@ -166,7 +167,7 @@ fn rank<const M: usize>(
         rows.next(files)
             .map(|member| Tid::from_packed(member.key[0]))
     };
-    keep.rows(relations.table(), members.len(), &mut give, |row| {
+    keep.rows(relations.table(), &mut give, |row| {
         progress.advance(1);
         order.push(&mut temp, [row.packed()], number(next));
         next += 1;

@@ -10,7 +10,7 @@ use super::methods::{Links, Method};
 use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
+use crate::dedup::exhaustive::{BY_PARAMETER, plan_signatures};
 use crate::dedup::limits::share;
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::Groups;
@@ -145,16 +145,11 @@ fn find_in<const N: usize>(
     let mut files = TempSpace;
     let wanted = Wanted::new(arguments.filter.as_ref(), index, relations, &mut files);
     let mut groups = Groups::find(index, &mut rows, wanted, files);
-    if !arguments.exhaustive {
-        let mut is_wanted = |entry| groups.is_wanted(entry);
-        check_signatures(
-            relations,
-            index,
-            arguments.distance,
-            BY_PARAMETER,
-            &mut is_wanted,
-        );
-    }
+    let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
+    let mut is_wanted = |entry| groups.is_wanted(entry);
+    let distance = arguments.distance;
+    let plan = plan_signatures(relations, index, distance, otherwise, &mut is_wanted);
+    let plan = plan.expect("the index is on signatures");
     let mut ends = Ends::new(share());
     let mut pair = 0;
     let mut crowd = CrowdedRows {
@@ -162,19 +157,12 @@ fn find_in<const N: usize>(
         rows: ExternalSort::new(share()),
         buckets: 0,
     };
-    edges(
-        index,
-        &mut groups,
-        mismatches,
-        &mut rows,
-        &mut crowd,
-        |edge| {
-            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
-                ends.push(&mut files, [entry.packed(), pair], row);
-            }
-            pair += 1;
-        },
-    );
+    edges(index, &mut groups, plan, &mut rows, &mut crowd, |edge| {
+        for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+            ends.push(&mut files, [entry.packed(), pair], row);
+        }
+        pair += 1;
+    });
     crowd_ends(&mut crowd, &mut rows, &mut ends, &mut files);
     if arguments.singletons {
         own_ends(index, &mut groups, &mut rows, &mut ends, &mut files);
@@ -188,8 +176,9 @@ fn find_in<const N: usize>(
             let mut centers = BucketCenters::new(files, buckets, compared, mismatches, share());
             links.star(files, ranks, &mut centers);
         }
-        Method::Connected => links.connected(files, ranks, |files, dense, connected| {
-            connect_buckets(files, dense, connected, &mut compared, mismatches, share());
+        Method::Connected => links.connected(files, ranks, |files, dense, connected, done| {
+            let source = &mut compared;
+            connect_buckets(files, dense, connected, source, mismatches, share(), done);
         }),
     };
     let mut known: Option<(u64, Option<FoundRow>)> = None;

@@ -50,11 +50,11 @@ struct BatchPair {
 }
 
 impl<const N: usize> BandEdges<N> {
-    /// Pairs with `mismatches` or fewer, of some number of rows.
-    pub fn new(search: CandidateScan<N>, mismatches: usize, rows: f64) -> Self {
-        let entries = rows * search.tables() as f64;
+    /// The pairs of a search, of some number of rows.
+    pub fn new(search: CandidateScan<N>, rows: f64) -> Self {
+        let entries = rows * search.plan().tables() as f64;
         BandEdges {
-            mismatches,
+            mismatches: search.plan().mismatches(),
             search,
             goes_on: true,
             most: (MOST * rows).max(FEW) as u64,

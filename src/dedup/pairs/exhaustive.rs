@@ -27,14 +27,14 @@ pub struct ExhaustiveEdges<const N: usize> {
 }
 
 impl<const N: usize> ExhaustiveEdges<N> {
-    /// Pairs with `mismatches` or fewer, of some number of rows.
-    pub fn new(search: CandidateScan<N>, mismatches: usize, rows: f64) -> Self {
+    /// The pairs of a search, which takes some number of comparisons.
+    pub fn new(search: CandidateScan<N>, comparisons: f64) -> Self {
         ExhaustiveEdges {
-            mismatches,
+            mismatches: search.plan().mismatches(),
             search,
             goes_on: true,
             ready: Vec::new(),
-            progress: Progress::new("comparing each two rows", "rows", rows),
+            progress: Progress::new("comparing each two rows", "comparisons", comparisons),
         }
     }
 
@@ -47,7 +47,7 @@ impl<const N: usize> ExhaustiveEdges<N> {
         let tree = index.tree();
         let step = self.search.step(&tree, ENOUGH, &mut is_wanted, &mut emit);
         self.goes_on = index.or_corrupt(step);
-        self.progress.reach(self.search.rows_done());
+        self.progress.reach(self.search.comparisons_done());
         candidates.sort_unstable();
         let mut rows = SignatureRows::new(relations, &index);
         let mut verifier = Verifier::new(&mut rows, self.mismatches);

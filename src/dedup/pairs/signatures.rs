@@ -1,5 +1,5 @@
 //! Pairs of signatures.
-use neardup_blocktree::bands::CandidateScan;
+use neardup_blocktree::bands::{BandPairPlan, CandidateScan};
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -9,11 +9,12 @@ use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::distance::DistanceArgument;
-use crate::dedup::exhaustive::{BY_PARAMETER, check_signatures};
+use crate::dedup::exhaustive::{BY_PARAMETER, plan_signatures};
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
 use crate::dedup::signatures::hashes;
 use crate::dedup::signatures::rows::SignatureRows;
+use crate::pg::caller_sql::Condition;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
@@ -45,44 +46,50 @@ pub struct SignaturePairs {
 }
 
 impl SignaturePairs {
-    /// All pairs within a distance, or those of one row of each group of equals. Raises an error if
-    /// they take too much work.
-    pub fn all(relations: &LockedIndex, distance: DistanceArgument, is_distinct: bool) -> Self {
-        let arguments = PairArguments {
-            distance,
-            filter: None,
-            exhaustive: false,
-        };
+    /// All pairs of the filter's rows within a distance, or those of one row of each group of
+    /// equals. Raises an error if they take too much work.
+    pub fn all(
+        relations: &LockedIndex,
+        distance: DistanceArgument,
+        filter: Option<&Condition>,
+        is_distinct: bool,
+    ) -> Self {
+        let otherwise = "count a sample, by sample_rows => 1000";
         SignaturePairs {
             is_distinct,
-            ..Self::begin(
-                relations,
-                &arguments,
-                "count a sample, by sample_rows => 1000",
-            )
+            ..Self::begin(relations, distance, filter, Some(otherwise))
         }
     }
 
     /// The pairs that a caller asks for. Raises an error if they take too much work.
     pub fn new(relations: &LockedIndex, arguments: &PairArguments) -> Self {
-        Self::begin(relations, arguments, BY_PARAMETER)
+        let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
+        Self::begin(
+            relations,
+            arguments.distance,
+            arguments.filter.as_ref(),
+            otherwise,
+        )
     }
 
-    fn begin(relations: &LockedIndex, arguments: &PairArguments, otherwise: &str) -> Self {
+    /// Begins a search. Without the end of a hint that says how to do otherwise, any amount of work
+    /// is welcome.
+    fn begin(
+        relations: &LockedIndex,
+        distance: DistanceArgument,
+        filter: Option<&Condition>,
+        otherwise: Option<&str>,
+    ) -> Self {
         let mut files = TempSpace;
         let (mut groups, hashes, edges) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let mut rows = SignatureRows::new(relations, &index);
-            let filter = arguments.filter.as_ref();
             let wanted = Wanted::new(filter, &index, relations, &mut files);
             let mut groups = Groups::find(&index, &mut rows, wanted, files);
             let hashes = hashes(&index);
-            let mismatches = arguments.distance.mismatches(relations.index(), hashes);
-            if !arguments.exhaustive {
-                let mut is_wanted = |entry| groups.is_wanted(entry);
-                check_signatures(relations, &index, arguments.distance, otherwise, &mut is_wanted);
-            }
-            let edges = edge_source(&index, mismatches);
+            let mut is_wanted = |entry| groups.is_wanted(entry);
+            let plan = plan_signatures(relations, &index, distance, otherwise, &mut is_wanted);
+            let edges = edge_source(&index, plan);
             (groups, hashes, edges)
         });
         SignaturePairs {
@@ -123,15 +130,19 @@ impl SignaturePairs {
     }
 }
 
-/// The search of an index for pairs of different signatures.
-fn edge_source<const N: usize>(index: &Index<N>, mismatches: usize) -> Box<dyn EdgeSource> {
-    let Some(bands) = index.metric.bands() else {
+/// The search of an index for pairs of different signatures, by a plan and the number of its
+/// comparisons.
+fn edge_source<const N: usize>(
+    index: &Index<N>,
+    plan: Option<(BandPairPlan, f64)>,
+) -> Box<dyn EdgeSource> {
+    let Some((plan, comparisons)) = plan else {
         return Box::new(NoEdges);
     };
-    let search = CandidateScan::<N>::new(bands.clone(), mismatches, work_mem() / 4);
-    match search.by_bands() {
-        true => Box::new(BandEdges::new(search, mismatches, index.rows())),
-        false => Box::new(ExhaustiveEdges::new(search, mismatches, index.rows())),
+    let search = CandidateScan::<N>::new(plan, work_mem() / 4);
+    match search.plan().is_by_bands() {
+        true => Box::new(BandEdges::new(search, index.rows())),
+        false => Box::new(ExhaustiveEdges::new(search, comparisons)),
     }
 }
 

@@ -34,22 +34,29 @@ struct Sampled {
     found: ComparedRow,
 }
 
-/// Compares a sample of an index's rows with all of them, or with one of each group of equals, and
-/// adds the pairs with up to `most` mismatches to the counts.
+/// Compares a sample of an index's wanted rows with all of them, or with one of each group of
+/// equals if the flag beside them says so, and adds the pairs with up to `most` mismatches to the
+/// counts.
 pub fn sample<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     mut counts: Counts,
     most: usize,
     rows: usize,
-    is_distinct: bool,
+    (mut wanted, is_distinct): (Wanted, bool),
 ) -> Counts {
     let hashes = hashes(index);
-    let mut groups = is_distinct.then(|| {
+    let mut groups = None;
+    if is_distinct {
         let mut rows = SignatureRows::new(relations, index);
-        Groups::find(index, &mut rows, Wanted::All, TempSpace)
-    });
-    let mut is_wanted = |entry| groups.as_mut().is_none_or(|groups| groups.is_wanted(entry));
+        let wanted = std::mem::replace(&mut wanted, Wanted::All);
+        groups = Some(Groups::find(index, &mut rows, wanted, TempSpace));
+    }
+    let files = &mut TempSpace;
+    let mut is_wanted = |entry| match &mut groups {
+        Some(groups) => groups.is_wanted(entry),
+        None => wanted.contains(files, entry),
+    };
     let mut chosen_rows = BottomKSample::new(rows);
     let mut all = 0u64;
     each_entry(index, |sketch, entry| {

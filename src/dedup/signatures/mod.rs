@@ -7,7 +7,7 @@ pub mod groups;
 pub mod histogram;
 pub mod rows;
 
-use neardup_blocktree::bands::{BandPairs, Candidate};
+use neardup_blocktree::bands::{BandPairPlan, BandPairs, Candidate};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::ExternalSort;
 
@@ -89,27 +89,33 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Gives pairs of rows with at most `mismatches` mismatches, each once, of rows that stand for
-/// themselves or for others, in the order of their entries: all but those of two crowded rows that
-/// are in one bucket. Candidates go to files if they are many.
+/// Gives the pairs of rows that a plan finds, each once, of rows that stand for themselves or for
+/// others, in the order of their entries: all but those of two crowded rows that are in one bucket.
+/// Candidates go to files if they are many. The plan comes with the number of its comparisons, if
+/// it compares each two rows.
 pub fn edges<const N: usize>(
     index: &Index<N>,
     groups: &mut Groups,
-    mismatches: usize,
+    (plan, comparisons): (BandPairPlan, f64),
     rows: &mut SignatureRows,
     crowd: &mut CrowdedRows,
     mut give: impl FnMut(Edge),
 ) {
-    let Some(bands) = index.metric.bands().cloned() else {
-        return;
+    let (mismatches, by_bands) = (plan.mismatches(), plan.is_by_bands());
+    let mut progress = match by_bands {
+        true => Progress::new(
+            "comparing the rows of a band",
+            "bands",
+            plan.tables() as f64,
+        ),
+        false => Progress::new("comparing each two rows", "comparisons", comparisons),
     };
     let mut files = TempSpace;
     let mut candidates = ExternalSort::<TempSpace, 2>::new(work_mem() / 2);
     let memory = work_mem() / 2;
-    let mut search = BandPairs::<N>::thinned(bands, mismatches, memory, CROWDED);
+    let mut search = BandPairs::<N>::thinned(plan, memory, CROWDED);
     let tree = index.tree();
-    let bands = search.tables();
-    let mut progress = Progress::new("comparing the rows of a band", "bands", bands as f64);
+    let mut compared = 0;
     while index.or_corrupt(
         search.step(
             &tree,
@@ -123,12 +129,19 @@ pub fn edges<const N: usize>(
                     let key = [row.packed(), u64::from(bucket), high, low];
                     crowd.rows.push(&mut crowd.files, key, Tid::MIN);
                 }
+                Candidate::Compared(count) => {
+                    compared += count;
+                    if !by_bands {
+                        progress.reach(compared);
+                    }
+                }
             },
         ),
     ) {
-        progress.reach(u64::from(search.table()));
+        if by_bands {
+            progress.reach(u64::from(search.table()));
+        }
     }
-    let by_bands = search.by_bands();
     crowd.buckets = search.buckets();
     drop(search);
 

@@ -14,7 +14,9 @@ use crate::am::strategies;
 use crate::pg::catalog;
 use crate::pg::equality::EqualColumn;
 use crate::pg::errors::UserError;
+use crate::pg::local_rows::{self, Reader};
 use crate::pg::rel::{OpenRelation, Rel};
+use crate::pg::unique_keys::primary_key_column;
 
 /// The extension's own types, by the schema that it is in.
 #[derive(Clone, Copy)]
@@ -56,18 +58,21 @@ pub struct NamedColumns {
 impl NamedColumns {
     /// Finds all of them; raises an error if one is missing.
     pub fn find(table: Rel, arguments: &Arguments) -> Self {
-        let column = |name: &CString| column(table, name);
-        let fingerprint = column(&arguments.fingerprint);
-        let text = arguments.text.as_ref().map(column);
+        local_rows::require(table.oid(), Reader::Trigger);
+        let column = |name: &CString, argument| column(table, name, argument);
+        let fingerprint = column(&arguments.fingerprint, "The first argument");
+        let text = (arguments.text.as_ref()).map(|name| column(name, "The second argument"));
         let mark = match &arguments.action {
-            Action::Mark(name) => Some(column(name)),
+            Action::Mark(name) => Some(column(name, "The option \"mark\"")),
             _ => None,
         };
         let key = match &arguments.key {
-            Some(name) => Some(column(name)),
-            None => primary_key(table),
+            Some(name) => Some(column(name, "The option \"key\"")),
+            None => primary_key_column(table),
         };
-        let scope = arguments.scope.iter().map(column).collect();
+        let scope = (arguments.scope.iter())
+            .map(|name| column(name, "The option \"scope\""))
+            .collect();
         if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
@@ -148,28 +153,35 @@ impl Columns {
     }
 }
 
-/// The number of a column by its name.
-pub fn column(table: Rel, name: &CStr) -> i16 {
-    table.column_number(name).unwrap_or_else(|| {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-            format!(
-                "column \"{}\" of table \"{}\" does not exist",
-                name.to_string_lossy(),
-                table.shown()
-            ),
-        )
-        .detail("An argument of the trigger neardup_dedup names it.")
-        .hint("Drop the trigger and create it with the right names.")
-        .raise()
-    })
+/// The number of a column by its name, which an argument of the trigger gives.
+pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
+    table
+        .column_number(name)
+        .unwrap_or_else(|| no_column(table, name, argument))
 }
 
-/// The only column of the primary key.
-fn primary_key(table: Rel) -> Option<i16> {
-    let index = OpenRelation::index(table.primary_key()?, pg_sys::AccessShareLock);
-    let form = index.rel().index_form();
-    (form.key_columns == 1).then(|| form.columns[0])
+/// Most columns that a hint lists.
+const MOST_LISTED: usize = 20;
+
+fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
+    let all: Vec<String> = (table.attributes())
+        .map(|column| names::shown(&catalog::name_of(&column.attname)))
+        .collect();
+    let more = if all.len() > MOST_LISTED { ", ..." } else { "" };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+        format!(
+            "column \"{}\" of table \"{}\" does not exist",
+            name.to_string_lossy(),
+            table.shown()
+        ),
+    )
+    .detail(format!("{argument} of the trigger neardup_dedup names it."))
+    .hint(format!(
+        "Drop the trigger and create it with the right names. The table's columns are {}{more}.",
+        all[..all.len().min(MOST_LISTED)].join(", ")
+    ))
+    .raise()
 }
 
 /// Refuses a column to mark in that does not hold keys.

@@ -28,7 +28,7 @@ impl LogTable {
     /// Finds the log that a trigger of a table names.
     pub fn new(log: &arguments::Log, table: Rel, columns: &Columns) -> Self {
         for name in &log.omit {
-            columns::column(table, name);
+            columns::column(table, name, "The option \"omit\"");
         }
         let (oid, name) = catalog::find_table(&log.table, table.schema());
         let opened = OpenRelation::any(oid, pg_sys::AccessShareLock);

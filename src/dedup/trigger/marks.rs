@@ -29,7 +29,7 @@ use crate::pg::value::{OwnedValue, Value};
 
 /// Most rows that are looked up, from mark to mark, to find the original that a mark set by hand
 /// leads to. Chains of marks exist only if marks were set while the trigger was disabled.
-const LONGEST_CHAIN: usize = 16;
+pub const LONGEST_CHAIN: usize = 16;
 
 /// The marks of a table: columns, and the statements that read them.
 pub struct Marks {
@@ -37,6 +37,8 @@ pub struct Marks {
     pub mark: i16,
     /// Of keys, whose type marks have as well.
     equality: TypeEquality,
+    /// Its operator, for statements.
+    pub equals: Vec<u8>,
     /// The mark of the row with a key, which gets locked.
     lock: CString,
     /// True if the row with a key is an original.
@@ -107,6 +109,7 @@ impl Marks {
                 &equals,
                 b"$2",
             ]),
+            equals,
         }
     }
 
@@ -116,7 +119,7 @@ impl Marks {
     }
 
     /// A key, or a mark, as one of the key's type, which may differ from the mark's by a domain.
-    fn keyed<'v>(&self, value: Value<'v>) -> Value<'v> {
+    pub fn keyed<'v>(&self, value: Value<'v>) -> Value<'v> {
         value.relabelled(self.equality.type_oid())
     }
 

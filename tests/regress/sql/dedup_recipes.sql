@@ -26,16 +26,16 @@ SELECT count(*) FROM (
 SELECT count(*) FROM neardup_pairs('docs', 3);
 
 -- A report.
-SELECT r.id AS kept, array_agg(m.id ORDER BY c.distance, m.id) AS dropped
-FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
-JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member
-WHERE c.member <> c.representative GROUP BY r.id ORDER BY r.id LIMIT 3;
+SELECT representative AS kept, array_agg(member ORDER BY distance, member) AS dropped
+FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id')
+WHERE member <> representative GROUP BY 1 ORDER BY 1 LIMIT 3;
 
 -- Numbers of groups that stay.
 CREATE TABLE stories AS
-SELECT m.id, min(m.id) OVER (PARTITION BY c.representative) AS story, r.id AS kept, c.size
-FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true) c
-JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative;
+SELECT member AS id, min(member) OVER (PARTITION BY representative) AS story,
+    representative AS kept, size
+FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+    singletons => true);
 SELECT count(*), count(DISTINCT id), count(DISTINCT story), max(size),
     count(*) FILTER (WHERE story > 100000) AS of_copies, bool_and(story = kept) FILTER
     (WHERE size = 1) AS alone FROM stories;
@@ -45,11 +45,9 @@ SELECT count(*) FROM neardup_clusters('docs', 3, filter => 'id % 100 = 0');
 CREATE SEQUENCE story_numbers;
 CREATE TABLE story_of (id int PRIMARY KEY, story bigint NOT NULL);
 WITH grouped AS MATERIALIZED (
-    SELECT m.id, r.id AS kept, s.story AS before
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true,
-        filter => 'id % 7 <> 1') c
-    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
-    LEFT JOIN story_of s ON s.id = m.id
+    SELECT c.member AS id, c.representative AS kept, s.story AS before
+    FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+        singletons => true, filter => 'id % 7 <> 1') c LEFT JOIN story_of s ON s.id = c.member
 ), carried AS (
     SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
     GROUP BY before, kept ORDER BY before, count(*) DESC, kept
@@ -62,11 +60,9 @@ ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EX
 CREATE TABLE first_night AS SELECT * FROM story_of;
 SELECT count(*) > 0 AS some, count(DISTINCT story) = max(story) AS each_number_once FROM story_of;
 WITH grouped AS MATERIALIZED (
-    SELECT m.id, r.id AS kept, s.story AS before
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true,
-        filter => 'id % 7 <> 1') c
-    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
-    LEFT JOIN story_of s ON s.id = m.id
+    SELECT c.member AS id, c.representative AS kept, s.story AS before
+    FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+        singletons => true, filter => 'id % 7 <> 1') c LEFT JOIN story_of s ON s.id = c.member
 ), carried AS (
     SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
     GROUP BY before, kept ORDER BY before, count(*) DESC, kept
@@ -79,11 +75,9 @@ ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EX
 SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
 WHERE f.story <> story_of.story;
 WITH grouped AS MATERIALIZED (
-    SELECT m.id, r.id AS kept, s.story AS before
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id', singletons => true,
-        filter => 'id % 7 <> 2') c
-    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
-    LEFT JOIN story_of s ON s.id = m.id
+    SELECT c.member AS id, c.representative AS kept, s.story AS before
+    FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+        singletons => true, filter => 'id % 7 <> 2') c LEFT JOIN story_of s ON s.id = c.member
 ), carried AS (
     SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
     GROUP BY before, kept ORDER BY before, count(*) DESC, kept
@@ -138,9 +132,9 @@ SELECT count(*), min(duplicate_of), max(distance) FROM archive;
 
 -- Delete in batches: keys first, which stay good between transactions.
 CREATE TABLE doomed AS
-SELECT m.id, r.id AS kept FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
-JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
-    WHERE c.member <> c.representative;
+SELECT member AS id, representative AS kept
+FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id')
+WHERE member <> representative;
 SELECT count(*) FROM doomed;
 DELETE FROM docs WHERE id = (SELECT min(kept) FROM doomed);
 DO $$

@@ -34,7 +34,8 @@ SELECT jsonb_path_query_array(e, '$.only_a.heaviest[*].feature') AS only_a,
     all_shared
 FROM texts, neardup_explain(a, b, top => 3, function => 'minhash64') e;
 SELECT jsonb_path_query_array(neardup_explain('z z y y x w w', 'z y x w v v', shingle => 1,
-    top => top, weight => 'tf'), '$.shared.heaviest[*].feature') FROM generate_series(0, 4) top;
+    top => top, weight => 'tf', function => 'simhash'), '$.shared.heaviest[*].feature')
+FROM generate_series(0, 4) top;
 
 -- Places are those of the text as it stands: substr shows what is there.
 SELECT x->>'feature' AS feature, substr(a, (x->>'start')::int, (x->>'length')::int) AS in_a
@@ -70,6 +71,28 @@ FROM (VALUES ('<title>No</title><h1>Caf&eacute; <b>re</b>opens</h1>
     jsonb_array_elements(neardup_explain(page, '<p>on Monday', shingle => 1, html => true,
     function => 'minhash64')->'only_a'->'heaviest') x;
 
+-- What differs, a line for each change, in the order of the text
+CREATE FUNCTION changes(comparison jsonb) RETURNS TABLE (a text, b text, a_at int4range,
+    b_at int4range, features text) LANGUAGE sql AS $$
+    SELECT x->'a'->>'text', x->'b'->>'text',
+        int4range((x->'a'->>'start')::int, ((x->'a'->>'start')::int + (x->'a'->>'length')::int)),
+        int4range((x->'b'->>'start')::int, ((x->'b'->>'start')::int + (x->'b'->>'length')::int)),
+        concat_ws(', ', x->'a'->>'features', x->'b'->>'features')
+    FROM jsonb_array_elements(comparison->'changes'->'largest') x $$;
+SELECT c.* FROM texts, changes(neardup_explain(a, b)) c;
+SELECT c.a, c.b FROM texts, changes(neardup_explain(a, b, shingle => 1)) c;
+SELECT e->'changes'->'count' AS count, c.a, c.b FROM texts,
+    neardup_explain(a, b, top => 1, function => 'simhash') e, changes(e) c;
+SELECT neardup_explain(a, b, top => 0)->'changes' AS none,
+    neardup_explain(a, a)->'changes' AS same FROM texts;
+SELECT c.* FROM changes(neardup_explain('one two three four five six',
+    'zero one two three five six seven')) c;
+SELECT c.a, c.b FROM changes(neardup_explain('图书馆昨天宣布，新的阅览室将在下个月向公众开放。',
+    '图书馆今天宣布，新的阅览室将在下个月向读者开放。', 'char', 3)) c;
+SELECT c.a, c.b FROM changes(neardup_explain('<h1>Caf&eacute;</h1><p>opens on <b>Mon</b>day',
+    '<p>Caf&eacute; opens in May', shingle => 1, html => true)) c;
+SELECT c.a, c.b FROM changes(neardup_explain('我来到北京清华大学，清华大学很好', '我来到上海', 'jieba_tfidf:3')) c;
+
 -- Texts without features, NULL, and what is refused
 SELECT neardup_explain('!', '', function => f)
 FROM unnest('{simhash128,minhash64,minhash}'::text[]) f;
@@ -81,7 +104,7 @@ SELECT neardup_explain('a', NULL, function => 'minhash') IS NULL AS text,
     weight => NULL) = neardup_explain('a b', 'b') AS own;
 SELECT neardup_explain('a', 'b', function => 'bbit');
 \echo :SQLSTATE
-SELECT neardup_explain('a', 'b', weight => 'tf', function => 'minhash64');
+SELECT neardup_explain('a', 'b', weight => 'tf');
 \echo :SQLSTATE
 SELECT neardup_explain('a', 'b', shingle => 0, function => 'minhash64');
 \echo :SQLSTATE

@@ -86,9 +86,9 @@ SELECT jaccard_similarity(string_agg(i::text, ' '), string_agg((i + 100)::text, 
 SELECT jsonb_pretty(neardup_explain('The committee will meet on Tuesday',
     'The committee "may" meet on Tuesday, on Tuesday', shingle => 1, top => 3));
 SELECT neardup_explain('!', 'word', top => 0);
-SELECT e->'a'->>'fingerprint' = simhash(a)::text AS a,
-    (e->>'distance')::int = simhash(a) <~> simhash(b) AS distance,
-    (e->>'jaccard')::float8 = jaccard_similarity(a, b, shingle => 2) AS jaccard,
+SELECT e->'a'->>'fingerprint' = minhash64(a)::text AS a,
+    (e->>'distance')::int = minhash64(a) <~> minhash64(b) AS distance,
+    (e->>'jaccard')::float8 = jaccard_similarity(a, b) AS jaccard,
        (e->'shared'->>'features')::int + (e->'only_a'->>'features')::int = (SELECT count(*)
        FROM neardup_features(a)) AS features, jsonb_array_length(e->'only_b'->'heaviest') AS listed
 FROM (VALUES (repeat('to be or not to be ', 3), (SELECT string_agg('word' || i, ' ')

@@ -6,10 +6,12 @@ mod columns;
 mod directions;
 mod examples;
 mod imports;
+mod links;
 mod masked;
 mod modules;
 mod openers;
 mod paths;
+mod released;
 mod script;
 mod sources;
 mod unsafe_code;
@@ -74,7 +76,9 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     violations.extend(unsafe_code::check_total(sources));
     violations.extend(imports::check(sources));
     violations.extend(examples::check(sources));
+    violations.extend(links::check(workspace(), sources));
     violations.extend(script::check(workspace(), sources));
+    violations.extend(released::check(sources, &released::read_sums(workspace())));
     violations.sort();
     violations
 }

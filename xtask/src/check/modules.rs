@@ -188,7 +188,8 @@ impl<'a> Reader<'a> {
             }
             "mod" if self.token(self.at + 2) == ";" => self.file.children.push(next.to_owned()),
             "mod" if self.token(self.at + 2) == "{" => self.inline.push(self.depth + 1),
-            "use" => return self.read_use(),
+            // Not of `impl Trait + use<'a>`, which captures.
+            "use" if next != "<" => return self.read_use(),
             name if is_name(name) && next == "::" => return self.read_path(),
             _ => (),
         }
@@ -254,7 +255,7 @@ impl<'a> Reader<'a> {
                 ";" | "," | "}" => break,
                 "{" => {
                     self.at += 1;
-                    while !matches!(self.token(self.at), "}" | "") {
+                    while !matches!(self.token(self.at), "}" | ";" | "") {
                         self.read_tree(&path, leaves);
                         if self.token(self.at) == "," {
                             self.at += 1;
@@ -324,6 +325,14 @@ mod tests {
         );
         assert_eq!(file.reexports["D"], path("a::b::d"));
         assert_eq!(file.reexports["C"], path("a::b::C"));
+    }
+
+    #[test]
+    fn what_is_no_import_is_read_to_its_end() {
+        let code = "fn f<'a>() -> impl I + use<'a> { g(); a::h(); }\nuse {\na::b; c::d;";
+        let file = File::read(code);
+        let paths: Vec<String> = file.paths.iter().map(|(_, path)| path.join("::")).collect();
+        assert_eq!(paths, ["a::h", "a::b", "c::d"]);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 use super::{Counts, PURPOSE};
 use crate::cargo::workspace;
 use crate::private::Private;
+use crate::program::runs;
 use crate::{extension, setup, ui};
 use anyhow::{Context, Result};
 use neardup_pgserver::{PgConfig, Server};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// One kind of test that PostgreSQL has a program for.
 struct Suite {
@@ -182,11 +183,6 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-fn runs(program: &Path) -> bool {
-    let output = Command::new(program).arg("--version").output();
-    output.is_ok_and(|output| output.status.success())
 }
 
 /// The names in a script's line `-- Needs: citext, hstore`.

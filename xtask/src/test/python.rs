@@ -49,6 +49,7 @@ fn names_a_test(filter: &str) -> bool {
         "clients::",
         "sqlalchemy",
         "django",
+        "retries",
     ];
     parts.iter().any(|part| filter.contains(part))
 }

@@ -180,20 +180,25 @@ fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> 
     Ok(())
 }
 
+/// Loads the table `signatures (id, sig)` of documents that resemble real ones.
+pub fn load_signatures(session: &mut Session, rows: u64) -> Result<()> {
+    session
+        .run("CREATE UNLOGGED TABLE documents (id int GENERATED ALWAYS AS IDENTITY, body text)")?;
+    let mut copy = session.client.copy_in("COPY documents (body) FROM STDIN")?;
+    documents(rows, |line| Ok(writeln!(copy, "{line}")?))?;
+    copy.finish()?;
+    session.run(
+        "CREATE TABLE signatures AS SELECT id, minhash(body) AS sig FROM documents; \
+         DROP TABLE documents",
+    )?;
+    session.run("VACUUM (FREEZE, ANALYZE) signatures")
+}
+
 fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     ui::step(format!("Making {rows} signatures"), || {
-        session.run(
-            "CREATE UNLOGGED TABLE documents (id int GENERATED ALWAYS AS IDENTITY, body text)",
-        )?;
-        let mut copy = session.client.copy_in("COPY documents (body) FROM STDIN")?;
-        documents(rows, |line| Ok(writeln!(copy, "{line}")?))?;
-        copy.finish()?;
-        session.run(
-            "CREATE TABLE signatures AS SELECT id, minhash(body) AS sig FROM documents; \
-             DROP TABLE documents; SET maintenance_work_mem = '1GB'",
-        )?;
-        session.run("VACUUM (FREEZE, ANALYZE) signatures")
+        load_signatures(session, rows)
     })?;
+    session.run("SET maintenance_work_mem = '1GB'")?;
     let build = ui::step("Building the index", || {
         session.timed("CREATE INDEX signatures_sig ON signatures USING neardup (sig)")
     })?;

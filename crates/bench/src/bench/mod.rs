@@ -3,6 +3,7 @@
 mod blocking;
 mod contenders;
 mod corpus;
+mod jobs;
 mod load;
 mod machine;
 mod measure;
@@ -42,6 +43,10 @@ pub struct Options {
     /// Only MinHash: from text to signatures, beside ClickHouse and rensa, and an index on them
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
     minhash: bool,
+    /// Only the jobs over whole tables, with the memory and temporary files that they take: of
+    /// fingerprints, or with --minhash of signatures
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide"])]
+    jobs: bool,
     /// Only a load of which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
     load: bool,
@@ -92,6 +97,9 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
             )
         })?;
         return write(&result, "text", options.json.as_deref());
+    }
+    if options.jobs {
+        return bench_jobs(&private.instance, options);
     }
     if options.minhash {
         // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
@@ -180,6 +188,28 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
     result["machine"] = machine.json();
     result["load"] = json!(load);
     Ok(result)
+}
+
+/// Measures the jobs over whole tables.
+fn bench_jobs(instance: &Instance, options: &Options) -> Result<ExitCode> {
+    let (subject, name) = match options.minhash {
+        true => (&jobs::SIGNATURES, "jobs-minhash"),
+        false => (&jobs::FINGERPRINTS, "jobs"),
+    };
+    // Tables larger than memory are wanted here; 2 GB is a quarter of a small server's.
+    let buffers = options.shared_buffers.as_deref().unwrap_or("2GB");
+    let settings = settings(options.rows, Some(buffers));
+    let server = start(instance, &settings)?;
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut result = jobs::bench(&server.conninfo("postgres"), options.rows, subject)?;
+    println!("{}; shared_buffers = {buffers}", machine.line());
+    result["machine"] = machine.json();
+    result["load"] = json!([before, machine::load()]);
+    let name = format!("{name}-{}", options.rows);
+    write(&result, &name, options.json.as_deref())
 }
 
 /// Measures the functions over texts on a server.

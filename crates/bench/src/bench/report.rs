@@ -1,6 +1,6 @@
 //! The results as a table for people and as JSON for programs.
 use super::corpus::INSERTED;
-use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, WIDER};
+use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, OF_PAIRS, WIDER};
 use serde_json::{Value, json};
 
 /// Unit of a figure.
@@ -138,7 +138,7 @@ fn lines(rows: u64) -> Vec<Line> {
             &theirs,
         )
     }));
-    let [three, wider] = [3, WIDER[0]].map(|radius| {
+    let [three, six, eight] = OF_PAIRS.map(|radius| {
         let what = format!("all pairs, radius {radius}");
         let (ours, theirs) = (
             format!("pairs/neardup {radius}"),
@@ -146,7 +146,7 @@ fn lines(rows: u64) -> Vec<Line> {
         );
         Line::new(&what, Seconds, &ours, "a join by the same index", &theirs)
     });
-    lines.extend([three.goals(pairs), wider]);
+    lines.extend([three.goals(pairs), six, eight]);
     let what = format!("build, {BUILD_MEMORY} of memory");
     lines.extend([
         Line::new(&what, Seconds, "build/neardup", BLOCKS, "build/blocks").goals(build),

@@ -94,6 +94,17 @@ impl Session {
         })
     }
 
+    /// Runs a query of one value, once, and says how long that took.
+    pub fn timed_value<T: FromSqlOwned>(&mut self, query: &str) -> Result<(Time, T)> {
+        let mut value = None;
+        let time = self.measure(|client| {
+            let row = client.query_one(query, &[]).context(query.to_owned())?;
+            value = Some(row.try_get(0)?);
+            Ok(())
+        })?;
+        Ok((time, value.context("no value")?))
+    }
+
     /// The one value that a query returns.
     pub fn value<T: FromSqlOwned>(&mut self, query: &str) -> Result<T> {
         let row = self

@@ -5,9 +5,7 @@
 //! are compared in the first table, and a pair comes once. A part of a table that fits into memory
 //! is compared with itself, then with what follows it (a block nested loop).
 
-use std::rc::Rc;
-
-use super::Bands;
+use super::BandPairPlan;
 use super::pairs::{BandEntry, PAUSE, read_leaf, run_of, sketch, sketch_difference};
 use crate::key::{Key, Tid};
 use crate::leaf;
@@ -15,6 +13,9 @@ use crate::level_cursor::LevelCursor;
 use crate::page::Result;
 use crate::store::PageStore;
 use crate::tree::Tree;
+
+/// Comparisons after which a step ends: some tenths of a second.
+const STEP: u64 = 1 << 26;
 
 /// Next step of a search.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +47,7 @@ pub struct CandidatePair {
 /// holds no page.
 #[derive(Debug)]
 pub struct CandidateScan<const N: usize> {
-    bands: Rc<Bands>,
-    mismatches: u32,
-    by_bands: bool,
+    plan: BandPairPlan,
     table: u16,
     phase: Phase,
     cursor: LevelCursor<N>,
@@ -66,16 +65,15 @@ pub struct CandidateScan<const N: usize> {
     goes_on: bool,
     compared: usize,
     rows: u64,
+    comparisons: u64,
 }
 
 impl<const N: usize> CandidateScan<N> {
-    /// A search for pairs whose sketches do not rule out `mismatches` or fewer. It keeps as many
-    /// entries as fit into `memory` bytes, or as two leaves hold.
-    pub fn new(bands: Rc<Bands>, mismatches: usize, memory: usize) -> Self {
+    /// A search for pairs whose sketches do not rule out the plan's mismatches or fewer. It keeps
+    /// as many entries as fit into `memory` bytes, or as two leaves hold.
+    pub fn new(plan: BandPairPlan, memory: usize) -> Self {
         CandidateScan {
-            by_bands: mismatches <= bands.guaranteed(),
-            bands,
-            mismatches: mismatches as u32,
+            plan,
             table: 0,
             phase: Phase::Read,
             cursor: LevelCursor::new(0),
@@ -88,17 +86,13 @@ impl<const N: usize> CandidateScan<N> {
             goes_on: false,
             compared: 0,
             rows: 0,
+            comparisons: 0,
         }
     }
 
-    /// Returns whether pairs come once for each band that they share; otherwise they come once.
-    pub fn by_bands(&self) -> bool {
-        self.by_bands
-    }
-
-    /// Number of tables that the search reads.
-    pub fn tables(&self) -> usize {
-        if self.by_bands { self.bands.count() } else { 1 }
+    /// The plan.
+    pub fn plan(&self) -> &BandPairPlan {
+        &self.plan
     }
 
     /// Number of rows, of each table, that have been compared with those that follow in the same
@@ -107,9 +101,14 @@ impl<const N: usize> CandidateScan<N> {
         self.rows
     }
 
+    /// Number of comparisons of two sketches.
+    pub fn comparisons_done(&self) -> u64 {
+        self.comparisons
+    }
+
     /// Gives more candidates: all that one row has in a part of the table, and those of further
-    /// rows until there are `enough`. False: there are no more. Rows that are not `wanted` are left
-    /// out.
+    /// rows until there are `enough`, or until it has compared for some time. False: there are no
+    /// more. Rows that are not `wanted` are left out.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -123,6 +122,7 @@ impl<const N: usize> CandidateScan<N> {
             emit(pair);
             given >= enough
         };
+        let pause = self.comparisons + STEP;
         loop {
             let is_enough = match self.phase {
                 Phase::Done => return Ok(false),
@@ -137,7 +137,7 @@ impl<const N: usize> CandidateScan<N> {
                 Phase::Within(i) => self.within(i, tree.store, &mut give),
                 Phase::Beyond(i) => self.beyond(i, tree.store, &mut give),
             };
-            if is_enough {
+            if is_enough || self.comparisons >= pause {
                 return Ok(true);
             }
         }
@@ -160,7 +160,7 @@ impl<const N: usize> CandidateScan<N> {
             self.table += 1;
             self.cursor = LevelCursor::new(self.table);
             self.ended = false;
-            if usize::from(self.table) == self.tables() {
+            if usize::from(self.table) == self.plan.tables() {
                 self.phase = Phase::Done;
             }
         }
@@ -239,11 +239,11 @@ impl<const N: usize> CandidateScan<N> {
         for (other, other_row) in others {
             let sketch = sketch(other);
             let mut least = sketch_difference(&own, &sketch);
-            if least > self.mismatches || row == other_row {
+            if least > self.plan.mismatches || row == other_row {
                 continue;
             }
-            if self.by_bands {
-                let (bits, alike) = self.bands.difference(&own, &sketch);
+            if self.plan.by_bands {
+                let (bits, alike) = self.plan.bands.difference(&own, &sketch);
                 least = bits + alike;
             }
             let rows = [row.min(other_row), row.max(other_row)];
@@ -258,11 +258,12 @@ impl<const N: usize> CandidateScan<N> {
 
     /// Prefix that entries share which are compared.
     fn run(&self, key: &Key<N>) -> Key<N> {
-        run_of(key, self.by_bands)
+        run_of(key, self.plan.by_bands)
     }
 
     /// Lets the store pause from time to time.
     fn check_interrupts(&mut self, comparisons: usize, store: &impl PageStore) {
+        self.comparisons += comparisons as u64;
         self.compared += comparisons + 1;
         if self.compared >= PAUSE {
             self.compared = 0;

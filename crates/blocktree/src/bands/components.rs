@@ -18,7 +18,8 @@ const LEAST_MEMBERS: usize = 64;
 /// Each entry of `dense` has a node, a bucket and the node's sketch, and behind them the node's
 /// entry in the index. Signatures with more than `mismatches` different positions are not near each
 /// other. `memory` is in bytes. A row is read once for each of its buckets, and once more for each
-/// part of a bucket that does not fit into memory.
+/// part of a bucket that does not fit into memory. `done` is called for each entry that has been
+/// compared.
 pub fn connect_buckets<F: TempFiles, S: RowSource>(
     files: &mut F,
     mut dense: ExternalSort<F, 4>,
@@ -26,6 +27,7 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
     source: &mut S,
     mismatches: usize,
     memory: usize,
+    done: &mut dyn FnMut(),
 ) {
     let mut by_bucket = ExternalSort::<F, 4>::new(memory / 4);
     dense.as_added(files, |files, entry| {
@@ -51,6 +53,7 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
         {
             bucket.add(files, entry, connected, &mut rest);
             next = sorted.next(files);
+            done();
         }
         while !rest.is_empty() {
             let mut beyond = ExternalSort::new(memory / 8);

@@ -18,6 +18,7 @@ mod candidates;
 mod centers;
 mod components;
 mod exhaustive;
+mod pair_plan;
 mod pairs;
 mod rows;
 mod scan;
@@ -27,6 +28,7 @@ pub use candidates::{CandidatePair, CandidateScan};
 pub use centers::BucketCenters;
 pub use components::connect_buckets;
 pub use exhaustive::{ExhaustiveWork, exhaustive_work};
+pub use pair_plan::BandPairPlan;
 pub use pairs::{BandPairs, Candidate, sketch_difference};
 pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};
@@ -195,6 +197,15 @@ impl Bands {
         mix(hash) & !LOW
     }
 
+    /// About the share of pairs of this similarity that agree in a band.
+    pub fn recall(&self, similarity: f64) -> f64 {
+        let missed = self.starts.windows(2).map(|band| {
+            let rows = (band[1] - band[0]) as i32;
+            1.0 - similarity.powi(rows)
+        });
+        1.0 - missed.product::<f64>()
+    }
+
     /// The first band whose hash two signatures of one kind share.
     pub fn first_shared(&self, a: &[u32], b: &[u32], kind: u64) -> Option<usize> {
         (0..self.count()).find(|&band| self.hash(band, a, kind) == self.hash(band, b, kind))
@@ -332,6 +343,37 @@ mod tests {
             rejected += usize::from(least > 25);
         }
         assert!(rejected > 900, "{rejected}");
+    }
+
+    /// The share of pairs that agree in a band, by signatures with as many equal positions as their
+    /// similarity says.
+    #[test]
+    fn recall_is_the_share_that_agrees() {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            mix(state)
+        };
+        for (count, rows, similarity) in [(16, 8, 0.8), (30, 0, 0.6), (10, 3, 0.4)] {
+            let bands = Bands::new(128, count, rows).unwrap();
+            let mut found = 0;
+            for _ in 0..4000 {
+                let a: Vec<u32> = (0..128).map(|_| next() as u32).collect();
+                let keeps = |next: u64| (next >> 11) as f64 / (1_u64 << 53) as f64 <= similarity;
+                let b: Vec<u32> = (a.iter())
+                    .map(|&value| if keeps(next()) { value } else { value ^ 1 })
+                    .collect();
+                found += u32::from(bands.first_shared(&a, &b, 7).is_some());
+            }
+            let share = f64::from(found) / 4000.0;
+            let recall = bands.recall(similarity);
+            assert!((share - recall).abs() < 0.02, "{count}: {share} {recall}");
+        }
+        // The textbook's number.
+        assert_eq!(
+            (Bands::new(128, 16, 8).unwrap().recall(0.8) * 1000.0).round(),
+            947.0
+        );
     }
 
     #[test]

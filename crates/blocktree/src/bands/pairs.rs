@@ -7,9 +7,7 @@
 //! caller counts them. A search beyond what the bands guarantee compares the sketches of all rows
 //! instead. [`super::CandidateScan`] gives all pairs.
 
-use std::rc::Rc;
-
-use super::{Bands, HASH_BITS, Sketch, WORDS};
+use super::{BandPairPlan, HASH_BITS, Sketch, WORDS};
 use crate::key::{Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
@@ -29,6 +27,8 @@ pub enum Candidate {
     /// A row of a crowded bucket, by its number, with its sketch. Any two rows of one bucket may be
     /// a pair, whether or not they come as one.
     Crowded(u32, Tid, Sketch),
+    /// A number of comparisons that have been done since the last such result.
+    Compared(u64),
 }
 
 /// An entry in memory: its key, and its row packed.
@@ -37,9 +37,7 @@ pub(super) type BandEntry<const N: usize> = (Key<N>, u64);
 /// Search for candidates in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct BandPairs<const N: usize> {
-    bands: Rc<Bands>,
-    mismatches: u32,
-    by_bands: bool,
+    plan: BandPairPlan,
     table: u16,
     cursor: LevelCursor<N>,
     /// Entries that have been read and not yet been compared with all others, in order.
@@ -55,15 +53,12 @@ pub struct BandPairs<const N: usize> {
 }
 
 impl<const N: usize> BandPairs<N> {
-    /// A search for pairs with `mismatches` or fewer that keeps as many entries as fit into
-    /// `memory` bytes, or as two leaves hold. It leaves out pairs of two rows each of which is in
-    /// more than `most` pairs of the same bucket: they come as rows of a crowded bucket. So it
-    /// gives a multiple of the rows, however many are near each other. Beyond what the bands
-    /// guarantee a scope is one bucket.
-    pub fn thinned(bands: Rc<Bands>, mismatches: usize, memory: usize, most: u32) -> Self {
+    /// A search for pairs that keeps as many entries as fit into `memory` bytes, or as two leaves
+    /// hold. It leaves out pairs of two rows each of which is in more than `most` pairs of the same
+    /// bucket: they come as rows of a crowded bucket. So it gives a multiple of the rows, however
+    /// many are near each other. Where pairs do not come by bands, a scope is one bucket.
+    pub fn thinned(plan: BandPairPlan, memory: usize, most: u32) -> Self {
         BandPairs {
-            by_bands: mismatches <= bands.guaranteed(),
-            mismatches: mismatches as u32,
             table: 0,
             cursor: LevelCursor::new(0),
             entries: Vec::new(),
@@ -72,7 +67,7 @@ impl<const N: usize> BandPairs<N> {
             most,
             buckets: 0,
             open_run: None,
-            bands,
+            plan,
         }
     }
 
@@ -81,20 +76,9 @@ impl<const N: usize> BandPairs<N> {
         self.buckets
     }
 
-    /// Number of tables that the search reads.
-    pub fn tables(&self) -> usize {
-        if self.by_bands { self.bands.count() } else { 1 }
-    }
-
     /// Number of tables that it has read.
     pub fn table(&self) -> u16 {
         self.table
-    }
-
-    /// Returns whether candidates come once for each band that they share; otherwise they come
-    /// once, and may share no band.
-    pub fn by_bands(&self) -> bool {
-        self.by_bands
     }
 
     /// Reads another part and gives its candidates. False: there is nothing left. Rows that are not
@@ -105,7 +89,7 @@ impl<const N: usize> BandPairs<N> {
         wanted: &mut impl FnMut(Tid) -> bool,
         emit: &mut impl FnMut(Candidate),
     ) -> Result<bool> {
-        if usize::from(self.table) >= self.tables() {
+        if usize::from(self.table) >= self.plan.tables() {
             return Ok(false);
         }
         let mut entries = core::mem::take(&mut self.entries);
@@ -140,7 +124,7 @@ impl<const N: usize> BandPairs<N> {
     }
 
     fn run(&self, key: &Key<N>) -> Key<N> {
-        run_of(key, self.by_bands)
+        run_of(key, self.plan.by_bands)
     }
 
     fn start_of_last_run(&self, entries: &[BandEntry<N>]) -> usize {
@@ -204,7 +188,7 @@ impl<const N: usize> BandPairs<N> {
                 others.clear();
                 others.extend(i + 1..run.len());
             }
-            self.check_interrupts(others.len() + 1, store);
+            self.check_interrupts(others.len() + 1, store, emit);
             let own = sketch(key);
             for &other in &others {
                 let (other_key, other_row) = &run[other];
@@ -228,9 +212,15 @@ impl<const N: usize> BandPairs<N> {
     }
 
     /// Lets the store pause from time to time.
-    fn check_interrupts<S: PageStore>(&mut self, comparisons: usize, store: &S) {
+    fn check_interrupts<S: PageStore>(
+        &mut self,
+        comparisons: usize,
+        store: &S,
+        emit: &mut impl FnMut(Candidate),
+    ) {
         self.compared += comparisons;
         if self.compared >= PAUSE {
+            emit(Candidate::Compared(self.compared as u64));
             self.compared = 0;
             store.check_interrupts();
         }
@@ -240,13 +230,13 @@ impl<const N: usize> BandPairs<N> {
     #[inline]
     fn differing(&self, own: &Sketch, other: &Sketch) -> (u32, bool) {
         let bits = sketch_difference(own, other);
-        (bits, bits <= self.mismatches)
+        (bits, bits <= self.plan.mismatches)
     }
 
     fn pair(&self, [(key, row), (other, other_row)]: [(&Key<N>, &u64); 2], bits: u32) -> Candidate {
-        let least = match self.by_bands {
+        let least = match self.plan.by_bands {
             true => {
-                let (bits, alike) = self.bands.difference(&sketch(key), &sketch(other));
+                let (bits, alike) = self.plan.bands.difference(&sketch(key), &sketch(other));
                 bits + alike
             }
             false => bits,
@@ -262,7 +252,7 @@ impl<const N: usize> BandPairs<N> {
         store: &S,
         emit: &mut impl FnMut(Candidate),
     ) {
-        self.check_interrupts(others.len(), store);
+        self.check_interrupts(others.len(), store, emit);
         let own = sketch(key);
         for (other, other_row) in others {
             let (bits, is_wanted) = self.differing(&own, &sketch(other));

@@ -2,8 +2,8 @@
 //! inserts and vacuums, and however little memory a search has; and all pairs.
 use crate::mem_store::MemStore;
 use neardup_blocktree::bands::{
-    BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, CandidatePair, CandidateScan,
-    RowSource, connect_buckets, exhaustive_work,
+    BandPairPlan, BandPairs, BandQuery, BandScan, Bands, BucketCenters, Candidate, CandidatePair,
+    CandidateScan, RowSource, connect_buckets, exhaustive_work,
 };
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
@@ -89,8 +89,9 @@ impl BandIndex {
 
     /// Pairs that may have so few mismatches, by what is known of each candidate, each with the
     /// tables in which it was found; no pair twice in one table, and no step without an end.
-    fn pairs(&self, mismatches: usize, memory: usize) -> BTreeMap<[Tid; 2], BTreeSet<u16>> {
-        let mut search = CandidateScan::new(self.bands.clone(), mismatches, memory);
+    fn pairs(&self, plan: BandPairPlan, memory: usize) -> BTreeMap<[Tid; 2], BTreeSet<u16>> {
+        let mismatches = plan.mismatches();
+        let mut search = CandidateScan::new(plan, memory);
         let mut candidates: BTreeMap<[Tid; 2], (u32, BTreeSet<u16>)> = BTreeMap::new();
         let tree = self.tree();
         let enough = 7;
@@ -107,7 +108,13 @@ impl BandIndex {
             more = (search.step(&tree, enough, &mut |_| true, &mut emit)).unwrap();
             assert!(given <= enough + memory.max(2 << 13) / 24 + 1);
         }
-        let shared = |tables: &BTreeSet<u16>| if search.by_bands() { tables.len() } else { 0 };
+        let shared = |tables: &BTreeSet<u16>| {
+            if search.plan().is_by_bands() {
+                tables.len()
+            } else {
+                0
+            }
+        };
         (candidates.into_iter())
             .filter(|(_, (least, tables))| *least as usize <= mismatches + shared(tables))
             .map(|(rows, (_, tables))| (rows, tables))
@@ -119,10 +126,23 @@ impl BandIndex {
         let known: Vec<(Tid, &Vec<u32>)> = (model.iter())
             .filter_map(|(tid, signature)| Some((*tid, signature.as_ref()?)))
             .collect();
+        // By bands alone: just the near pairs that share one are sure to be found.
+        let mismatches = guaranteed + 1 + rng.random_range(0..self.bands.hashes() / 2);
+        let found = self.pairs(BandPairPlan::by_bands(self.bands.clone(), mismatches), 0);
+        for (i, (a, one)) in known.iter().enumerate() {
+            for (b, other) in &known[i + 1..] {
+                let differing = one.iter().zip(*other).filter(|(a, b)| a != b).count();
+                let shares = self.bands.first_shared(one, other, KIND).is_some();
+                let is_found = found.contains_key(&[*a.min(b), *a.max(b)]);
+                assert!(is_found || !shares || differing > mismatches);
+                assert!(shares || !is_found);
+            }
+        }
         for mismatches in [rng.random_range(0..=guaranteed), guaranteed + 1] {
-            let found = self.pairs(mismatches, 1 << 24);
+            let plan = BandPairPlan::exact(self.bands.clone(), mismatches);
+            let found = self.pairs(plan.clone(), 1 << 24);
             // A part at a time.
-            assert_eq!(self.pairs(mismatches, 0), found);
+            assert_eq!(self.pairs(plan, 0), found);
             if mismatches > guaranteed {
                 // The sample holds all rows.
                 let work = exhaustive_work(&self.tree(), mismatches, &mut |_| true).unwrap();
@@ -365,7 +385,9 @@ fn clusters(
     let hashes = signatures[0].len();
     let bands = Bands::new(hashes, bands, 0).unwrap();
     let index = BandIndex::build(bands, &model, 1 << 22);
-    let mut search = BandPairs::thinned(index.bands.clone(), mismatches, search_memory, most);
+    let plan = BandPairPlan::exact(index.bands.clone(), mismatches);
+    let by_bands = plan.is_by_bands();
+    let mut search = BandPairs::thinned(plan, search_memory, most);
     let (mut shared, mut crowd, mut pairs) = (BTreeMap::new(), Vec::new(), 0);
     let tree = index.tree();
     let mut emit = |candidate| match candidate {
@@ -374,10 +396,10 @@ fn clusters(
             shared.entry(rows).or_insert((least, 0)).1 += 1;
         }
         Candidate::Crowded(bucket, row, sketch) => crowd.push((bucket, row, sketch)),
+        Candidate::Compared(_) => (),
     };
     while search.step(&tree, &mut |_| true, &mut emit).unwrap() {}
 
-    let by_bands = search.by_bands();
     let near: Vec<[u32; 2]> = (shared.into_iter())
         .map(|(pair, (least, shared))| (pair.map(|row| ranks[&row]), least, shared))
         .filter(|([a, b], least, shared)| {
@@ -412,7 +434,9 @@ fn clusters(
                 star.dense(&mut files, entry.key[0] as u32, entry);
             }
             let mut centers = BucketCenters::new(&mut files, buckets, source, mismatches, memory);
-            star.finish(&mut files, &mut of, &mut centers);
+            let (expected, mut done) = (star.len(), 0);
+            star.finish(&mut files, &mut of, &mut centers, &mut || done += 1);
+            assert_eq!(done, expected);
         }
         Method::Connected => {
             let mut connected = Connected::new(&mut files, count, memory);
@@ -431,6 +455,7 @@ fn clusters(
                 source,
                 mismatches,
                 memory,
+                &mut || (),
             );
             connected.finish(&mut files, &mut of);
         }

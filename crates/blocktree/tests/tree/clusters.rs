@@ -138,7 +138,7 @@ fn clusters(
                 scope_words: 0,
             };
             let mut centers = DenseCenters::new(memory[1], nearness);
-            star.finish(&mut files, &mut of, &mut centers);
+            star.finish(&mut files, &mut of, &mut centers, &mut || ());
         }
     }
     (0..count as u32)
@@ -222,7 +222,7 @@ fn many_dense_nodes_need_little_memory() {
             scope_words: 0,
         };
         let mut centers = DenseCenters::new(memory, nearness);
-        star.finish(&mut files, &mut of, &mut centers);
+        star.finish(&mut files, &mut of, &mut centers, &mut || ());
         let found: Vec<u32> = (0..count).map(|node| of.get(&mut files, node)).collect();
         assert_eq!(found, expected, "{memory} bytes");
     }

@@ -6,6 +6,7 @@
 
 mod collector;
 mod filter;
+mod remainder;
 mod set;
 
 pub use collector::CommonFeatureCollector;

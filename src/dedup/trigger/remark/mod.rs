@@ -5,6 +5,7 @@
 //! index without a mark, so that one search finds the nearest of them; a row without one becomes an
 //! original. Only rows whose mark is another are written. The table is locked against writers, so
 //! neither trigger has anything to decide about these rows: each announced one passes.
+mod manual;
 mod recent;
 
 use core::cell::Cell;
@@ -19,10 +20,12 @@ use super::columns::{Columns, Types};
 use super::marks::Marks;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
 use crate::pg::acl;
+use crate::pg::caller_sql::Condition;
 use crate::pg::catalog::{self, Named};
 use crate::pg::equality::TypeOrder;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
+use crate::pg::local_rows::{self, Reader};
 use crate::pg::memory_context::OwnContext;
 use crate::pg::rel::{OpenRelation, Rel, Trigger};
 use crate::pg::security_context::AsConstraint;
@@ -30,6 +33,7 @@ use crate::pg::slot::Slot;
 use crate::pg::spi;
 use crate::pg::tid::item_pointer;
 use crate::pg::value::{OwnedValue, Value};
+use manual::{Kept, Manual};
 use recent::{Compared, Original, Recent};
 
 export! {
@@ -39,7 +43,7 @@ export! {
 /// Keeps out writers and other calls, and lets readers go on.
 const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
 
-/// `neardup_remark(relation, trigger_name)`: the number of rows whose mark has changed.
+/// `neardup_remark(relation, trigger_name, manual)`: the number of rows whose mark has changed.
 fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     if call.is_null(0) {
         UserError::null_not_allowed("relation must not be NULL")
@@ -47,6 +51,8 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
             .raise();
     }
     let (relation, name) = (call.oid(0), call.name(1));
+    let manual = call.text(2).map(|text| Condition::parse("manual", &text));
+    let (name, manual) = (name.as_deref(), manual.as_ref());
     let kind = catalog::relation_kind(relation);
     if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind) {
         UserError::new(
@@ -58,18 +64,16 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     }
     acl::check_owner_of_table(relation, "This function writes the marks of all rows.");
     let types = Types::beside(call.function_oid());
-    let root = OpenRelation::table(relation, LOCK);
+    let open = |table| {
+        local_rows::require(table, Reader::Marks);
+        OpenRelation::table(table, LOCK)
+    };
+    let root = open(relation);
     let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
-        false => remark(root.rel(), types, name.as_deref()),
+        false => remark(root.rel(), types, name, manual),
         // Marks stay within a partition.
         true => (leaves(relation).into_iter())
-            .map(|leaf| {
-                remark(
-                    OpenRelation::table(leaf, LOCK).rel(),
-                    types,
-                    name.as_deref(),
-                )
-            })
+            .map(|leaf| remark(open(leaf).rel(), types, name, manual))
             .sum(),
     };
     pg_sys::Datum::from(changed as i64)
@@ -87,12 +91,16 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     leaves
 }
 
-/// Sets the marks of a table that is locked. Returns how many rows it has written.
-fn remark(table: Rel, types: Types, name: Option<&CStr>) -> u64 {
+/// Sets the marks of a table that is locked, but for those that a condition calls set by hand.
+/// Returns how many rows it has written.
+fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Condition>) -> u64 {
     let trigger = find_trigger(table, types, name);
     let arguments = Arguments::of(&trigger);
     let columns = Columns::find(table, types, &arguments);
-    let job = Job::new(table, &columns);
+    if let Some(manual) = manual {
+        manual.check(table);
+    }
+    let job = Job::new(table, &columns, manual);
     let _owner = AsConstraint::of(table);
     let mut changed = 0;
     loop {
@@ -169,15 +177,17 @@ struct Job<'a> {
     key: i16,
     mark: i16,
     marks: Marks,
+    manual: Manual,
     order: TypeOrder,
-    /// Address, key, mark, fingerprint and scope of each row, in the order of keys.
+    /// Address, the columns of [`Manual`], key, mark, fingerprint and scope of each row, in the
+    /// order of keys.
     read: CString,
     set: CString,
     clear: CString,
 }
 
 impl<'a> Job<'a> {
-    fn new(table: Rel<'a>, columns: &'a Columns) -> Self {
+    fn new(table: Rel<'a>, columns: &'a Columns, manual: Option<&Condition>) -> Self {
         let (key, mark) =
             (columns.key.zip(columns.mark)).expect("both columns are found for this action");
         let attribute = table.attribute(key);
@@ -204,15 +214,19 @@ impl<'a> Job<'a> {
             .collect();
         let update = [b"UPDATE ONLY ", table_name.as_slice(), b" SET ", &mark_name].concat();
         let at = b" WHERE ctid OPERATOR(pg_catalog.=) $1";
+        let marks = Marks::new(table, key, mark);
+        let manual = Manual::new(manual, &marks, [&table_name, &name(key), &mark_name]);
         Job {
             table,
             columns,
             key,
             mark,
-            marks: Marks::new(table, key, mark),
+            marks,
             order,
             read: text(&[
                 b"SELECT ctid, ",
+                &manual.columns,
+                b", ",
                 &read.join(b", ".as_slice()),
                 b" FROM ONLY ",
                 &table_name,
@@ -221,6 +235,7 @@ impl<'a> Job<'a> {
             ]),
             set: text(&[&update, b" = $2", at]),
             clear: text(&[&update, b" = NULL", at]),
+            manual,
         }
     }
 
@@ -232,23 +247,33 @@ impl<'a> Job<'a> {
         };
         let mut recent = Recent::default();
         spi::for_each_row(&self.read, &[], |connection, row| {
-            let [Some(address), key, mark, fingerprint, scope @ ..] = row else {
+            let [
+                Some(address),
+                kept,
+                named,
+                key,
+                mark,
+                fingerprint,
+                scope @ ..,
+            ] = row
+            else {
                 return;
             };
-            let scope: Option<Vec<OwnedValue>> = scope.iter().cloned().collect();
-            let original = match (key, fingerprint, scope) {
-                (Some(key), Some(fingerprint), Some(scope)) => {
-                    let fingerprint = fingerprint.clone();
-                    let value = Compared { fingerprint, scope };
-                    // What one comparison allocates is freed after it.
-                    let context = OwnContext::new(c"neardup remark");
-                    context.run(|| self.original(&mut recent, key.get(), value))
-                }
-                // What belongs nowhere is near nothing.
-                _ => None,
+            let is_true = |value: &Option<OwnedValue>| {
+                value.as_ref().is_some_and(|value| value.get().as_bool())
             };
+            let mark = mark.as_ref().map(OwnedValue::get);
+            let scope: Option<Vec<OwnedValue>> = scope.iter().cloned().collect();
+            let compared = fingerprint.clone().zip(scope);
+            let value = compared.map(|(fingerprint, scope)| Compared { fingerprint, scope });
+            let flags = [is_true(kept), is_true(named)];
+            let original = key.as_ref().and_then(|key| {
+                // What one comparison allocates is freed after it.
+                let context = OwnContext::new(c"neardup remark");
+                context.run(|| self.wanted(&mut recent, key.get(), mark, flags, value))
+            });
             let wanted = original.as_ref().map(OwnedValue::get);
-            if self.marks.equal(mark.as_ref().map(OwnedValue::get), wanted) {
+            if self.marks.equal(mark, wanted) {
                 return;
             }
             match self.write(connection, address.as_tid(), wanted) {
@@ -257,6 +282,26 @@ impl<'a> Job<'a> {
             }
         });
         pass
+    }
+
+    /// The mark that a row is to have; `None` if it is to be an original. What has no value to be
+    /// compared is near nothing. `flags` are the columns of [`Manual`].
+    fn wanted(
+        &self,
+        recent: &mut Recent,
+        own: Value,
+        mark: Option<Value>,
+        flags: [bool; 2],
+        value: Option<Compared>,
+    ) -> Option<OwnedValue> {
+        match self.manual.decide(flags, &self.marks, own, mark) {
+            Kept::Mark(mark) => Some(mark),
+            Kept::Original => {
+                recent.add(value?, own, self.columns);
+                None
+            }
+            Kept::No => self.original(recent, own, value?),
+        }
     }
 
     /// The key of the nearest original before a row; `None` if it is to be one itself. Of equally

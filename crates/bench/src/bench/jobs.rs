@@ -1,0 +1,213 @@
+//! `cargo xtask bench --jobs`: pairs and groups of a whole table, with the memory and the temporary
+//! files that they take.
+use super::session::{Session, Time};
+use super::{corpus, minhash};
+use anyhow::{Context, Result, anyhow};
+use postgres::{Client, NoTls};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use xtask::ui;
+
+/// A column of fingerprints or signatures, and the queries over it.
+pub struct Subject {
+    what: &'static str,
+    table: &'static str,
+    index: &'static str,
+    /// Argument of the functions: the greatest distance of near-duplicates.
+    limit: &'static str,
+    load: fn(&mut Session, u64) -> Result<()>,
+}
+
+/// 64 bits, three rows in ten near-duplicates of an earlier one.
+pub const FINGERPRINTS: Subject = Subject {
+    what: "fingerprints of 64 bits within 3 bits",
+    table: "docs",
+    index: "CREATE INDEX docs_near ON docs USING neardup (fp bigint_hamming_ops)",
+    limit: "3",
+    load: |session, rows| corpus::load_near(session, "docs", rows),
+};
+/// 128 hashes, of documents a third of which come as five versions.
+pub const SIGNATURES: Subject = Subject {
+    what: "signatures of 128 hashes within similarity 0.8",
+    table: "signatures",
+    index: "CREATE INDEX signatures_near ON signatures USING neardup (sig) \
+            WITH (similarity = 0.8)",
+    limit: "similarity => 0.8",
+    load: minhash::load_signatures,
+};
+
+/// Interval between two looks at the memory and the temporary files of a statement.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// The most that a statement had at one time, in bytes, as far as looks at intervals show it.
+#[derive(Clone, Copy, Default)]
+struct Peak {
+    /// Memory of the server's process that it shares with no other, where the system tells.
+    memory: u64,
+    /// Temporary files of the whole server.
+    temporary: u64,
+}
+
+/// A statement that was measured.
+struct Done {
+    what: String,
+    time: Time,
+    peak: Peak,
+    /// Rows of its result; 0 for an index.
+    found: i64,
+}
+
+/// Measures on an empty database with the extension, prints the table and returns the same as JSON.
+pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
+    let mut session = Session::open(conninfo)?;
+    ui::step(format!("Loading {rows} rows"), || {
+        (subject.load)(&mut session, rows)?;
+        session.run("CHECKPOINT")
+    })?;
+    let (table, limit) = (subject.table, subject.limit);
+    let count = |call: String| format!("SELECT count(*) FROM {call}");
+    let mut all = Vec::new();
+    for memory in ["64MB", "1GB"] {
+        let set = format!("SET maintenance_work_mem = '{memory}'");
+        let jobs = [
+            ("CREATE INDEX", subject.index.to_owned()),
+            (
+                "neardup_pairs",
+                count(format!("neardup_pairs('{table}', {limit})")),
+            ),
+            (
+                "neardup_clusters",
+                count(format!("neardup_clusters('{table}', {limit})")),
+            ),
+            (
+                "neardup_clusters, connected",
+                count(format!(
+                    "neardup_clusters('{table}', {limit}, method => 'connected')"
+                )),
+            ),
+        ];
+        for (what, statement) in jobs {
+            let what = format!("{what}, maintenance_work_mem {memory}");
+            // A session of its own: what it keeps is not of the job before.
+            let mut session = Session::open(conninfo)?;
+            session.run(&set)?;
+            let done = ui::step(what.clone(), || {
+                watched(session, conninfo, what, &statement)
+            })?;
+            all.push(done);
+        }
+        if memory == "64MB" {
+            session.run(&format!("DROP INDEX {table}_near"))?;
+        }
+    }
+    let size = |session: &mut Session, function: &str, name: &str| -> Result<i64> {
+        session.value(&format!("SELECT {function}('{name}')"))
+    };
+    let heap = size(&mut session, "pg_table_size", table)?;
+    let index = size(&mut session, "pg_relation_size", &format!("{table}_near"))?;
+    println!("\n{rows} rows: {}", subject.what);
+    println!("table {}, index {}", size_of(heap), size_of(index));
+    println!("\n{}", report(&all));
+    let jobs: Vec<Value> = (all.iter())
+        .map(|done| {
+            json!({
+                "what": done.what, "seconds": done.time.wall, "cpu_seconds": done.time.cpu,
+                "memory_bytes": done.peak.memory, "temporary_bytes": done.peak.temporary,
+                "rows": done.found,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "rows": rows, "what": subject.what, "table_bytes": heap, "index_bytes": index,
+        "jobs": jobs,
+    }))
+}
+
+/// Runs a statement while another connection watches what it takes.
+fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) -> Result<Done> {
+    let pid: i32 = session.value("SELECT pg_backend_pid()")?;
+    let mut observer = Client::connect(conninfo, NoTls).context("cannot connect to the server")?;
+    let stop = AtomicBool::new(false);
+    let (result, peak) = thread::scope(|scope| {
+        let watch = scope.spawn(|| watch(&mut observer, pid, &stop));
+        let result = run(&mut session, statement);
+        stop.store(true, Ordering::Relaxed);
+        (result, watch.join())
+    });
+    let (time, found) = result?;
+    let peak = peak.map_err(|_| anyhow!("the watching thread has panicked"))??;
+    Ok(Done {
+        what,
+        time,
+        peak,
+        found,
+    })
+}
+
+/// Runs a query that counts, or a command, once.
+fn run(session: &mut Session, statement: &str) -> Result<(Time, i64)> {
+    if statement.starts_with("SELECT") {
+        return session.timed_value(statement);
+    }
+    Ok((session.timed(statement)?, 0))
+}
+
+fn watch(observer: &mut Client, pid: i32, stop: &AtomicBool) -> Result<Peak> {
+    let mut peak = Peak::default();
+    let status = format!("/proc/{pid}/status");
+    let size = observer.prepare("SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_tmpdir()")?;
+    while !stop.load(Ordering::Relaxed) {
+        let temporary: i64 = observer.query_one(&size, &[])?.get(0);
+        peak.temporary = peak.temporary.max(temporary.cast_unsigned());
+        peak.memory = peak.memory.max(own_memory(&status).unwrap_or_default());
+        thread::sleep(INTERVAL);
+    }
+    Ok(peak)
+}
+
+/// Memory of a process that is neither shared nor of a file, in bytes.
+fn own_memory(status: &str) -> Option<u64> {
+    let text = fs::read_to_string(status).ok()?;
+    let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// The table, in Markdown.
+fn report(all: &[Done]) -> String {
+    let mut table = String::from(
+        "| job | time | on a processor | memory | temporary files | rows |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for Done {
+        what,
+        time,
+        peak,
+        found,
+    } in all
+    {
+        let cpu = time.cpu.map_or(String::new(), |cpu| format!("{cpu:.2} s"));
+        // To write to a string does not fail.
+        let _ = writeln!(
+            table,
+            "| {what} | {:.2} s | {cpu} | {} | {} | {} |",
+            time.wall,
+            size_of(peak.memory.cast_signed()),
+            size_of(peak.temporary.cast_signed()),
+            if *found > 0 {
+                found.to_string()
+            } else {
+                String::new()
+            },
+        );
+    }
+    table
+}
+
+fn size_of(bytes: i64) -> String {
+    format!("{:.0} MB", bytes as f64 / 1e6)
+}

@@ -1,0 +1,277 @@
+//! The text that is left when the features of a set are left out.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{FeatureSet, RareFeatures};
+use crate::check::SharedCheck;
+use crate::feature_list::sort;
+use crate::html::html_text;
+use crate::memory::{GrowString, GrowVec};
+use crate::options::{TextOptions, Tokens};
+use crate::places::find_places;
+use crate::shingle::FeatureSink;
+use crate::tokens::FeatureExtractor;
+
+/// Character between two parts of a text.
+const BETWEEN: char = '\n';
+
+/// Gathers the tokens of a text, and where features stand in them.
+#[derive(Default)]
+struct Occurrences {
+    tokens: Vec<u8>,
+    /// Position in `tokens` of the sink's current bytes, of which features are ranges.
+    base: usize,
+    /// Start and end of each occurrence.
+    ranges: Vec<(usize, usize)>,
+}
+
+impl FeatureSink for Occurrences {
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+        let mut end = 0;
+        for feature in features {
+            end = end.max(feature.end);
+            let range = (self.base + feature.start, self.base + feature.end);
+            match self.ranges.last_mut() {
+                // Most overlap the one before.
+                Some(last) if (last.0..=last.1).contains(&range.0) => last.1 = last.1.max(range.1),
+                _ => self.ranges.grow_push(range),
+            }
+        }
+        self.keep(bytes, end);
+    }
+
+    fn bytes_dropped(&mut self, len: usize) {
+        self.base += len;
+        if self.tokens.len() < self.base {
+            self.tokens.grow_to(self.base, b' ');
+        }
+    }
+}
+
+impl Occurrences {
+    /// Keeps the tokens up to an end.
+    fn keep(&mut self, bytes: &[u8], end: usize) {
+        let known = self.tokens.len() - self.base;
+        if end > known {
+            self.tokens.grow_by(&bytes[known..end]);
+        }
+    }
+}
+
+/// Keeps all tokens, and the occurrences of features that a set does not have.
+struct RareOccurrences<'a> {
+    set: &'a FeatureSet,
+    found: Occurrences,
+}
+
+impl FeatureSink for RareOccurrences<'_> {
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
+        let mut end = 0;
+        let features = features.inspect(|feature| end = end.max(feature.end));
+        let (set, sink) = (self.set, &mut self.found);
+        RareFeatures { set, sink }.add_all(bytes, features);
+        self.found.keep(bytes, end);
+    }
+
+    fn bytes_dropped(&mut self, len: usize) {
+        self.found.bytes_dropped(len);
+    }
+}
+
+impl FeatureSet {
+    /// The parts of a text that have a feature which the set does not have, with a line end between
+    /// two of them; of an HTML page, parts of its visible text. `None` if there are none. Where no
+    /// feature is in the set, that is the text from its first token to its last.
+    ///
+    /// Memory: twice the text in its normal form, and some 100 bytes for each part.
+    #[must_use]
+    pub fn remainder(&self, text: &str, html: bool, check: &mut dyn FnMut()) -> Option<String> {
+        let visible = match html {
+            true => Cow::Owned(html_text(text, check)),
+            false => Cow::Borrowed(text),
+        };
+        let options = self.options();
+        let mut sink = RareOccurrences {
+            set: self,
+            found: Occurrences::default(),
+        };
+        {
+            let check = SharedCheck::new(check);
+            let mut extractor = FeatureExtractor::default();
+            extractor.extract(&visible, &options, &mut sink, &mut || check.call());
+        }
+        let Occurrences {
+            tokens, mut ranges, ..
+        } = sink.found;
+        sort(&mut ranges, |a, b| a.cmp(b), check);
+        // Keywords stand apart from each other.
+        if options.tokens != Tokens::JiebaTfidf {
+            ranges.dedup_by(|next, last| {
+                // A separator may stand between two tokens.
+                let meets = next.0 <= last.1 + 1;
+                if meets {
+                    last.1 = last.1.max(next.1);
+                }
+                meets
+            });
+        }
+        joined(&visible, &options, &tokens, &ranges, check)
+    }
+}
+
+/// The parts of a text that ranges of its tokens are.
+fn joined(
+    text: &str,
+    options: &TextOptions,
+    tokens: &[u8],
+    ranges: &[(usize, usize)],
+    check: &mut dyn FnMut(),
+) -> Option<String> {
+    let mut features = Vec::new();
+    features.grow_all(ranges.iter().map(|&(start, end)| start..end));
+    let mut places = find_places(text, options, tokens, &features, check);
+    if places.is_empty() {
+        return None;
+    }
+    sort(
+        &mut places,
+        |a, b| a.map(|place| place.start).cmp(&b.map(|place| place.start)),
+        check,
+    );
+    let mut joined = String::new();
+    // The characters before, and their bytes.
+    let (mut chars, mut rest) = (0, text);
+    for place in places.into_iter().flatten() {
+        check();
+        let mut skip = |count: usize| {
+            let end = rest
+                .char_indices()
+                .nth(count)
+                .map_or(rest.len(), |(at, _)| at);
+            let (skipped, behind) = rest.split_at(end);
+            rest = behind;
+            skipped
+        };
+        // Parts of a feature may stand in another part already.
+        let start = place.start.max(chars);
+        let end = (place.start + place.length).max(start);
+        skip(start - chars);
+        let part = skip(end - start);
+        chars = end;
+        if !joined.is_empty() && !part.is_empty() {
+            joined.grow_char(BETWEEN);
+        }
+        joined.grow_str(part);
+    }
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features;
+    use crate::test_texts::any_text;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn options(tokens: Tokens, shingle: usize) -> TextOptions {
+        TextOptions {
+            tokens,
+            shingle,
+            ..TextOptions::SET
+        }
+    }
+
+    /// The set of the features of texts.
+    fn set(texts: &[&str], options: &TextOptions) -> FeatureSet {
+        let hashes: BTreeSet<u64> = (texts.iter())
+            .flat_map(|text| features(text, options, &mut || ()))
+            .map(|feature| feature.hash)
+            .collect();
+        let stored = FeatureSet::stored(options, hashes.into_iter());
+        FeatureSet::from_stored(&stored).expect("its own form")
+    }
+
+    fn remainder(set: &FeatureSet, text: &str) -> Option<String> {
+        set.remainder(text, false, &mut || ())
+    }
+
+    #[test]
+    fn frames_go() {
+        let words = options(Tokens::Word, 3);
+        let frame = set(
+            &[
+                "Home | News | Sport | Contact us now",
+                "All rights reserved, of course",
+            ],
+            &words,
+        );
+        let page = "Home | News | Sport | Contact us now\n Rain is — at last — expected.\n\
+                    All rights reserved, of course.";
+        // The words beside the frame stand in features with words of the text.
+        let found = remainder(&frame, page).unwrap();
+        assert_eq!(found, "us now\n Rain is — at last — expected.\nAll rights");
+        assert_eq!(remainder(&frame, "home news SPORT contact"), None);
+        assert_eq!(remainder(&frame, "..."), None);
+        assert_eq!(remainder(&frame, " a b c. "), Some("a b c".to_owned()));
+        // The frame in the middle, and twice.
+        let single = options(Tokens::Word, 1);
+        let frame = set(&["read more"], &single);
+        let found = remainder(&frame, "One. Read more. Two, three. READ MORE! Four").unwrap();
+        assert_eq!(found, "One\nTwo, three\nFour");
+        let page = "<p>One <b>read</b> more</p><p>T&uuml;r";
+        let found = frame.remainder(page, true, &mut || ()).unwrap();
+        assert_eq!(found, "One\nTür");
+    }
+
+    #[test]
+    fn chinese() {
+        for (tokens, shingle) in [
+            (Tokens::Char, 3),
+            (Tokens::Jieba, 1),
+            (Tokens::JiebaSearch, 1),
+        ] {
+            let frame = set(&["版权所有"], &options(tokens, shingle));
+            let found = remainder(&frame, "图书馆重新开放 版权所有").unwrap();
+            assert!(found.starts_with("图书馆重新开放"), "{tokens:?} {found}");
+            assert!(!found.ends_with("所有"), "{tokens:?} {found}");
+        }
+    }
+
+    proptest! {
+        /// Each feature that is not in the set stands in the remainder, and the text without any
+        /// set is whole.
+        #[test]
+        fn keeps_all_that_is_compared(
+            text in any_text(),
+            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            shingle in 1_usize..4,
+            part in 0_u64..4,
+        ) {
+            let options = options(tokens, shingle);
+            let all = features(&text, &options, &mut || ());
+            let (common, rare): (Vec<_>, Vec<_>) =
+                all.into_iter().partition(|feature| feature.hash % 4 < part);
+            let mut hashes: Vec<u64> = common.iter().map(|feature| feature.hash).collect();
+            hashes.sort_unstable();
+            let stored = FeatureSet::stored(&options, hashes.into_iter());
+            let set = FeatureSet::from_stored(&stored).unwrap();
+            let Some(left) = remainder(&set, &text) else {
+                prop_assert!(rare.is_empty());
+                return Ok(());
+            };
+            let kept: BTreeSet<String> =
+                features(&left, &options, &mut || ()).into_iter().map(|f| f.text).collect();
+            // Characters keep the separators around them, which may be cut at the ends.
+            if tokens == Tokens::Word {
+                for feature in &rare {
+                    prop_assert!(kept.contains(&feature.text), "{:?} {left:?}", feature.text);
+                }
+            }
+            if common.is_empty() && tokens == Tokens::Word {
+                prop_assert!(text.contains(&left));
+            }
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Passages in which two texts differ: neighbouring features that only one of them has, put
+//! together, beside those that stand at the same place of the other text.
+//!
+//! Features are followed in the tokens of each text, by their first occurrences. A passage begins
+//! behind a feature that both texts have, and ends before the next one; so of features of several
+//! tokens a passage also shows the tokens around the change. Two passages belong together if the
+//! same feature of both texts comes before them, or else behind them.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::feature_list::{FeatureEntry, FeatureList, sort};
+use crate::html::html_text;
+use crate::memory::{GrowString, GrowVec};
+use crate::options::{TextOptions, Tokens};
+use crate::places::{Place, find_places};
+
+/// Most characters of a passage that are shown.
+const MOST_CHARS: usize = 500;
+/// Steps between two calls of `check`.
+const STEPS: usize = 1 << 16;
+
+/// Passages in which two texts differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextChanges {
+    /// Number of all changes.
+    pub count: usize,
+    /// The largest by the number of their features, of equal ones the first, in the order of the
+    /// first text.
+    pub largest: Vec<TextChange>,
+}
+
+/// Difference at one place of two texts. One of the passages may be missing, not both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextChange {
+    /// Passage of the first text.
+    pub a: Option<Passage>,
+    /// Passage of the second text.
+    pub b: Option<Passage>,
+}
+
+/// Part of a text whose features the other text does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// Its beginning, up to 500 characters, as it stands in the text, or in the visible text of an
+    /// HTML page. If its place is not known, it is in the normal form.
+    pub text: String,
+    /// Its place in the text.
+    pub place: Option<Place>,
+    /// Number of features.
+    pub features: usize,
+}
+
+/// Text with its features.
+pub(crate) struct ChangedText<'a> {
+    pub text: &'a str,
+    pub list: &'a FeatureList,
+    /// The features that the other text does not have.
+    pub own: &'a [&'a FeatureEntry],
+}
+
+/// Neighbouring features of one text that the other does not have.
+#[derive(Clone, Debug, PartialEq)]
+struct Run {
+    /// Range of the tokens.
+    tokens: Range<usize>,
+    features: usize,
+    /// Number of the last feature of both texts that begins before it.
+    before: Option<u32>,
+    /// Number of the first one that begins behind it.
+    after: Option<u32>,
+}
+
+/// Finds the passages in which two texts differ, and shows the `top` largest. Features of both
+/// texts have the same numbers in both lists.
+///
+/// Memory: 24 bytes for each distinct feature of a text, and the text once more.
+pub(crate) fn text_changes(
+    [a, b]: [&ChangedText; 2],
+    [shared_a, shared_b]: [&[&FeatureEntry]; 2],
+    options: &TextOptions,
+    top: usize,
+    check: &mut dyn FnMut(),
+) -> TextChanges {
+    // Keywords stand apart from each other.
+    let are_joined = options.tokens != Tokens::JiebaTfidf;
+    let a_runs = runs(a.own, shared_a, are_joined, check);
+    let b_runs = runs(b.own, shared_b, are_joined, check);
+    let start = |number: u32| shared_a[number as usize].range().start;
+    let mut changes = Vec::new();
+    changes.grow_all((pair(&a_runs, &b_runs).into_iter()).map(|[a, b]| Change {
+        at: match (a, b) {
+            (Some(a), _) => a_runs[a].tokens.start,
+            (None, Some(b)) => b_runs[b].before.map_or(0, start),
+            (None, None) => 0,
+        },
+        features: a.map_or(0, |a| a_runs[a].features) + b.map_or(0, |b| b_runs[b].features),
+        sides: [a, b],
+    }));
+    let count = changes.len();
+    sort(
+        &mut changes,
+        |x, y| (Reverse(x.features), x.at).cmp(&(Reverse(y.features), y.at)),
+        check,
+    );
+    changes.truncate(top);
+    sort(
+        &mut changes,
+        |x, y| (x.at, x.sides[1]).cmp(&(y.at, y.sides[1])),
+        check,
+    );
+    let side = |n: usize, text: &ChangedText, runs: &[Run], check: &mut dyn FnMut()| {
+        let mut chosen = Vec::new();
+        chosen.grow_all(
+            changes
+                .iter()
+                .filter_map(|change| Some(&runs[change.sides[n]?])),
+        );
+        passages(text, &chosen, options, check)
+    };
+    let mut a = side(0, a, &a_runs, check).into_iter();
+    let mut b = side(1, b, &b_runs, check).into_iter();
+    let mut largest = Vec::new();
+    largest.grow_all(changes.iter().map(|change| TextChange {
+        a: change.sides[0].and_then(|_| a.next()),
+        b: change.sides[1].and_then(|_| b.next()),
+    }));
+    TextChanges { count, largest }
+}
+
+/// Two runs that belong together, or one alone, by their numbers.
+struct Change {
+    /// Place in the tokens of the first text.
+    at: usize,
+    features: usize,
+    sides: [Option<usize>; 2],
+}
+
+/// Number of a feature that only one text has.
+const OWN: u32 = u32::MAX;
+
+/// The runs of a text, in its order.
+fn runs(
+    own: &[&FeatureEntry],
+    shared: &[&FeatureEntry],
+    are_joined: bool,
+    check: &mut dyn FnMut(),
+) -> Vec<Run> {
+    let mut marks: Vec<(u64, u32, u32)> = Vec::new();
+    let mark = |(number, entry): (u32, &&FeatureEntry)| {
+        let range = entry.range();
+        (entry.start, (range.end - range.start) as u32, number)
+    };
+    marks.grow_all(own.iter().map(|entry| mark((OWN, entry))));
+    marks.grow_all((0..).zip(shared).map(mark));
+    sort(&mut marks, |x, y| x.cmp(y), check);
+    let mut runs: Vec<Run> = Vec::new();
+    let mut before = None;
+    // The first run behind the last feature of both texts.
+    let mut first = 0;
+    for (step, (start, len, number)) in marks.into_iter().enumerate() {
+        if step % STEPS == 0 {
+            check();
+        }
+        let tokens = start as usize..start as usize + len as usize;
+        if number != OWN {
+            for run in &mut runs[first..] {
+                run.after = Some(number);
+            }
+            (first, before) = (runs.len(), Some(number));
+            continue;
+        }
+        let open = runs[first..].last_mut().filter(|_| are_joined);
+        // A separator may stand between two tokens.
+        match open.filter(|run| tokens.start <= run.tokens.end + 1) {
+            Some(run) => {
+                run.tokens.end = run.tokens.end.max(tokens.end);
+                run.features += 1;
+            }
+            None => runs.grow_push(Run {
+                tokens,
+                features: 1,
+                before,
+                after: None,
+            }),
+        }
+    }
+    runs
+}
+
+/// Puts the runs of two texts together, in the order of the first, then of the second.
+fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
+    let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+    of_a.grow_to(a.len(), None);
+    of_b.grow_to(b.len(), None);
+    for neighbour in [|run: &Run| run.before, |run: &Run| run.after] {
+        // Those of the second text by the neighbour, and how many of each have been taken.
+        let mut free: Vec<(Option<u32>, usize)> = Vec::new();
+        let left = (0..b.len()).filter(|&n| of_b[n].is_none());
+        free.grow_all(left.map(|n| (neighbour(&b[n]), n)));
+        free.sort_unstable();
+        let mut taken = Vec::new();
+        taken.grow_to(free.len(), 0);
+        for (n, run) in a.iter().enumerate() {
+            if of_a[n].is_some() {
+                continue;
+            }
+            let key = neighbour(run);
+            let first = free.partition_point(|(other, _)| *other < key);
+            let Some(count) = taken.get_mut(first) else {
+                continue;
+            };
+            if let Some(&(other, found)) = free.get(first + *count)
+                && other == key
+            {
+                *count += 1;
+                (of_a[n], of_b[found]) = (Some(found), Some(n));
+            }
+        }
+    }
+    let mut pairs = Vec::new();
+    pairs.grow_all(
+        of_a.into_iter()
+            .enumerate()
+            .map(|(n, found)| [Some(n), found]),
+    );
+    let alone = of_b
+        .into_iter()
+        .enumerate()
+        .filter(|(_, found)| found.is_none());
+    pairs.grow_all(alone.map(|(n, _)| [None, Some(n)]));
+    pairs
+}
+
+/// The passages that runs are.
+fn passages(
+    text: &ChangedText,
+    runs: &[&Run],
+    options: &TextOptions,
+    check: &mut dyn FnMut(),
+) -> Vec<Passage> {
+    let mut ranges = Vec::new();
+    ranges.grow_all(runs.iter().map(|run| run.tokens.clone()));
+    if ranges.is_empty() {
+        return Vec::new();
+    }
+    let tokens = text.list.tokens();
+    let places = find_places(text.text, options, tokens, &ranges, check);
+    let visible = match options.html {
+        true => Cow::Owned(html_text(text.text, check)),
+        false => Cow::Borrowed(text.text),
+    };
+    let shown = beginnings(&visible, &places, check);
+    let mut passages = Vec::new();
+    passages.grow_all(
+        runs.iter()
+            .zip(places)
+            .zip(shown)
+            .map(|((run, place), shown)| {
+                let normal = || {
+                    // No character has more than four bytes.
+                    let shown = run.tokens.len().min(4 * MOST_CHARS);
+                    String::from_utf8_lossy(&tokens[run.tokens.clone()][..shown]).into_owned()
+                };
+                Passage {
+                    text: match place {
+                        Some(_) => shown,
+                        None => normal().chars().take(MOST_CHARS).collect(),
+                    },
+                    place,
+                    features: run.features,
+                }
+            }),
+    );
+    passages
+}
+
+/// The beginnings of places of a text; empty where there is none.
+fn beginnings(text: &str, places: &[Option<Place>], check: &mut dyn FnMut()) -> Vec<String> {
+    let mut order: Vec<(usize, usize, usize)> = Vec::new();
+    order.grow_all(places.iter().enumerate().filter_map(|(n, place)| {
+        let place = (*place)?;
+        Some((place.start, place.length.min(MOST_CHARS), n))
+    }));
+    order.sort_unstable();
+    let mut found = Vec::new();
+    found.grow_to(places.len(), String::new());
+    // The character up to which the text has been read, and its byte.
+    let (mut chars, mut byte) = (0, 0);
+    for (start, length, n) in order {
+        check();
+        while chars < start {
+            let step = (start - chars).min(STEPS);
+            byte += text[byte..]
+                .chars()
+                .take(step)
+                .map(char::len_utf8)
+                .sum::<usize>();
+            chars += step;
+            check();
+        }
+        found[n].grow_chars(text[byte..].chars().take(length));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::FeatureDiff;
+    use crate::options::{TextOptions, Tokens};
+    use proptest::prelude::*;
+
+    fn options(tokens: Tokens, shingle: usize) -> TextOptions {
+        TextOptions {
+            tokens,
+            shingle,
+            ..TextOptions::SET
+        }
+    }
+
+    /// The changes of two texts as `a|b`.
+    fn changes(a: &str, b: &str, options: &TextOptions, top: usize) -> Vec<String> {
+        let diff = FeatureDiff::new(a, b, options, top, &mut || ());
+        let shown = |side: &Option<super::Passage>| match side {
+            Some(passage) => passage.text.clone(),
+            None => "-".to_owned(),
+        };
+        (diff.changes.largest.iter())
+            .map(|change| format!("{}|{}", shown(&change.a), shown(&change.b)))
+            .collect()
+    }
+
+    #[test]
+    fn one_change_is_one_line() {
+        let words = options(Tokens::Word, 3);
+        assert_eq!(
+            changes(
+                "The library will reopen on Monday, the council said; it was painted in spring.",
+                "The library will REOPEN on Tuesday — the council said; it was painted in May.",
+                &words,
+                20
+            ),
+            [
+                "reopen on Monday, the council|REOPEN on Tuesday — the council",
+                "painted in spring|painted in May"
+            ]
+        );
+        // What one text has in addition tears a feature of the other.
+        assert_eq!(
+            changes(
+                "one two three four five",
+                "one two new three four five",
+                &words,
+                20
+            ),
+            ["one two three four|one two new three four"]
+        );
+        assert_eq!(
+            changes("one two three", "one two three four", &words, 20),
+            ["-|two three four"]
+        );
+        assert_eq!(changes("a b c", "a  B, c!", &words, 20), [""; 0]);
+    }
+
+    #[test]
+    fn single_words() {
+        let words = options(Tokens::Word, 1);
+        assert_eq!(
+            changes("u v the old and x", "the new and y z", &words, 20),
+            ["u v|-", "old|new", "x|y z"]
+        );
+        // The first occurrence is what is shown; what is between is not.
+        assert_eq!(changes("p q p q r", "", &words, 20), ["p q|-", "r|-"]);
+    }
+
+    #[test]
+    fn the_largest_in_the_order_of_the_text() {
+        let words = options(Tokens::Word, 1);
+        let (a, b) = ("1 x 2 3 4 y 5 6 z 7", "x y 0 z");
+        assert_eq!(
+            changes(a, b, &words, 20),
+            ["1|-", "2 3 4|-", "5 6|0", "7|-"]
+        );
+        assert_eq!(changes(a, b, &words, 2), ["2 3 4|-", "5 6|0"]);
+        assert_eq!(changes(a, b, &words, 0), [""; 0]);
+        let count = FeatureDiff::new(a, b, &words, 2, &mut || ()).changes.count;
+        assert_eq!(count, 4);
+    }
+
+    #[test]
+    fn long_passages_are_cut() {
+        let long = "é".repeat(700);
+        let found = changes(&format!("x {long} y"), "x y", &options(Tokens::Word, 1), 20);
+        assert_eq!(found, [format!("{}|-", "é".repeat(500))]);
+    }
+
+    proptest! {
+        /// All features of one text only are in its passages, and no others.
+        #[test]
+        fn covers_what_differs(
+            a in "[ab ]{0,40}",
+            b in "[ab ]{0,40}",
+            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char]),
+            shingle in 1_usize..4,
+        ) {
+            let options = options(tokens, shingle);
+            let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, &mut || ());
+            let changes = &diff.changes;
+            prop_assert_eq!(changes.count, changes.largest.len());
+            let (mut of_a, mut of_b) = (0, 0);
+            for change in &changes.largest {
+                prop_assert!(change.a.is_some() || change.b.is_some());
+                of_a += change.a.as_ref().map_or(0, |passage| passage.features);
+                of_b += change.b.as_ref().map_or(0, |passage| passage.features);
+                for (passage, text) in [(&change.a, &a), (&change.b, &b)] {
+                    let Some(passage) = passage else { continue };
+                    let place = passage.place.expect("each passage has a place");
+                    let there: String =
+                        text.chars().skip(place.start).take(place.length).collect();
+                    prop_assert_eq!(&there, &passage.text);
+                }
+            }
+            prop_assert_eq!(of_a, diff.only_a.features);
+            prop_assert_eq!(of_b, diff.only_b.features);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `neardup_components`: groups of keys that a caller's query pairs.
+//!
+//! The server sorts the ends of pairs by key, which numbers the keys in their order: so a key's
+//! number is its rank, and what is kept of pairs and groups are numbers.
+use neardup_blocktree::clusters::{Centers, join};
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::{Entry, ExternalSort};
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::Give;
+use super::methods::{Links, Method};
+use crate::dedup::keys::KeyType;
+use crate::dedup::limits::{share, too_many};
+use crate::pg::caller_sql::Query;
+use crate::pg::cursor::Store;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::spi::{self, Connection};
+use crate::pg::value::{OwnedValue, Value};
+use crate::storage::temp::TempSpace;
+
+export! {
+    guarded "neardup_components" => of_bigint;
+    guarded "neardup_components_of" => of_type;
+}
+
+/// `neardup_components(query)`.
+fn of_bigint(call: &mut Call) -> pg_sys::Datum {
+    call.return_collected(|call, give| {
+        let key_type = KeyType::new(pg_sys::INT8OID);
+        components(
+            &argument(call, 0, "query"),
+            Method::Connected,
+            key_type,
+            give,
+        );
+    })
+}
+
+/// `neardup_components(key_type, query, method)`.
+fn of_type(call: &mut Call) -> pg_sys::Datum {
+    call.return_collected(|call, give| {
+        let [query, method] =
+            [(1, "query"), (2, "method")].map(|(n, name)| argument(call, n, name));
+        components(&query, Method::parse(&method), KeyType::of(call, 0), give);
+    })
+}
+
+/// A text that must not be NULL.
+fn argument(call: &Call, n: usize, name: &str) -> Vec<u8> {
+    call.text(n)
+        .unwrap_or_else(|| UserError::null_not_allowed(format!("{name} must not be NULL")).raise())
+}
+
+/// Gives the groups that a method makes of the pairs of a query.
+fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
+    let query = Query::parse("query", query);
+    // An error that says which type it is.
+    key_type.less_than();
+    spi::connected(c"SELECT member", |connection| {
+        check_columns(connection, &query, key_type);
+        let mut keys = connection.store(c"neardup keys", &[(c"key", key_type.oid())]);
+        let links = read_pairs(connection, &query, key_type, &mut keys);
+        let group_columns = [
+            (c"representative", pg_sys::INT8OID),
+            (c"node", pg_sys::INT8OID),
+            (c"key", key_type.oid()),
+        ];
+        let mut groups = connection.store(c"neardup groups", &group_columns);
+        group(connection, links, method, &keys, &mut groups);
+        drop(keys);
+        connection.open(RESULT, &[], &[&groups]).for_each(|row| {
+            let columns: Vec<_> = row.iter().map(|value| value.map(Value::datum)).collect();
+            give(&columns);
+        });
+    });
+}
+
+/// Members in the order of their representatives, and then in their own. A representative comes
+/// before the others of its group.
+const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
+    pg_catalog.count(*) OVER w FROM \"neardup groups\" AS g
+    WINDOW w AS (PARTITION BY g.representative ORDER BY g.node
+        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+    ORDER BY g.representative, g.node";
+
+/// Raises an error unless a query has two columns of a type.
+fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
+    let statement = [b"SELECT * FROM ", query.sql().as_slice(), b" AS q"].concat();
+    let columns = connection.open(&statement, &[], &[]).columns();
+    let [a, b] = columns[..] else {
+        UserError::invalid_parameter("query must have two columns: the keys of a pair")
+            .detail(format!("It has {}.", columns.len()))
+            .hint("Leave others out: SELECT a, b FROM (...) AS pairs.")
+            .raise()
+    };
+    key_type.require("the first column of query", a);
+    key_type.require("the second column of query", b);
+}
+
+/// Reads the pairs, and stores the keys in their order, in which they are numbered.
+fn read_pairs(
+    connection: &Connection,
+    query: &Query,
+    key_type: KeyType,
+    keys: &mut Store,
+) -> Links<1> {
+    let [a, b] = [b"p.a", b"p.b"].map(|column| key_type.sql(column));
+    let statement = [
+        b"SELECT e.key, e.pair, pg_catalog.dense_rank() OVER (ORDER BY e.key) FROM (SELECT \
+            p.pair, v.key FROM (SELECT pg_catalog.row_number() OVER () AS pair, q.a, q.b FROM ",
+        query.sql().as_slice(),
+        b" AS q (a, b)) AS p CROSS JOIN LATERAL (VALUES (",
+        &a,
+        b"), (",
+        &b,
+        b")) AS v (key)) AS e ORDER BY e.key",
+    ]
+    .concat();
+    let (mut files, mut ends) = (TempSpace, ExternalSort::<TempSpace, 2>::new(share()));
+    // The key with the highest number so far.
+    let mut last: Option<(u32, OwnedValue)> = None;
+    connection.open(&statement, &[], &[]).for_each(|row| {
+        let [Some(key), Some(pair), Some(rank)] = row else {
+            refuse_null();
+        };
+        let [pair, rank] = [pair, rank].map(|number| number.integer().unwrap_or_default());
+        let node = u32::try_from(rank - 1).ok().filter(|&node| node < u32::MAX);
+        let node = node.unwrap_or_else(|| too_many());
+        ends.push(&mut files, [pair as u64, join(0, node)], Tid::MIN);
+        let key = (*key).to_owned();
+        match &mut last {
+            // Of keys that are equal, and look different, always the same is shown.
+            Some((number, known)) if *number == node => {
+                if key.image_cmp(known).is_lt() {
+                    *known = key;
+                }
+            }
+            _ => {
+                if let Some((_, known)) = last.replace((node, key)) {
+                    keys.push(&[known.get()]);
+                }
+            }
+        }
+    });
+    let nodes = last.as_ref().map_or(0, |(number, _)| number + 1);
+    if let Some((_, known)) = &last {
+        keys.push(&[known.get()]);
+    }
+    let dense = ExternalSort::new(share());
+    Links { nodes, ends, dense }
+}
+
+/// Stores each key with the numbers of its representative and of itself.
+fn group(
+    connection: &Connection,
+    links: Links<1>,
+    method: Method,
+    keys: &Store,
+    groups: &mut Store,
+) {
+    let (files, nodes) = (&mut TempSpace, links.nodes);
+    let mut ranks = Paged::new(files, nodes as usize, share(), |node| node);
+    match method {
+        Method::Star => links.star(files, &mut ranks, &mut NoCenters),
+        Method::Connected => links.connected(files, &mut ranks, |_, _, _, _| ()),
+    }
+    // They come as they were stored, in the order of their numbers.
+    let mut node = 0;
+    let query = b"SELECT key FROM \"neardup keys\"";
+    connection.open(query, &[], &[keys]).for_each(|row| {
+        if let [Some(key)] = row {
+            let numbers = [ranks.get(files, node), node].map(|number| Value::int8(number.into()));
+            groups.push(&[numbers[0], numbers[1], *key]);
+            node += 1;
+        }
+    });
+}
+
+/// Centers of a graph without dense nodes.
+struct NoCenters;
+
+impl Centers<TempSpace, 1> for NoCenters {
+    fn first_near(&mut self, _: &mut TempSpace, _: &[Entry<1>], _: u32) -> Option<u32> {
+        None
+    }
+
+    fn push(&mut self, _: &mut TempSpace, _: &[Entry<1>]) {}
+}
+
+fn refuse_null() -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+        "a key in the query's result is NULL",
+    )
+    .detail("Each row of it is a pair of keys.")
+    .hint("Leave such rows out: WHERE a IS NOT NULL AND b IS NOT NULL.")
+    .raise()
+}

@@ -1,0 +1,297 @@
+//! `neardup_pairs_by_key` and `neardup_clusters_by_key`: results that name rows by a key instead of
+//! their addresses.
+//!
+//! The function for addresses is called by a query that looks up the key of each. The query is the
+//! caller's own: it takes the caller's rights, and sees the same snapshot.
+use core::ffi::CStr;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::source::{Distances, find_index};
+use crate::pg::caller_sql::Expression;
+use crate::pg::catalog;
+use crate::pg::cursor::Parameter;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::locked_index::LockedIndex;
+use crate::pg::rel::Rel;
+use crate::pg::server;
+use crate::pg::spi;
+use crate::pg::unique_keys::primary_key_column;
+use crate::pg::value::Value;
+
+export! {
+    guarded "neardup_pairs_by_key" => |call| by_key(call, Function::Pairs);
+    guarded "neardup_clusters_by_key" => |call| by_key(call, Function::Clusters);
+}
+
+/// Function whose results name rows in two columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Function {
+    /// `neardup_pairs`: `a`, `b`, `distance`.
+    Pairs,
+    /// `neardup_clusters`: `member`, `representative`, `size`, `distance`.
+    Clusters,
+}
+
+// The arguments in front, which both functions have. Behind them are those of the function for
+// addresses, in its order.
+const KEY_TYPE: usize = 0;
+const RELATION: usize = 1;
+const DISTANCE: usize = 2;
+const KEY: usize = 3;
+const OTHERS: usize = 4;
+
+impl Function {
+    fn name(self) -> &'static CStr {
+        match self {
+            Function::Pairs => c"neardup_pairs",
+            Function::Clusters => c"neardup_clusters",
+        }
+    }
+
+    /// Position of the argument `column_name`.
+    fn column(self) -> usize {
+        match self {
+            Function::Pairs => OTHERS,
+            Function::Clusters => OTHERS + 2,
+        }
+    }
+}
+
+/// `neardup_pairs_by_key(key_type, relation, distance, key, column_name, filter, exhaustive
+/// [, similarity])`, and `neardup_clusters_by_key(key_type, relation, distance, key, method, keep,
+/// column_name, filter, singletons, exhaustive [, similarity])`.
+fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
+    call.return_collected(|call, give| {
+        if call.is_null(RELATION) {
+            if function == Function::Pairs {
+                return;
+            }
+            UserError::null_not_allowed("relation must not be NULL").raise();
+        }
+        let key_type = KeyType::of(call, KEY_TYPE);
+        let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
+        let distance = call.parameter(DISTANCE);
+        let distances = match distance.type_oid {
+            pg_sys::INT4OID => Distances::Bits,
+            _ => Distances::Any,
+        };
+        let (own, column) = (call.function_oid(), call.name(function.column()));
+        let index = find_index(own, call.oid(RELATION), column.as_deref(), distances);
+        let relations = LockedIndex::open_checked(index);
+        let expression = key_of_rows(relations.table(), expression, key_type);
+        // The index is known by now, and what is to be told of its scope has been told.
+        let relation = Parameter {
+            type_oid: pg_sys::REGCLASSOID,
+            value: Some(Value::oid(index)),
+        };
+        let others = (OTHERS..call.len()).map(|n| Parameter {
+            value: call.parameter(n).value.filter(|_| n != function.column()),
+            ..call.parameter(n)
+        });
+        let parameters: Vec<Parameter> = [relation, distance].into_iter().chain(others).collect();
+        let called = called(own, function, parameters.len());
+        let query = query(function, &called, relations.table(), &expression, key_type);
+        spi::connected(c"SELECT key", |connection| {
+            connection.open(&query, &parameters, &[]).for_each(|row| {
+                for key in &row[..2] {
+                    let key = key.unwrap_or_else(|| refuse_null());
+                    assert_eq!(key.type_oid(), key_type.oid());
+                }
+                let columns: Vec<_> = row.iter().map(|value| value.map(Value::datum)).collect();
+                give(&columns);
+            });
+        });
+    })
+}
+
+/// The call of the function for addresses, which is in the schema of the extension's functions,
+/// with this number of parameters.
+fn called(own: pg_sys::Oid, function: Function, parameters: usize) -> Vec<u8> {
+    let schema = catalog::schema_name(catalog::schema_of_function(own));
+    let arguments: Vec<String> = (1..=parameters).map(|n| format!("${n}")).collect();
+    let arguments = format!("({})", arguments.join(", "));
+    [
+        catalog::qualified(&schema, function.name()),
+        arguments.into_bytes(),
+    ]
+    .concat()
+}
+
+/// The query for keys.
+fn query(
+    function: Function,
+    called: &[u8],
+    table: Rel,
+    expression: &[u8],
+    key_type: KeyType,
+) -> Vec<u8> {
+    let keys = [
+        b"(SELECT ctid AS address, ",
+        key_type.sql(expression).as_slice(),
+        b" AS key FROM ONLY ",
+        &table.qualified_name(),
+        b")",
+    ]
+    .concat();
+    match function {
+        // Which of two rows has the lower address says nothing to those who see keys.
+        Function::Pairs => {
+            let swapped = [b"b.key ", key_type.less_than().as_slice(), b" a.key"].concat();
+            [
+                b"SELECT CASE WHEN ",
+                swapped.as_slice(),
+                b" THEN b.key ELSE a.key END, CASE WHEN ",
+                &swapped,
+                b" THEN a.key ELSE b.key END, p.distance FROM ",
+                called,
+                b" AS p JOIN ",
+                &keys,
+                b" AS a ON a.address OPERATOR(pg_catalog.=) p.a JOIN ",
+                &keys,
+                b" AS b ON b.address OPERATOR(pg_catalog.=) p.b",
+            ]
+            .concat()
+        }
+        Function::Clusters => [
+            b"SELECT m.key, r.key, c.size, c.distance FROM ",
+            called,
+            b" WITH ORDINALITY AS c (member, representative, size, distance, place) JOIN ",
+            &keys,
+            b" AS m ON m.address OPERATOR(pg_catalog.=) c.member JOIN ",
+            &keys,
+            b" AS r ON r.address OPERATOR(pg_catalog.=) c.representative ORDER BY c.place",
+        ]
+        .concat(),
+    }
+}
+
+/// Type of the keys that a caller asks for.
+#[derive(Clone, Copy)]
+pub struct KeyType(pg_sys::Oid);
+
+impl KeyType {
+    /// The type of the polymorphic argument at position `n`. Raises an error for a pseudo-type.
+    pub fn of(call: &Call, n: usize) -> Self {
+        let oid = call.parameter(n).type_oid;
+        if catalog::is_pseudo_type(oid) {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                format!("keys cannot be of type {}", catalog::type_name(oid)),
+            )
+            .hint("Make a type for a key of several columns: CREATE TYPE k AS (site text, nr int).")
+            .raise();
+        }
+        KeyType(oid)
+    }
+
+    /// A type of columns.
+    pub fn new(oid: pg_sys::Oid) -> Self {
+        KeyType(oid)
+    }
+
+    /// The OID.
+    pub fn oid(self) -> pg_sys::Oid {
+        self.0
+    }
+
+    /// An expression of a type that fits, as one of this type. No set can be its value: the
+    /// server refuses one inside of COALESCE.
+    pub fn sql(self, expression: &[u8]) -> Vec<u8> {
+        let name = server::format_type_be(self.0).unwrap_or_default();
+        [
+            b"COALESCE((",
+            expression,
+            b"), NULL::",
+            name.to_bytes(),
+            b")",
+        ]
+        .concat()
+    }
+
+    /// Raises error 42804 unless values of a type are of this one, or become so by an implicit
+    /// cast.
+    pub fn require(self, what: &str, own: pg_sys::Oid) {
+        const CAST: &CStr = c"SELECT EXISTS (SELECT FROM pg_catalog.pg_cast
+            WHERE castsource OPERATOR(pg_catalog.=) $1 AND casttarget OPERATOR(pg_catalog.=) $2
+            AND castcontext OPERATOR(pg_catalog.=) 'i')";
+        let base = catalog::base_type(own);
+        let has_cast = || {
+            let found = spi::value(CAST, &[Value::oid(base), Value::oid(self.0)]);
+            found.is_some_and(|found| found.get().as_bool())
+        };
+        if own == self.0 || base == self.0 || has_cast() {
+            return;
+        }
+        let [own, wanted] = [own, self.0].map(catalog::type_name);
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            format!("{what} is of type {own}, not {wanted}"),
+        )
+        .detail("The result's columns are of the type of key_type, or bigint where there is none.")
+        .hint(format!("Pass NULL::{own} as the first argument, key_type."))
+        .raise()
+    }
+
+    /// The type's operator `<`, as `OPERATOR(schema.name)`. Raises an error if it has none.
+    pub fn less_than(self) -> Vec<u8> {
+        let (_, less_than) = catalog::default_operators(self.0);
+        less_than
+            .and_then(catalog::operator_text)
+            .unwrap_or_else(|| {
+                UserError::new(
+                    PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                    format!(
+                        "could not identify an ordering operator for type {}",
+                        catalog::type_name(self.0)
+                    ),
+                )
+                .detail("Keys are compared, so that a pair or a group is the same each time.")
+                .hint("Take a key of a type with a default operator class for btree.")
+                .raise()
+            })
+    }
+}
+
+/// The expression that the rows of a table are named by. Raises an error if it is not of the type
+/// that the caller asks for, or if the table has no primary key of one column and is to be named by
+/// that.
+fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Vec<u8> {
+    let primary_key = || {
+        let column = primary_key_column(table).unwrap_or_else(|| refuse_table(table));
+        Expression::column(&table.column_name(column)).sql()
+    };
+    let expression = key.map_or_else(primary_key, |key| key.sql());
+    let query = [
+        b"SELECT (",
+        expression.as_slice(),
+        b") FROM ONLY ",
+        &table.qualified_name(),
+    ]
+    .concat();
+    let own_type = spi::connected(c"SELECT key", |connection| {
+        connection.open(&query, &[], &[]).columns()[0]
+    });
+    key_type.require("key", own_type);
+    expression
+}
+
+fn refuse_table(table: Rel) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+        format!(
+            "table \"{}\" has no primary key of one column",
+            table.shown()
+        ),
+    )
+    .hint("Name a column, or another expression, by key => 'id'.")
+    .raise()
+}
+
+fn refuse_null() -> ! {
+    UserError::null_not_allowed("the key of a near-duplicate is NULL")
+        .detail("A row cannot be named by it.")
+        .hint("Choose another key, or leave such rows out by filter => '... IS NOT NULL'.")
+        .raise()
+}

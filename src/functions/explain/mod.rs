@@ -1,0 +1,180 @@
+//! `neardup_explain`: two texts compared, feature by feature.
+mod report;
+
+use std::io;
+
+use neardup_sketch::memory::GrowVec;
+use neardup_sketch::minhash::matches;
+use neardup_sketch::options::NamedOption;
+use neardup_sketch::{FeatureDiff, TextOptions};
+use pgrx::pg_sys::Datum;
+
+use super::minhash::default_family;
+use super::sketcher::with_sketcher;
+use super::text_options;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::jsonb::jsonb;
+use crate::pg::memory::check_interrupts;
+use report::{Compared, Number, Report};
+
+/// Function whose result `neardup_explain` explains.
+#[derive(Clone, Copy, PartialEq)]
+enum Explained {
+    Simhash,
+    Simhash128,
+    Minhash64,
+    Minhash128,
+    /// A signature.
+    Minhash,
+}
+
+impl NamedOption for Explained {
+    const PARAMETER: &str = "function";
+    const NAMES: &[(&str, Self)] = &[
+        ("simhash", Self::Simhash),
+        ("simhash128", Self::Simhash128),
+        ("minhash64", Self::Minhash64),
+        ("minhash128", Self::Minhash128),
+        ("minhash", Self::Minhash),
+    ];
+}
+
+/// Position of `weight` among the arguments of `neardup_explain`.
+const WEIGHT: usize = 4;
+/// Positions of `shingle` and `weight`: NULL is the default of the function.
+const OPTIONAL: [usize; 2] = [3, WEIGHT];
+
+/// `neardup_explain(a, b, options, top, function)`: a comparison as jsonb.
+fn explain(call: &mut Call) -> Datum {
+    if (0..call.len()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
+        return call.return_null();
+    }
+    let [a, b] = [0, 1].map(|n| call.utf8(n));
+    let function: Explained = text_options::named(call, 9);
+    let options = text_options::with_defaults(call, 2, function.defaults(call));
+    let top = call.int4(8);
+    let Ok(top) = usize::try_from(top) else {
+        UserError::invalid_parameter("top must not be negative")
+            .detail(format!("It is {top}."))
+            .hint("It is the largest number of features in each list; 0 leaves the lists empty.")
+            .raise()
+    };
+    let compared = function.compare(&a, &b, options);
+    let diff = FeatureDiff::new(&a, &b, &options, top, &mut check_interrupts);
+    let mut json = JsonBuffer::default();
+    let report = Report::new(function.name(), &options, compared, &diff);
+    serde_json::to_writer(&mut json, &report)
+        .expect("a report has string keys only, and writing to memory cannot fail");
+    jsonb(String::from_utf8(json.bytes).expect("JSON is UTF-8"))
+}
+
+impl Explained {
+    /// Defaults of the function. Raises an error if there is a weight and the function has none.
+    fn defaults(self, call: &Call) -> TextOptions {
+        match self {
+            Self::Simhash | Self::Simhash128 => TextOptions::SIMHASH,
+            Self::Minhash64 | Self::Minhash128 | Self::Minhash => {
+                if !call.is_null(WEIGHT) {
+                    UserError::invalid_parameter(format!("{} has no weights", self.name()))
+                        .detail("It looks at the set of features.")
+                        .hint("Leave out weight, or give function => 'simhash', which has weights.")
+                        .raise();
+                }
+                TextOptions::SET
+            }
+        }
+    }
+
+    fn compare(self, a: &str, b: &str, options: TextOptions) -> Compared {
+        let check = &mut check_interrupts;
+        with_sketcher(options, |sketcher| match self {
+            Self::Simhash => {
+                let each = [a, b].map(|text| sketcher.simhash64(text, check));
+                Compared::fingerprints(each.map(|bits| bits.map(u128::from)), 64, false)
+            }
+            Self::Minhash64 => {
+                let each = [a, b].map(|text| sketcher.minhash64(text, check));
+                Compared::fingerprints(each.map(|bits| bits.map(u128::from)), 64, true)
+            }
+            Self::Simhash128 => {
+                let each = [a, b].map(|text| sketcher.simhash128(text, check));
+                Compared::fingerprints(each, 128, false)
+            }
+            Self::Minhash128 => {
+                let each = [a, b].map(|text| sketcher.minhash128(text, check));
+                Compared::fingerprints(each, 128, true)
+            }
+            Self::Minhash => {
+                let family = default_family();
+                Compared::signatures([a, b].map(|text| sketcher.signature(text, &family, check)))
+            }
+        })
+    }
+}
+
+impl Compared {
+    /// Compares fingerprints of `bits` bits, which are of minima or of sums.
+    fn fingerprints(each: [Option<u128>; 2], bits: u32, minima: bool) -> Self {
+        let distance = match each {
+            [Some(a), Some(b)] => Some((a ^ b).count_ones()),
+            _ => None,
+        };
+        // Of all bits, half of those differ whose minimum does.
+        let estimate = |distance: u32| 1.0 - 2.0 * f64::from(distance) / f64::from(bits);
+        let digits = bits as usize / 4;
+        Self {
+            is_signature: false,
+            has_weights: !minima,
+            fingerprints: each.map(|bits| bits.map(|bits| format!("{bits:0digits$x}"))),
+            distance: distance.map(|distance| Number::Double(distance.into())),
+            estimate: distance
+                .filter(|_| minima)
+                .map(|distance| estimate(distance).max(0.0)),
+        }
+    }
+
+    fn signatures(each: [Option<Vec<u32>>; 2]) -> Self {
+        let similarity = match &each {
+            [Some(a), Some(b)] => Some(matches(a, b) as f64 / a.len() as f64),
+            _ => None,
+        };
+        Self {
+            is_signature: true,
+            has_weights: false,
+            fingerprints: [None, None],
+            distance: similarity.map(|similarity| Number::Double(1.0 - similarity)),
+            estimate: similarity,
+        }
+    }
+}
+
+/// Bytes of JSON between two checks for interrupts.
+const CHECK_BYTES: usize = 1 << 18;
+
+/// Memory for JSON that grows by error 53200 instead of an abort, and checks for interrupts.
+#[derive(Default)]
+struct JsonBuffer {
+    bytes: Vec<u8>,
+    unchecked: usize,
+}
+
+impl io::Write for JsonBuffer {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.bytes.grow_by(part);
+        self.unchecked += part.len();
+        if self.unchecked >= CHECK_BYTES {
+            self.unchecked = 0;
+            check_interrupts();
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+export! {
+    guarded "neardup_explain" => explain;
+}

@@ -1,0 +1,259 @@
+//! Result of `neardup_explain` as JSON.
+use neardup_sketch::memory::GrowVec;
+use neardup_sketch::options::NamedOption;
+use neardup_sketch::{
+    FeatureDiff, Passage, Place, PlacedFeature, TextChange, TextOptions, TopFeatures,
+};
+use serde::{Serialize, Serializer};
+
+use crate::functions::feature_rows::weight;
+use crate::functions::text_options;
+
+/// Results of a function for two texts, compared.
+pub struct Compared {
+    pub is_signature: bool,
+    /// The function is of weighted features, and tells no similarity.
+    pub has_weights: bool,
+    /// Hexadecimal digits of each fingerprint; a signature is not shown.
+    pub fingerprints: [Option<String>; 2],
+    /// Bits that differ, or the share of values of a signature.
+    pub distance: Option<Number>,
+    /// Jaccard similarity that follows from the distance, if any does.
+    pub estimate: Option<f64>,
+}
+
+/// The result of `neardup_explain`.
+#[derive(Serialize)]
+pub struct Report<'a> {
+    function: &'static str,
+    options: OptionNames,
+    /// Hamming distance of the fingerprints, or share of differing values of the signatures.
+    distance: Option<Number>,
+    /// Exact Jaccard similarity of the sets of features.
+    jaccard: Option<Number>,
+    /// Jaccard similarity that the distance tells; absent for a simhash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Option<Number>>,
+    a: TextSummary,
+    b: TextSummary,
+    shared: List<SharedFeature<'a>>,
+    only_a: List<OneFeature<'a>>,
+    only_b: List<OneFeature<'a>>,
+    /// Neighbouring features of one text only as passages, for reading.
+    changes: Changes<'a>,
+}
+
+#[derive(Serialize)]
+struct OptionNames {
+    /// With the number of keywords if given, as in `jieba_tfidf:50`.
+    tokens: String,
+    shingle: usize,
+    /// Absent where the function has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<&'static str>,
+    html: bool,
+    accents: &'static str,
+    digits: &'static str,
+}
+
+/// One of the two texts.
+#[derive(Serialize)]
+struct TextSummary {
+    /// Hexadecimal digits; absent for a signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<Option<String>>,
+    /// Number of distinct features.
+    features: usize,
+}
+
+/// Number of features, and the heaviest of them.
+#[derive(Serialize)]
+struct List<T> {
+    features: usize,
+    heaviest: Vec<T>,
+}
+
+/// Number of changes, and the largest of them.
+#[derive(Serialize)]
+struct Changes<'a> {
+    count: usize,
+    largest: Vec<Change<'a>>,
+}
+
+/// The passages of both texts at one place; null where a text has nothing of its own.
+#[derive(Serialize)]
+struct Change<'a> {
+    a: Option<ShownPassage<'a>>,
+    b: Option<ShownPassage<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownPassage<'a> {
+    text: &'a str,
+    start: Option<usize>,
+    length: Option<usize>,
+    features: usize,
+}
+
+#[derive(Serialize)]
+struct SharedFeature<'a> {
+    feature: &'a str,
+    weight_a: Number,
+    weight_b: Number,
+    /// Place of the first occurrence, in characters, as the arguments of `substr`.
+    start_a: Option<usize>,
+    length_a: Option<usize>,
+    start_b: Option<usize>,
+    length_b: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct OneFeature<'a> {
+    feature: &'a str,
+    weight: Number,
+    start: Option<usize>,
+    length: Option<usize>,
+}
+
+/// Start, counted from 1, and length of a place.
+fn substr(place: Option<Place>) -> [Option<usize>; 2] {
+    match place {
+        Some(place) => [Some(place.start + 1), Some(place.length)],
+        None => [None, None],
+    }
+}
+
+/// A number, without a fraction if it is whole.
+pub enum Number {
+    Single(f32),
+    Double(f64),
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Single(number) if number.fract() == 0.0 => {
+                serializer.serialize_u64(number as u64)
+            }
+            Self::Single(number) => serializer.serialize_f32(number),
+            Self::Double(number) if number.fract() == 0.0 => {
+                serializer.serialize_u64(number as u64)
+            }
+            Self::Double(number) => serializer.serialize_f64(number),
+        }
+    }
+}
+
+impl<'a> Report<'a> {
+    pub fn new(
+        function: &'static str,
+        options: &TextOptions,
+        compared: Compared,
+        diff: &'a FeatureDiff,
+    ) -> Self {
+        let Compared {
+            is_signature,
+            has_weights,
+            fingerprints: [a, b],
+            distance,
+            estimate,
+        } = compared;
+        let side = |fingerprint, only: &TopFeatures<_>| TextSummary {
+            fingerprint: (!is_signature).then_some(fingerprint),
+            features: only.features + diff.shared.features,
+        };
+        Report {
+            function,
+            options: OptionNames::new(options, has_weights),
+            distance,
+            jaccard: diff.jaccard_similarity().map(Number::Double),
+            estimate: (!has_weights).then_some(estimate.map(Number::Double)),
+            a: side(a, &diff.only_a),
+            b: side(b, &diff.only_b),
+            shared: List::new(&diff.shared, SharedFeature::new),
+            only_a: List::new(&diff.only_a, OneFeature::new),
+            only_b: List::new(&diff.only_b, OneFeature::new),
+            changes: Changes {
+                count: diff.changes.count,
+                largest: grown(diff.changes.largest.iter().map(Change::new)),
+            },
+        }
+    }
+}
+
+impl<'a> Change<'a> {
+    fn new(change: &'a TextChange) -> Self {
+        Change {
+            a: change.a.as_ref().map(ShownPassage::new),
+            b: change.b.as_ref().map(ShownPassage::new),
+        }
+    }
+}
+
+impl<'a> ShownPassage<'a> {
+    fn new(passage: &'a Passage) -> Self {
+        let [start, length] = substr(passage.place);
+        ShownPassage {
+            text: &passage.text,
+            start,
+            length,
+            features: passage.features,
+        }
+    }
+}
+
+impl<'a> SharedFeature<'a> {
+    fn new((a, b): &'a (PlacedFeature, PlacedFeature)) -> Self {
+        let ([start_a, length_a], [start_b, length_b]) = (substr(a.place), substr(b.place));
+        SharedFeature {
+            feature: &a.feature.text,
+            weight_a: Number::Single(weight(a.feature.weight)),
+            weight_b: Number::Single(weight(b.feature.weight)),
+            start_a,
+            length_a,
+            start_b,
+            length_b,
+        }
+    }
+}
+
+impl<'a> OneFeature<'a> {
+    fn new(placed: &'a PlacedFeature) -> Self {
+        let [start, length] = substr(placed.place);
+        OneFeature {
+            feature: &placed.feature.text,
+            weight: Number::Single(weight(placed.feature.weight)),
+            start,
+            length,
+        }
+    }
+}
+
+impl OptionNames {
+    fn new(options: &TextOptions, weights: bool) -> Self {
+        OptionNames {
+            tokens: text_options::tokens_name(options),
+            shingle: options.shingle,
+            weight: weights.then(|| options.weight.name()),
+            html: options.html,
+            accents: options.normalize.accents.name(),
+            digits: options.normalize.digits.name(),
+        }
+    }
+}
+
+impl<T> List<T> {
+    fn new<'a, F>(top: &'a TopFeatures<F>, row: impl FnMut(&'a F) -> T) -> Self {
+        List {
+            features: top.features,
+            heaviest: grown(top.heaviest.iter().map(row)),
+        }
+    }
+}
+
+/// Collects rows; memory that runs out is an error and no abort.
+fn grown<T>(rows: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    all.grow_all(rows);
+    all
+}

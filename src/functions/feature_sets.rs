@@ -1,0 +1,72 @@
+//! Functions of sets of common features: `neardup_feature_set_info(feature_set)`,
+//! `neardup_feature_set_contains(feature_set, hash)`, `neardup_text_without(body, without, html)`.
+use std::rc::Rc;
+
+use neardup_sketch::common_features::FeatureSet;
+use neardup_sketch::options::NamedOption;
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::Datum;
+
+use super::dictionary;
+use super::text_options;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::check_interrupts;
+use crate::pg::text;
+use crate::types::Fingerprint64;
+use crate::types::fingerprint::arg;
+
+/// The set that is argument `n`, of this name, prepared once for all calls in a query.
+pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
+    call.kept_argument(n, |bytes| {
+        FeatureSet::from_stored(bytes).unwrap_or_else(|_| {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
+                format!("{name} is not a set of features"),
+            )
+            .detail(format!(
+                "It has {} bytes that are not of that form.",
+                bytes.len()
+            ))
+            .hint("Sets are made by neardup_common_features(body, share).")
+            .raise()
+        })
+    })
+}
+
+/// `neardup_feature_set_info(feature_set)`: the number of features, and how they were made.
+fn info(call: &mut Call) -> Datum {
+    let set = set_argument(call, 0, "feature_set");
+    let options = set.options();
+    let name = |name: &str| Some(text::datum(name));
+    call.return_record(&[
+        Some(Datum::from(set.len() as i64)),
+        name(&text_options::tokens_name(&options)),
+        Some(Datum::from(options.shingle as i32)),
+        name(options.normalize.accents.name()),
+        name(options.normalize.digits.name()),
+    ])
+}
+
+/// `neardup_feature_set_contains(feature_set, hash)`.
+fn contains(call: &mut Call) -> Datum {
+    let set = set_argument(call, 0, "feature_set");
+    Datum::from(set.contains(arg::<Fingerprint64>(call, 1).0))
+}
+
+/// `neardup_text_without(body, without, html)`; NULL if nothing is left.
+fn text_without(call: &mut Call) -> Datum {
+    let set = set_argument(call, 1, "without");
+    if set.options().tokens.need_dictionary() {
+        dictionary::load();
+    }
+    let left = set.remainder(&call.utf8(0), call.bool(2), &mut check_interrupts);
+    // An entity of HTML may be a character that the database's encoding does not have.
+    call.return_value(left.map(|left| text::lossy_datum(&left)))
+}
+
+export! {
+    guarded "neardup_feature_set_info" => info;
+    guarded "neardup_feature_set_contains" => contains;
+    guarded "neardup_text_without" => text_without;
+}
