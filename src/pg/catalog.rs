@@ -36,8 +36,7 @@ pub fn qualified_relation(relation: Oid) -> Option<Vec<u8>> {
 
 /// Returns whether the database has an extension of this name.
 pub fn extension_exists(name: &CStr) -> bool {
-    // SAFETY: the name is terminated; a catalogue look-up.
-    unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) != pg_sys::InvalidOid }
+    server::get_extension_oid(name, true) != pg_sys::InvalidOid
 }
 
 /// The name of a relation for messages, or its number if there is none.

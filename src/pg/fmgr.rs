@@ -196,9 +196,7 @@ macro_rules! export {
     }};
     (@body screened $fcinfo:ident $functions:expr) => {{
         let (screen, function) = $functions;
-        // SAFETY: the server passes a live call record.
-        let call = unsafe { $crate::pg::fmgr::Call::new($fcinfo) };
-        match screen(&call) {
+        match $crate::pg::fmgr::export!(@body plain $fcinfo screen) {
             Some(result) => result,
             None => $crate::pg::fmgr::export!(@body guarded $fcinfo function),
         }

@@ -16,15 +16,26 @@ pub unsafe fn owned(text: *const c_char) -> Option<CString> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// Functions of numbers, flags and OIDs.
+/// An argument as the server takes it: itself, or another expression.
+macro_rules! passed {
+    ($arg:ident) => {
+        $arg
+    };
+    ($arg:ident, $passed:expr) => {
+        $passed
+    };
+}
+
+/// Functions of numbers, flags, OIDs and texts.
 macro_rules! plain {
-    ($($name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => { $(
+    ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*) $(-> $result:ty)?;)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server.")]
         #[inline]
         #[allow(non_snake_case, reason = "the server's name")]
         pub fn $name($($arg: $type),*) $(-> $result)? {
-            // SAFETY: no argument has to be valid, and the server has a single thread.
-            unsafe { pg_sys::$name($($arg),*) }
+            // SAFETY: texts are terminated; no other argument has to be valid, and the server has a
+            // single thread.
+            unsafe { pg_sys::$name($(passed!($arg $(, $passed)?)),*) }
         }
     )* };
 }
@@ -43,6 +54,7 @@ plain! {
     check_enable_rls(relation: Oid, user: Oid, no_error: bool) -> i32;
     getBaseType(oid: Oid) -> Oid;
     get_element_type(array: Oid) -> Oid;
+    get_extension_oid(name: &CStr = name.as_ptr(), missing_ok: bool) -> Oid;
     get_func_namespace(function: Oid) -> Oid;
     get_index_column_opclass(index: Oid, column: i32) -> Oid;
     get_op_opfamily_strategy(operator: Oid, family: Oid) -> i32;
@@ -77,26 +89,24 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
 
 /// Functions that return a C string, or null, of such values and of texts.
 macro_rules! texts {
-    ($($name:ident($($arg:ident: $type:ty = $passed:expr),*);)*) => { $(
+    ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*);)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server; `None` for null.")]
         pub fn $name($($arg: $type),*) -> Option<CString> {
             // SAFETY: texts are terminated; no other argument has to be valid. The result is null
             // or a C string, which is copied at once.
-            unsafe { owned(pg_sys::$name($($passed),*)) }
+            unsafe { owned(pg_sys::$name($(passed!($arg $(, $passed)?)),*)) }
         }
     )* };
 }
 
 texts! {
-    format_type_be(oid: Oid = oid);
-    get_am_name(access_method: Oid = access_method);
-    get_attname(
-        relation: Oid = relation, column: i16 = column, missing_ok: bool = missing_ok
-    );
-    get_func_name(function: Oid = function);
-    get_namespace_name(schema: Oid = schema);
-    get_rel_name(relation: Oid = relation);
-    pg_get_indexdef_columns(index: Oid = index, pretty: bool = pretty);
+    format_type_be(oid: Oid);
+    get_am_name(access_method: Oid);
+    get_attname(relation: Oid, column: i16, missing_ok: bool);
+    get_func_name(function: Oid);
+    get_namespace_name(schema: Oid);
+    get_rel_name(relation: Oid);
+    pg_get_indexdef_columns(index: Oid, pretty: bool);
     quote_identifier(name: &CStr = name.as_ptr());
     quote_literal_cstr(text: &CStr = text.as_ptr());
     quote_qualified_identifier(schema: &CStr = schema.as_ptr(), name: &CStr = name.as_ptr());

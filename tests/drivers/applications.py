@@ -65,9 +65,8 @@ def check_models(url):
     import models
 
     with create_engine(url).connect() as connection:
-        changes = compare_metadata(MigrationContext.configure(connection), models.Base.metadata)
-    # SQLAlchemy cannot read the type back from the server.
-    changes = [change for change in changes if "fp" not in str(change)]
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        changes = compare_metadata(context, models.Base.metadata)
     tables = [change for change in changes if change[0] != "remove_table"]
     assert not tables, tables
 
@@ -80,7 +79,8 @@ def with_django(settings):
     Path("news/__init__.py").touch()
     Path("news/migrations/__init__.py").touch()
     django_settings.configure(
-        INSTALLED_APPS=["news"], DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+        INSTALLED_APPS=["django.contrib.postgres", "news"],
+        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         DATABASES={"default": {
             "ENGINE": "django.db.backends.postgresql", "NAME": settings["dbname"],
             "USER": settings["user"], "HOST": settings["host"], "PORT": settings["port"]}})

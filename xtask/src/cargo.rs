@@ -40,3 +40,44 @@ pub fn target_dir() -> Result<PathBuf> {
         dir.context("cargo metadata states no target folder")?,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// crates.io takes neither paths nor a package without these fields.
+    #[test]
+    fn sketch_can_be_published() -> Result<()> {
+        let metadata = metadata(&["--no-deps", "--offline"])?;
+        let mut packages = metadata["packages"].as_array().into_iter().flatten();
+        let sketch = packages.find(|package| package["name"] == "neardup-sketch");
+        let sketch = sketch.context("no such package")?;
+        for field in ["description", "license", "readme", "rust_version"] {
+            assert!(sketch[field].is_string(), "{field}");
+        }
+        let number = |field: &str| sketch[field].as_array().map_or(0, Vec::len);
+        assert!((1..=5).contains(&number("keywords")) && number("categories") >= 1);
+        for dependency in sketch["dependencies"].as_array().into_iter().flatten() {
+            assert!(dependency["path"].is_null(), "{dependency}");
+        }
+        let list = [
+            "package",
+            "--package",
+            "neardup-sketch",
+            "--list",
+            "--allow-dirty",
+        ];
+        let output = cargo().args(list).arg("--offline").output()?;
+        let files = String::from_utf8(output.stdout)?;
+        for file in [
+            "LICENSE",
+            "README.md",
+            "data/README.md",
+            "data/jieba_idf.bin",
+            "tests/golden_minhash.tsv",
+        ] {
+            assert!(files.lines().any(|line| line == file), "{file}: {files}");
+        }
+        Ok(())
+    }
+}

@@ -1,8 +1,7 @@
 //! Text to features to fingerprints, and the distances between them.
 //!
-//! docs/architecture.md has the way of a text through these files.
-//!
-//! Nothing here depends on PostgreSQL. [`Sketcher`] turns texts into fingerprints, step by step,
+//! Fingerprints are those of the PostgreSQL extension neardup, of which this crate is a part;
+//! nothing here depends on PostgreSQL. [`Sketcher`] turns texts into fingerprints, step by step,
 //! with these defaults of [`options`]:
 //!
 //! | step | module | default |
@@ -24,6 +23,8 @@
 //! depends on is integer arithmetic, a table of this crate, or a dependency pinned to one exact
 //! version; nothing depends on the locale or on the tables of the Rust standard library.
 //! `tests/golden.rs` has the values.
+//!
+//! In the repository, `docs/architecture.md` has the way of a text through these files.
 #![deny(unsafe_code)]
 
 mod algorithms_digest;
@@ -66,3 +67,8 @@ pub use sketcher::Sketcher;
 pub use text_changes::{Passage, TextChange, TextChanges};
 pub use text_length::text_length;
 pub use weight::WeightError;
+
+/// The examples of the README, which are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,9 @@
 //! `cargo xtask test`: everything that can fail, counted.
 mod golden;
+mod node;
 mod packages;
 mod python;
+mod sqlx;
 
 pub use packages::provide;
 
@@ -23,6 +25,15 @@ struct Counts {
     failed: usize,
 }
 
+/// Extent of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All tests but one.
+    Usual,
+    /// The example with sqlx too, whose crates take long to build.
+    WithSqlx,
+}
+
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
@@ -34,9 +45,9 @@ impl AddAssign for Counts {
 /// for each version in the end if several are chosen.
 pub fn command(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     if choice.pg.len() > 1 {
-        return on_each(&choice.pg, filters);
+        return on_each(&choice.pg, filters, Extent::Usual);
     }
-    let (_, counts) = on_one(choice, filters)?;
+    let (_, counts) = on_one(choice, filters, Extent::Usual)?;
     println!("{} passed, {} failed", counts.passed, counts.failed);
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
@@ -47,17 +58,17 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
         choice.pg.is_empty() && choice.pg_config.is_none(),
         "matrix runs on all versions; `test --pg` takes those that you name"
     );
-    on_each(&SUPPORTED.collect::<Vec<u32>>(), filters)
+    on_each(&SUPPORTED.collect::<Vec<u32>>(), filters, Extent::WithSqlx)
 }
 
 /// Runs the tests on one version after the other. A version that cannot be had or built is a line
 /// in the table as well, and a failure.
-fn on_each(majors: &[u32], filters: &[String]) -> Result<ExitCode> {
+fn on_each(majors: &[u32], filters: &[String], extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
     for major in majors {
         ui::heading(format!("PostgreSQL {major}"));
-        match on_one(&PgChoice::major(*major), filters) {
+        match on_one(&PgChoice::major(*major), filters, extent) {
             Ok((version, counts)) => {
                 all_passed &= counts.failed == 0;
                 lines.push(format!(
@@ -78,9 +89,9 @@ fn on_each(majors: &[u32], filters: &[String]) -> Result<ExitCode> {
 }
 
 /// Runs the tests on one PostgreSQL, and returns its version.
-fn on_one(choice: &PgChoice, filters: &[String]) -> Result<(String, Counts)> {
+fn on_one(choice: &PgChoice, filters: &[String], extent: Extent) -> Result<(String, Counts)> {
     let private = private::prepare(choice)?;
-    let counts = with_server(&private, |server| run(&private, server, filters))?;
+    let counts = with_server(&private, |server| run(&private, server, filters, extent))?;
     signals::wait_if_interrupted();
     if counts == Counts::default() && !filters.is_empty() {
         bail!("no test has a name that contains {}", filters.join(" or "));
@@ -93,7 +104,7 @@ fn on_one(choice: &PgChoice, filters: &[String]) -> Result<(String, Counts)> {
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),
-        _ => run(private, server, filters),
+        _ => run(private, server, filters, Extent::Usual),
     })?;
     println!(
         "{}: {} passed, {} failed",
@@ -115,10 +126,14 @@ fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>)
     counts
 }
 
-fn run(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
+fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -> Result<Counts> {
     let mut counts = packages::run(private, server, filters)?;
     counts += golden::regress(private, server, filters)?;
     counts += golden::isolation(private, server, filters)?;
+    let is_sqlx = |filter: &String| "sqlx".contains(filter.as_str());
+    if extent == Extent::WithSqlx && (filters.is_empty() || filters.iter().any(is_sqlx)) {
+        counts += sqlx::run(server)?;
+    }
     Ok(counts)
 }
 

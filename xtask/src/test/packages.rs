@@ -1,5 +1,5 @@
 //! Tests in Rust: those of the pure packages, and those over a connection.
-use super::{Counts, PURPOSE, python};
+use super::{Counts, PURPOSE, node, python};
 use crate::cargo::cargo;
 use crate::private::Private;
 use crate::ui;
@@ -69,10 +69,13 @@ fn cargo_test(
         .args(filters)
         .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
     provide(&mut command, private, PURPOSE);
-    if packages.contains(&"neardup-tests")
-        && let Some(interpreter) = python::with_drivers(filters)
-    {
-        command.env("NEARDUP_TEST_PYTHON", interpreter);
+    if packages.contains(&"neardup-tests") {
+        if let Some(interpreter) = python::with_drivers(filters)? {
+            command.env("NEARDUP_TEST_PYTHON", interpreter);
+        }
+        if let Some(folder) = node::with_packages(filters) {
+            command.env("NEARDUP_TEST_NODE", folder);
+        }
     }
     let mut child = command
         .stdout(Stdio::piped())

@@ -1,18 +1,22 @@
-//! Packages for Python, which `tests/drivers.rs` and `tests/applications.rs` run.
+//! Packages for Python: drivers and ORMs from the registry, and neardup's own from its wheel.
 use crate::cargo::{target_dir, workspace};
 use crate::program::run;
 use crate::ui;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The modules of the tests that need the packages.
-const MODULES: [&str; 2] = ["drivers", "applications"];
+const MODULES: [&str; 4] = ["drivers", "applications", "wheel", "clients"];
 
 /// The interpreter of a virtual environment with the packages that `tests/drivers/requirements.txt`
-/// pins, made in the target folder at the first call. `None` if no test that `filters` select needs
-/// it, or if it cannot be made, which is said.
-pub fn with_drivers(filters: &[String]) -> Option<PathBuf> {
+/// pins, made in the target folder at the first call, and with neardup's wheel as it is now. `None`
+/// if no test that `filters` select needs it, or if the packages cannot be had, which is said.
+///
+/// # Errors
+///
+/// If the wheel cannot be built or installed.
+pub fn with_drivers(filters: &[String]) -> Result<Option<PathBuf>> {
     let is_selected = |filter: &String| {
         MODULES
             .iter()
@@ -20,14 +24,14 @@ pub fn with_drivers(filters: &[String]) -> Option<PathBuf> {
             || names_a_test(filter)
     };
     if !filters.is_empty() && !filters.iter().any(is_selected) {
-        return None;
+        return Ok(None);
     }
     match environment() {
-        Ok(python) => Some(python),
+        Ok(folder) => wheel(&folder).map(Some),
         Err(error) => {
-            let what = "Drivers for Python and docs/applications.md are not tested";
+            let what = "The package for Python, drivers and docs/applications.md are not tested";
             ui::heading(format!("{what}: {error:#}"));
-            None
+            Ok(None)
         }
     }
 }
@@ -41,6 +45,8 @@ fn names_a_test(filter: &str) -> bool {
         "pg8000",
         "tests",
         "applications::",
+        "wheel::",
+        "clients::",
         "sqlalchemy",
         "django",
         "retries",
@@ -48,24 +54,69 @@ fn names_a_test(filter: &str) -> bool {
     parts.iter().any(|part| filter.contains(part))
 }
 
+/// The folder of the environment, with the packages.
 fn environment() -> Result<PathBuf> {
     let folder = target_dir()?.join("python-drivers");
     let pins = workspace().join("tests/drivers/requirements.txt");
-    let (python, done) = (folder.join("bin/python"), folder.join("requirements.txt"));
+    let done = folder.join("requirements.txt");
     let wanted = std::fs::read(&pins)?;
-    if std::fs::read(&done).ok() != Some(wanted) || !python.exists() {
+    if std::fs::read(&done).ok() != Some(wanted) || !interpreter(&folder).exists() {
         ui::step("Installing packages for Python", || install(&folder, &pins))?;
         // Last: it says that all is there.
         std::fs::copy(&pins, &done)?;
     }
-    Ok(python)
+    Ok(folder)
+}
+
+fn interpreter(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
 }
 
 fn install(folder: &Path, pins: &Path) -> Result<()> {
     let venv = ["-m", "venv", "--clear"].map(Path::new);
     run(Command::new("python3").args(venv).arg(folder))?;
     let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
-    run(Command::new(folder.join("bin/python"))
+    run(Command::new(interpreter(folder))
         .args(pip)
         .args([Path::new("--requirement"), pins]))
+}
+
+/// Builds the wheel with maturin, installs it unless it is the one that is installed, and returns
+/// the interpreter that has it.
+fn wheel(folder: &Path) -> Result<PathBuf> {
+    let python = interpreter(folder);
+    let (made, installed) = (folder.join("wheel"), folder.join("installed.whl"));
+    if made.exists() {
+        std::fs::remove_dir_all(&made)?;
+    }
+    ui::step("Building the package for Python", || {
+        run(Command::new(folder.join("bin/maturin"))
+            .args([
+                "build",
+                "--quiet",
+                "--release",
+                "--locked",
+                "--manifest-path",
+            ])
+            .arg(workspace().join("python/Cargo.toml"))
+            .arg("--interpreter")
+            .arg(&python)
+            .arg("--out")
+            .arg(&made))
+    })?;
+    let wheels: Vec<PathBuf> = std::fs::read_dir(&made)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<_>>()?;
+    ensure!(wheels.len() == 1, "not one wheel, but {wheels:?}");
+    let bytes = std::fs::read(&wheels[0])?;
+    if std::fs::read(&installed).ok().as_ref() != Some(&bytes) {
+        let pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"];
+        run(Command::new(&python)
+            .args(pip)
+            .arg("--force-reinstall")
+            .arg(&wheels[0]))
+        .context("cannot install the wheel")?;
+        std::fs::write(&installed, &bytes)?;
+    }
+    Ok(python)
 }

@@ -1,0 +1,318 @@
+"""Fields, functions, an index and a constraint for Django.
+
+INSTALLED_APPS has to have "django.contrib.postgres" (Django 6 checks it). The extension is created
+by a migration with the operation NeardupExtension.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.indexes import PostgresIndex
+from django.contrib.postgres.operations import CreateExtension
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Func, Value
+
+from ._types import CLASSES
+
+__all__ = [
+    "Ball",
+    "BallField",
+    "Fingerprint128Field",
+    "Fingerprint256Field",
+    "FingerprintField",
+    "FingerprintSimilarity",
+    "HammingDistance",
+    "JaccardDistance",
+    "MinHash",
+    "MinHash128",
+    "MinHash64",
+    "MinHashSignatureField",
+    "NeardupConstraint",
+    "NeardupExtension",
+    "NeardupIndex",
+    "Simhash",
+    "Simhash128",
+]
+
+
+class NeardupExtension(CreateExtension):
+    """Creates the extension, in a migration. Reversed, it drops it."""
+
+    def __init__(self, hints: Any = None) -> None:
+        super().__init__("neardup")
+        self.hints = hints or {}
+
+
+class _ValueField(models.Field):
+    """A field whose values have a class of this package. Text and numbers are taken as well."""
+
+    sql_type = ""
+
+    def db_type(self, connection: Any) -> str:
+        return self.sql_type
+
+    # A parameter says its type, so that functions of several types are found: ball(%s, 3). Until
+    # Django 6.0:
+    def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
+        return f"%s::{self.sql_type}"
+
+    # From Django 6.1 on.
+    def get_placeholder_sql(self, value: Any, compiler: Any, connection: Any) -> Any:
+        if hasattr(value, "as_sql"):
+            sql, params = compiler.compile(value)
+            return f"{sql}::{self.sql_type}", params
+        return f"%s::{self.sql_type}", (value,)
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return None if value is None else CLASSES[self.sql_type](value)
+
+    def to_python(self, value: Any) -> Any:
+        if value is None or value == "":
+            return None
+        try:
+            return CLASSES[self.sql_type](value)
+        except (TypeError, ValueError) as error:
+            raise ValidationError(str(error), code="invalid") from error
+
+    def get_prep_value(self, value: Any) -> Any:
+        value = super().get_prep_value(value)
+        return None if value is None else str(CLASSES[self.sql_type](value))
+
+    def value_to_string(self, obj: Any) -> str:
+        value = self.value_from_object(obj)
+        return "" if value is None else str(value)
+
+
+class FingerprintField(_ValueField):
+    """64 bits: neardup.Fingerprint."""
+
+    description = "Fingerprint of 64 bits"
+    sql_type = "fingerprint"
+
+
+class Fingerprint128Field(_ValueField):
+    """128 bits: neardup.Fingerprint128."""
+
+    description = "Fingerprint of 128 bits"
+    sql_type = "fingerprint128"
+
+
+class Fingerprint256Field(_ValueField):
+    """256 bits: neardup.Fingerprint256."""
+
+    description = "Fingerprint of 256 bits"
+    sql_type = "fingerprint256"
+
+
+class MinHashSignatureField(_ValueField):
+    """A signature: neardup.MinHashSignature."""
+
+    description = "MinHash signature"
+    sql_type = "minhash_signature"
+
+
+class BallField(models.Field):
+    """The type of Ball, for expressions; not for models."""
+
+    def db_type(self, connection: Any) -> str:
+        return "fingerprint_ball"
+
+
+_FIELDS: dict[type, type[_ValueField]] = {
+    CLASSES[field.sql_type]: field
+    for field in (
+        FingerprintField,
+        Fingerprint128Field,
+        Fingerprint256Field,
+        MinHashSignatureField,
+    )
+}
+
+
+def _expression(value: Any) -> Any:
+    """A value of this package as an expression; anything else as it is."""
+    field = _FIELDS.get(type(value))
+    return value if field is None else Value(value, output_field=field())
+
+
+class _OfTwo(Func):
+    """A function of two columns, expressions or values."""
+
+    arity = 2
+
+    def __init__(self, a: Any, b: Any, **extra: Any) -> None:
+        super().__init__(_expression(a), _expression(b), **extra)
+
+
+class HammingDistance(_OfTwo):
+    """Number of bits in which two fingerprints differ: the operator `<~>`."""
+
+    template = "(%(expressions)s)"
+    arg_joiner = " <~> "
+    output_field = models.IntegerField()
+
+
+class JaccardDistance(_OfTwo):
+    """Estimated Jaccard distance of two signatures, 0 to 1: the operator `<%>`."""
+
+    template = "(%(expressions)s)"
+    # Drivers read a single % as the beginning of a parameter.
+    arg_joiner = " <%%> "
+    output_field = models.FloatField()
+
+
+class FingerprintSimilarity(_OfTwo):
+    """Estimated Jaccard similarity of fingerprints by minhash64 or minhash128, or of signatures."""
+
+    function = "fingerprint_similarity"
+    output_field = models.FloatField()
+
+
+class Ball(Func):
+    """All values within a radius of a column or value: `ball(center, radius)`."""
+
+    function = "ball"
+    arity = 2
+    output_field = BallField()
+
+    def __init__(self, center: Any, radius: Any, **extra: Any) -> None:
+        radius = radius if hasattr(radius, "resolve_expression") else Value(radius)
+        super().__init__(_expression(center), radius, **extra)
+
+
+class _OfText(Func):
+    """A function of a text, with the options of SQL by name: MinHash64("body", shingle=2)."""
+
+    arity = 1
+    options = frozenset({"tokens", "shingle", "html", "accents", "digits"})
+
+    def __init__(self, body: Any, **options: Any) -> None:
+        unknown = options.keys() - self.options
+        if unknown:
+            raise TypeError(
+                f"{self.function} has no option {', '.join(sorted(unknown))}; it has "
+                f"{', '.join(sorted(self.options))}"
+            )
+        # They are part of the statement, since an index or a generated column has no parameters.
+        literals = "".join(f", {name} => {_literal(options[name])}" for name in sorted(options))
+        super().__init__(body, template=f"%(function)s(%(expressions)s{literals})")
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str) and re.fullmatch(r"[a-z0-9_:]+", value):
+        return f"'{value}'"
+    raise ValueError(f"{value!r} is no value of an option: they are names, numbers, True and False")
+
+
+class MinHash64(_OfText):
+    """The fingerprint of a text's set of features; `minhash64` of SQL."""
+
+    function = "minhash64"
+    output_field = FingerprintField()
+
+
+class MinHash128(_OfText):
+    """The 128-bit fingerprint of a text's set of features; `minhash128` of SQL."""
+
+    function = "minhash128"
+    output_field = Fingerprint128Field()
+
+
+class MinHash(_OfText):
+    """The MinHash signature of a text's set of features; `minhash` of SQL."""
+
+    function = "minhash"
+    options = _OfText.options | {"hashes", "seed", "scheme"}
+    output_field = MinHashSignatureField()
+
+
+class Simhash(_OfText):
+    """The simhash of a text; `simhash` of SQL."""
+
+    function = "simhash"
+    options = _OfText.options | {"weight"}
+    output_field = FingerprintField()
+
+
+class Simhash128(_OfText):
+    """The 128-bit simhash of a text; `simhash128` of SQL."""
+
+    function = "simhash128"
+    options = _OfText.options | {"weight"}
+    output_field = Fingerprint128Field()
+
+
+_OPTIONS = ("distance", "blocks", "similarity", "hashes", "bands", "rows", "fillfactor")
+
+
+class _IndexOptions:
+    """The options of an index: WITH (distance = 3, ...)."""
+
+    def _take_options(self, given: dict[str, Any]) -> None:
+        self.index_options = {
+            name: given.pop(name) for name in _OPTIONS if given.get(name) is not None
+        }
+        for name, value in self.index_options.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ValueError(f"{name} of an index must be a number, not {value!r}")
+        for name in _OPTIONS:
+            given.pop(name, None)
+
+    def get_with_params(self) -> list[str]:
+        return [f"{name} = {value}" for name, value in self.index_options.items()]
+
+
+class NeardupIndex(_IndexOptions, PostgresIndex):
+    """An index USING neardup. Options by name: distance, blocks, similarity, hashes, bands,
+    rows, fillfactor. For image hashes in a BigIntegerField, opclasses=["bigint_hamming_ops"]."""
+
+    suffix = "neardup"
+
+    def __init__(self, *expressions: Any, **given: Any) -> None:
+        self._take_options(given)
+        super().__init__(*expressions, **given)
+
+    def deconstruct(self) -> Any:
+        path, args, kwargs = super().deconstruct()
+        return path, args, {**kwargs, **self.index_options}
+
+
+class NeardupConstraint(_IndexOptions, ExclusionConstraint):
+    """A constraint that keeps near-duplicates out: EXCLUDE USING neardup.
+
+    >>> NeardupConstraint(name="one_copy", expressions=[("site", "="), (Ball("fp", 6), "~=")])
+
+    The options of an index are taken by name, as by NeardupIndex.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self._take_options(given)
+        # The class refuses all methods but GiST and SP-GiST.
+        given.pop("index_type", None)
+        super().__init__(**given)
+        self.index_type = "neardup"
+
+    def deconstruct(self) -> Any:
+        path, args, kwargs = super().deconstruct()
+        kwargs.pop("index_type", None)
+        return path, args, {**kwargs, **self.index_options}
+
+    def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
+        statement = super().constraint_sql(model, schema_editor)
+        if self.index_options:
+            # In PostgreSQL's grammar these stand behind INCLUDE.
+            statement.parts["include"] += f" WITH ({', '.join(self.get_with_params())})"
+        return statement
+
+    def __eq__(self, other: Any) -> Any:
+        if isinstance(other, NeardupConstraint) and self.index_options != other.index_options:
+            return False
+        return super().__eq__(other)

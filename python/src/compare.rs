@@ -1,0 +1,104 @@
+//! Functions of two values: distances and similarities, and the radius of a similarity.
+use neardup_sketch::b_bit_minhash;
+use pyo3::PyClass;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::types::PyInt;
+
+use crate::fingerprints::{Fingerprint, Fingerprint128, Fingerprint256, distance};
+use crate::signature::MinHashSignature;
+
+/// The 64 bits of a number, signed or unsigned.
+pub fn bits64(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let signed = value.extract::<i64>().map(|value| value as u64);
+    signed.or_else(|_| value.extract::<u64>()).map_err(|_| {
+        PyValueError::new_err(format!(
+            "{value} is no number of 64 bits, signed or unsigned"
+        ))
+    })
+}
+
+/// The distance of two fingerprints of one width or of two numbers, and the width in bits.
+fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
+    fn of<'a, T: PyClass<Frozen = True> + Sync, const N: usize>(
+        a: &'a Bound<'_, PyAny>,
+        b: &'a Bound<'_, PyAny>,
+        bytes: impl Fn(&'a T) -> &'a [u8; N],
+    ) -> Option<(u32, u32)> {
+        let (a, b) = (a.cast::<T>().ok()?, b.cast::<T>().ok()?);
+        Some((distance(bytes(a.get()), bytes(b.get())), 8 * N as u32))
+    }
+    let found = of(a, b, |value: &Fingerprint| &value.0)
+        .or_else(|| of(a, b, |value: &Fingerprint128| &value.0))
+        .or_else(|| of(a, b, |value: &Fingerprint256| &value.0));
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    if a.is_instance_of::<PyInt>() && b.is_instance_of::<PyInt>() {
+        return Ok(((bits64(a)? ^ bits64(b)?).count_ones(), 64));
+    }
+    Err(PyTypeError::new_err(format!(
+        "{} and {} have no distance: both are fingerprints of one width, or both numbers",
+        a.get_type().name()?,
+        b.get_type().name()?
+    )))
+}
+
+/// Number of bits in which two fingerprints of one width differ, or two numbers of 64 bits, signed
+/// or unsigned; the operator `<~>` of SQL.
+#[pyfunction]
+#[pyo3(signature = (a, b, /))]
+pub fn hamming_distance(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<u32> {
+    bits(a, b).map(|(distance, _)| distance)
+}
+
+/// Jaccard similarity, 0 to 1, that two fingerprints by minhash64 or minhash128 estimate, or two
+/// signatures. It says nothing about other fingerprints.
+#[pyfunction]
+#[pyo3(signature = (a, b, /))]
+pub fn fingerprint_similarity(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    if let (Ok(a), Ok(b)) = (a.cast::<MinHashSignature>(), b.cast::<MinHashSignature>()) {
+        return Ok(a.get().similarity(b.get()));
+    }
+    let (distance, width) = bits(a, b)?;
+    Ok(Some(b_bit_minhash::similarity(distance, width)))
+}
+
+/// Estimated Jaccard similarity of two signatures, 0 to 1: the share of equal values. None if they
+/// were made with other numbers of values, seeds or schemes.
+#[pyfunction]
+#[pyo3(signature = (a, b, /))]
+pub fn minhash_similarity(a: &MinHashSignature, b: &MinHashSignature) -> Option<f64> {
+    a.similarity(b)
+}
+
+/// Estimated Jaccard distance of two signatures, 0 to 1: the operator `<%>` of SQL. None as for
+/// minhash_similarity.
+#[pyfunction]
+#[pyo3(signature = (a, b, /))]
+pub fn minhash_distance(a: &MinHashSignature, b: &MinHashSignature) -> Option<f64> {
+    a.distance(b)
+}
+
+/// Greatest distance of two fingerprints made by `function`, 'minhash64' or 'minhash128', whose
+/// fingerprint_similarity is `similarity` or more.
+#[pyfunction]
+pub fn neardup_radius(function: &str, similarity: f64) -> PyResult<i32> {
+    let bits = match function {
+        "minhash64" => 64,
+        "minhash128" => 128,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "there is no radius for a similarity with function {function:?}: make the \
+                 fingerprints by minhash64 or minhash128"
+            )));
+        }
+    };
+    if !(0.0..=1.0).contains(&similarity) {
+        return Err(PyValueError::new_err(format!(
+            "similarity {similarity} is out of range: it is from 0 to 1; write 80 % as 0.8"
+        )));
+    }
+    Ok(b_bit_minhash::radius(similarity, bits))
+}

@@ -1,0 +1,43 @@
+//! The extension module `neardup._neardup`, of which `neardup/__init__.py` makes the package.
+//!
+//! The functions have the names, parameters and results of those in SQL; a NULL there is a `None`
+//! here. All of them are those of `neardup_sketch`, as in the server.
+mod compare;
+mod compute;
+mod features;
+mod fingerprints;
+mod options;
+mod signature;
+mod texts;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _neardup {
+    #[pymodule_export]
+    use crate::compare::{
+        fingerprint_similarity, hamming_distance, minhash_distance, minhash_similarity,
+        neardup_radius,
+    };
+    #[pymodule_export]
+    use crate::features::{
+        minhash_features, minhash64_features, minhash128_features, simhash_features,
+        simhash_hashes, simhash128_features,
+    };
+    #[pymodule_export]
+    use crate::fingerprints::{Fingerprint, Fingerprint128, Fingerprint256};
+    #[pymodule_export]
+    use crate::signature::MinHashSignature;
+    #[pymodule_export]
+    use crate::texts::{
+        containment, html_text, jaccard_similarity, longest_sentences_hash, minhash, minhash64,
+        minhash128, set_jieba_user_words, simhash, simhash128, text_length,
+    };
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,298 @@
+"""The package neardup for Python, as its wheel installs it.
+
+Usage: wheel.py TEST CONNINFO. The server's functions are the reference, and the golden vectors of
+crates/sketch/tests.
+"""
+
+import copy
+import doctest
+import os
+import pickle
+import re
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import neardup
+import neardup.psycopg
+import psycopg
+from neardup import Fingerprint, Fingerprint128, Fingerprint256, MinHashSignature
+
+ROOT = Path(__file__).parent.parent.parent
+GOLDEN = ROOT / "crates/sketch/tests"
+
+
+def raises(error, call, *words):
+    """The call raises this error, whose message has the words."""
+    try:
+        result = call()
+    except error as raised:
+        for word in words:
+            assert word in str(raised), raised
+    else:
+        raise AssertionError(f"no {error.__name__}, but {result!r}")
+
+
+def unescape(text):
+    return re.sub(r"\\(?:u\{([0-9A-Fa-f]+)\}|\\)",
+                  lambda found: chr(int(found[1], 16)) if found[1] else "\\", text)
+
+
+def golden_lines(name):
+    """Columns of a file of golden vectors, with the text in place of its repetitions."""
+    text = None
+    for line in (GOLDEN / name).read_text().split("\n"):
+        columns = line.split("\t")
+        if columns[0] == "=":
+            text = unescape(columns[2]) * int(columns[1])
+        elif len(columns) > 1:
+            yield columns, text
+
+
+def options_of(names):
+    """The options that a line of golden vectors names."""
+    tokens, shingle, weight, accents, digits, *page = names.split(" ")
+    return {"tokens": tokens, "shingle": int(shingle), "weight": weight, "accents": accents,
+            "digits": digits, "html": page == ["page"]}
+
+
+def shown(value):
+    return "none" if value is None else str(value)
+
+
+def golden(_):
+    count = 0
+    for name, function in (("golden_simhash64.tsv", neardup.simhash),
+                           ("golden_simhash128.tsv", neardup.simhash128)):
+        for (expected, repeat, escaped), _ in golden_lines(name):
+            assert shown(function(unescape(escaped) * int(repeat))) == expected, escaped
+            count += 1
+    for name in ("golden_simhash_options.tsv", "golden_minhash.tsv"):
+        for (names, narrow, wide, *sets), text in golden_lines(name):
+            options = options_of(names)
+            assert shown(neardup.simhash(text, **options)) == narrow, (names, text[:80])
+            assert shown(neardup.simhash128(text, **options)) == wide, (names, text[:80])
+            del options["weight"]
+            if sets:
+                found = [neardup.minhash64(text, **options), neardup.minhash128(text, **options)]
+                assert [shown(value) for value in found] == sets[:2], (names, text[:80])
+            count += 1
+    assert count >= 75 + 75 + 400 + 200, count
+
+
+def server(conninfo):
+    """All functions of a text give what the server gives, on the golden texts."""
+    functions = [(neardup.simhash, True), (neardup.simhash128, True), (neardup.minhash64, False),
+                 (neardup.minhash128, False), (neardup.minhash, False)]
+    seen, count = {}, 0
+    for (names, *_), text in golden_lines("golden_minhash.tsv"):
+        if "\0" not in text:
+            seen.setdefault(text, []).append(names)
+    with psycopg.connect(conninfo) as connection:
+        neardup.psycopg.register(connection)
+        for text, options in seen.items():
+            for names in options:
+                options = options_of(names)
+                for function, weighted in functions:
+                    given = {name: value for name, value in options.items()
+                             if weighted or name != "weight"}
+                    named = ", ".join(f"{name} => %({name})s" for name in given)
+                    query = f"SELECT {function.__name__}(%(body)s, {named})"
+                    row = connection.execute(query, {"body": text, **given}).fetchone()
+                    assert function(text, **given) == row[0], (names, function, text[:80])
+                    count += 1
+    assert count > 1000, count
+
+
+def others(conninfo):
+    """The remaining functions give what the server gives."""
+    features = ["the", "quick", "brown", "fox"]
+    weights = [1.0, 2.5, 0.0, 3.0]
+    text, other = "The quick brown fox. It jumps!", "A quick brown fox jumps over it."
+    page = "<p>The <b>quick</b> fox</p><script>x</script>"
+    schemes = ("neardup", "python_simhash", "simhash_py", "yanyiwu_simhash", "md5_middle")
+    hashes = [-5, 7, 2**63 - 1, -2**63]
+    calls = [
+        ("simhash(%s::text[], NULL)", [features], neardup.simhash_features(features)),
+        ("simhash128(%s::text[], %s::float8[])", [features, weights],
+         neardup.simhash128_features(features, weights)),
+        ("minhash64(%s::text[])", [features], neardup.minhash64_features(features)),
+        ("minhash128(%s::text[])", [features], neardup.minhash128_features(features)),
+        ("minhash(%s::text[], 64, -3)", [features],
+         neardup.minhash_features(features, hashes=64, seed=-3)),
+        ("minhash(%s, hashes => 32, seed => 9, scheme => 'datasketch2')", [text],
+         neardup.minhash(text, hashes=32, seed=9, scheme="datasketch2")),
+        ("jaccard_similarity(%s, %s, shingle => 1)", [text, other],
+         neardup.jaccard_similarity(text, other, shingle=1)),
+        ("containment(%s, %s, shingle => 1)", [text, other],
+         neardup.containment(text, other, shingle=1)),
+        ("html_text(%s)", [page], neardup.html_text(page)),
+        ("longest_sentences_hash(%s, 1)", [text], neardup.longest_sentences_hash(text, 1)),
+        ("neardup_text_length(%s, html => true)", [page], neardup.text_length(page, html=True)),
+        ("neardup_radius('minhash64', 0.8)", [], neardup.neardup_radius("minhash64", 0.8)),
+        ("neardup_radius('minhash128', 0.73)", [], neardup.neardup_radius("minhash128", 0.73)),
+    ]
+    for scheme in schemes:
+        calls += [
+            ("simhash(%s::text[], %s::float8[], %s)", [features, weights, scheme],
+             neardup.simhash_features(features, weights, scheme)),
+            ("simhash(%s::bigint[], %s::float8[], %s)", [hashes, weights, scheme],
+             neardup.simhash_hashes(hashes, weights, scheme)),
+            ("simhash(%s::text[], NULL, %s)", [[], scheme],
+             neardup.simhash_features([], scheme=scheme))]
+    pairs = [(neardup.minhash64(text, shingle=1), neardup.minhash64(other, shingle=1)),
+             (neardup.simhash128(text), neardup.simhash128(other)),
+             (Fingerprint256(1), Fingerprint256(2**256 - 1))]
+    for a, b in pairs:
+        calls += [("%s <~> %s", [a, b], neardup.hamming_distance(a, b)),
+                  ("fingerprint_similarity(%s, %s)", [a, b], neardup.fingerprint_similarity(a, b)),
+                  ("bit_count(%s)", [b], b.bit_count())]
+    a, b = neardup.minhash(text, shingle=1), neardup.minhash(other, shingle=1)
+    odd = neardup.minhash(text, hashes=64)
+    calls += [
+        ("%s::bigint <~> %s::bigint", [-1, 12], neardup.hamming_distance(-1, 12)),
+        ("%s::bigint", [pairs[0][0]], pairs[0][0].to_bigint()),
+        ("(-17)::bigint::fingerprint", [], Fingerprint.from_bigint(-17)),
+        ("%s::numeric", [pairs[1][0]], int(pairs[1][0])),
+        ("%s <%%> %s", [a, b], neardup.minhash_distance(a, b)),
+        ("minhash_similarity(%s, %s)", [a, b], neardup.minhash_similarity(a, b)),
+        ("minhash_similarity(%s, %s)", [a, odd], neardup.minhash_similarity(a, odd)),
+        ("minhash_union(%s, %s)", [a, b], a.union(b)),
+        ("minhash_values(%s)", [a], a.values),
+        ("minhash_super_shingles(%s, 5)", [a], a.super_shingles(5)),
+        ("minhash_from_values(%s, 4, 'datasketch1')", [list(range(16))],
+         MinHashSignature(range(16), seed=4, scheme="datasketch1")),
+    ]
+    with psycopg.connect(conninfo) as connection:
+        neardup.psycopg.register(connection)
+        for expression, arguments, result in calls:
+            row = connection.execute(f"SELECT {expression}", arguments or None).fetchone()
+            assert row[0] == result, (expression, arguments, row[0], result)
+
+
+def values(_):
+    """Forms, order and equality of values; errors."""
+    for cls, digits in ((Fingerprint, 16), (Fingerprint128, 32), (Fingerprint256, 64)):
+        text = "0123456789abcdef" * (digits // 16)
+        value = cls(text.upper())
+        assert (str(value), int(value), bytes(value).hex()) == (text, int(text, 16), text)
+        assert repr(value) == f"{cls.__name__}('{text}')" and eval(repr(value)) == value
+        assert cls(int(value)) == cls(bytes(value)) == cls(bytearray(bytes(value))) == cls(value)
+        assert cls.BITS == 4 * digits and {value: 1}[cls(text)] == 1
+        assert cls(1) < cls(2**255 % 2**cls.BITS or 2**(cls.BITS - 1)) and cls(0) != 0
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
+        for bad in (text[1:], "g" + text[1:], " " + text[1:], -1, 2**cls.BITS, b"1", text + "0"):
+            raises(ValueError, lambda: cls(bad), cls.__name__)
+        raises(TypeError, lambda: cls(1.5), "float")
+        raises(AttributeError, lambda: setattr(value, "bits", 1))
+    raises(TypeError, lambda: Fingerprint(0).hamming_distance(Fingerprint128(0)))
+    raises(TypeError, lambda: neardup.hamming_distance(Fingerprint(0), 0), "one width")
+    raises(ValueError, lambda: neardup.hamming_distance(2**64, 0), "64 bits")
+    assert neardup.hamming_distance(2**64 - 1, -1) == 0
+    signature = neardup.minhash("a b c d")
+    assert pickle.loads(pickle.dumps(signature)) == copy.copy(signature) == signature
+    assert MinHashSignature(str(signature)) == MinHashSignature(bytes(signature)) == signature
+    assert MinHashSignature(signature.values) == signature and len({signature, signature}) == 1
+    for bad in ("", "neardup1/16/0/00", "other/16/0/" + "0" * 128, str(signature)[:-8], b"",
+                bytes(signature)[:-1], [1] * 15, [0] * 1025, [2**32] * 16):
+        raises((ValueError, OverflowError), lambda: MinHashSignature(bad))
+    raises(ValueError, lambda: MinHashSignature([1] * 16, seed=-1, scheme="datasketch1"), "seed")
+    raises(ValueError, lambda: signature.union(neardup.minhash("a", seed=1)), "compared")
+
+
+def errors(_):
+    """Bad options say what is known."""
+    simhash, minhash = neardup.simhash, neardup.minhash
+    raises(ValueError, lambda: simhash("a", tokens="words"), "tokens", "words", "jieba_search")
+    raises(ValueError, lambda: simhash("a", tokens="jieba_tfidf:0"), "10000")
+    raises(ValueError, lambda: simhash("a", shingle=0), "shingle 0", "100")
+    raises(ValueError, lambda: simhash("a", weight="none"), "tf, sqrt, log, set")
+    raises(ValueError, lambda: simhash("a", accents="drop"), "keep, remove")
+    raises(ValueError, lambda: simhash("a", digits="drop"), "keep, zero")
+    raises(ValueError, lambda: minhash("a", hashes=15), "16", "1024")
+    raises(ValueError, lambda: minhash("a", scheme="x"), "datasketch2")
+    raises(ValueError, lambda: minhash("a", seed=-1, scheme="datasketch1"), "seed -1")
+    raises(ValueError, lambda: simhash("\ud800"))
+    raises(ValueError, lambda: neardup.simhash_features(["a"], [1.0, 2.0]), "2 weights")
+    raises(ValueError, lambda: neardup.simhash_features(["a"], [float("nan")]), "weight 1")
+    raises(ValueError, lambda: neardup.neardup_radius("simhash", 0.8), "minhash64")
+    raises(ValueError, lambda: neardup.neardup_radius("minhash64", 80), "0.8")
+    raises(ValueError, lambda: neardup.longest_sentences_hash("a", 0), "1000")
+    raises(ValueError, lambda: neardup.set_jieba_user_words("abc"))
+    raises(TypeError, lambda: simhash(None))
+    raises(TypeError, lambda: simhash("a", words=1))
+    raises(TypeError, lambda: neardup.minhash64("a", weight="tf"))
+
+
+def threads(_):
+    """Without the interpreter's lock others run, and a signal ends a long computation."""
+    text = " ".join(f"word{n}" for n in range(3_000_000))
+    ticks, done = 0, threading.Event()
+
+    def work():
+        neardup.minhash64(text)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    # With the lock held, this thread would not come back before the other is done.
+    sys.setswitchinterval(1e-4)
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+        time.sleep(0.001)
+    thread.join()
+    assert ticks > 10, ticks
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, stop)
+    text *= 4
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    raises(KeyboardInterrupt, lambda: neardup.simhash(text))
+    # The thread can compute on.
+    assert neardup.simhash("a b c") is not None
+
+
+def chinese(conninfo):
+    """User words are those of the server with the same list."""
+    text, words = "他们用云计算创新办的办法", "云计算 7, 创新办"
+    plain = neardup.simhash(text, tokens="jieba")
+    with psycopg.connect(conninfo) as connection:
+        empty, = connection.execute("SELECT neardup_jieba_words_hash()").fetchone()
+    assert neardup.set_jieba_user_words("") == empty
+    assert neardup.set_jieba_user_words(words) != empty
+    assert neardup.simhash(text, tokens="jieba") != plain
+    neardup.set_jieba_user_words("")
+    assert neardup.simhash(text, tokens="jieba") == plain
+
+
+def documentation(_):
+    """The README's example, that of the module, and a docstring for each public name."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "python/README.md").read_text(), re.S)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
+    result = doctest.testmod(neardup)
+    assert (result.failed, result.attempted) == (0, 4), result
+    for name in neardup.__all__:
+        assert name == "__version__" or getattr(neardup, name).__doc__, name
+    package = Path(neardup.__file__).parent
+    assert (package / "py.typed").exists()
+    stub = (package / "_neardup.pyi").read_text()
+    for name in neardup.__all__:
+        assert re.search(rf"^(def|class) {name}\b|^{name}:", stub, re.M), name
+    version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
+    assert neardup.__version__ == version
+
+
+def main():
+    test, conninfo = sys.argv[1:]
+    globals()[test](conninfo)
+    print(f"{test}: done", flush=True)
+    os._exit(0)
+
+
+main()
