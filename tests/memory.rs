@@ -163,7 +163,10 @@ const CASES: &[(&str, &str)] = &[
 /// signature: what they need does not grow with a document.
 const SHORT: &[&str] = &[
     "neardup_pairs(",
+    "neardup_pairs_by_key(",
     "neardup_clusters(",
+    "neardup_clusters_by_key(",
+    "neardup_components(",
     "neardup_distance_histogram(",
     "neardup_radius(",
     "neardup_remark(",
@@ -356,6 +359,10 @@ fn out_of_memory_in_an_index_is_an_error() -> Outcome {
         "SELECT count(*) FROM neardup_pairs('docs', 0.2, 'sig')",
         "SELECT count(*) FROM neardup_clusters('docs', 3, keep => 'id', column_name => 'fp')",
         "SELECT count(*) FROM neardup_clusters('docs', 0.2, keep => 'id', column_name => 'sig')",
+        "SELECT count(*) FROM neardup_pairs_by_key(NULL::int, 'docs', 3, 'id', 'fp')",
+        "SELECT count(*) FROM neardup_clusters_by_key(NULL::int, 'docs', 0.2, 'id', \
+             column_name => 'sig')",
+        "SELECT count(*) FROM neardup_components('SELECT id, id / 3 FROM docs')",
         "DELETE FROM docs WHERE id = 0",
         "VACUUM docs",
     ] {

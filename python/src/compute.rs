@@ -1,13 +1,12 @@
 //! Runs computations: without the interpreter's lock, interruptible, and with memory that is kept
 //! from one text to the next.
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use neardup_sketch::memory::OutOfMemory;
 use neardup_sketch::minhash::{HashFamily, HashFamilyCache};
-use neardup_sketch::{Sketcher, TextOptions};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
@@ -20,7 +19,6 @@ const RELEASE_FROM: usize = 2048;
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 thread_local! {
-    static SKETCHER: Cell<Option<Box<Sketcher>>> = const { Cell::new(None) };
     static FAMILIES: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
@@ -65,21 +63,6 @@ fn reason(payload: Box<dyn Any + Send>) -> PyErr {
         Ok(error) => *error,
         Err(payload) => resume_unwind(payload),
     }
-}
-
-/// Runs `compute` with the thread's sketcher, set to these options. If it unwinds, the sketcher is
-/// dropped, and the next call makes a new one.
-pub fn with_sketcher<R>(options: TextOptions, compute: impl FnOnce(&mut Sketcher) -> R) -> R {
-    let mut sketcher = match SKETCHER.take() {
-        Some(mut sketcher) => {
-            sketcher.set_options(options);
-            sketcher
-        }
-        None => Box::new(Sketcher::new(options)),
-    };
-    let result = compute(&mut sketcher);
-    SKETCHER.set(Some(sketcher));
-    result
 }
 
 /// Runs `compute` with a hash family of the thread, which keeps those used last.

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::compute::{run, with_family, with_sketcher};
+use crate::compute::{run, with_family};
 use crate::fingerprints::{Fingerprint, Fingerprint128};
 use crate::options::{Family, Given, named};
 use crate::signature::MinHashSignature;
@@ -25,7 +25,7 @@ fn sketch<R: Send>(
         bytes
     };
     run(py, bytes, |check| {
-        with_sketcher(options, |sketcher| compute(sketcher, check))
+        Sketcher::of_thread(options, |sketcher| compute(sketcher, check))
     })
 }
 

@@ -2,11 +2,11 @@
 //! estimates the Jaccard similarity.
 use std::borrow::Cow;
 
+use neardup_sketch::Sketcher;
 use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::hash::feature_hash;
 use pgrx::pg_sys::Datum;
 
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -19,7 +19,7 @@ const CHECK_EVERY: usize = 4096;
 /// The 64-bit fingerprint of a text; NULL if it has no feature.
 fn minhash64(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.minhash64(&text, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
@@ -28,7 +28,7 @@ fn minhash64(call: &mut Call) -> Datum {
 /// The 128-bit fingerprint of a text, likewise.
 fn minhash128(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.minhash128(&text, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))

@@ -1,9 +1,9 @@
 //! The aggregate `neardup_common_features`: the features that many documents share, as a set for
 //! the parameter `without` of fingerprints.
+use neardup_sketch::Sketcher;
 use neardup_sketch::common_features::CommonFeatureCollector;
 use pgrx::pg_sys::Datum;
 
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::aggregate::GroupWords;
 use crate::pg::errors::UserError;
@@ -33,7 +33,7 @@ fn add(call: &mut Call) -> Datum {
     let options = text_options::of_aggregate(call, 3);
     let share = share(call.float8(2));
     let text = call.utf8(1);
-    with_sketcher(options, |sketcher| {
+    Sketcher::of_thread(options, |sketcher| {
         let (state, mut collector) = match state {
             Some(state) => {
                 let datum = state.as_datum();

@@ -1,7 +1,7 @@
 //! `containment(a, b, options)`: the share of one text that another contains.
+use neardup_sketch::Sketcher;
 use pgrx::pg_sys::Datum;
 
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -10,7 +10,7 @@ use crate::pg::memory::check_interrupts;
 fn of_texts(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
     let options = text_options::unweighted(call, 2);
-    let share = with_sketcher(options, |sketcher| {
+    let share = Sketcher::of_thread(options, |sketcher| {
         sketcher.containment(&a, &b, &mut check_interrupts)
     });
     call.return_value(share.map(|share| Datum::from(share.to_bits())))

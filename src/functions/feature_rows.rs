@@ -1,10 +1,9 @@
 //! The features of a text as rows, and the share of them that two texts have in common:
 //! `neardup_features`, `jaccard_similarity`.
-use neardup_sketch::FeatureList;
 use neardup_sketch::weight::FRACTION_BITS;
+use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
 
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -49,7 +48,7 @@ fn list(call: &mut Call) -> Datum {
 /// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.
 fn jaccard(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
-    let similarity = with_sketcher(text_options::unweighted(call, 2), |sketcher| {
+    let similarity = Sketcher::of_thread(text_options::unweighted(call, 2), |sketcher| {
         sketcher.jaccard_similarity(&a, &b, &mut check_interrupts)
     });
     call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use neardup_sketch::Sketcher;
 use neardup_sketch::minhash::{
     self, HashFamily, HashFamilyCache, Scheme, SignatureBuilder, super_shingles,
 };
 use neardup_sketch::options::NamedOption;
 use pgrx::pg_sys::Datum;
 
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::arrays::bigint_array;
 use crate::pg::errors::UserError;
@@ -81,7 +81,7 @@ pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
 fn of_text(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let family = family_argument(call, 6);
-    let values = with_sketcher(options, |sketcher| {
+    let values = Sketcher::of_thread(options, |sketcher| {
         sketcher.signature(&text, &family, &mut check_interrupts)
     });
     call.return_value(values.map(|values| signature(&family, &values)))

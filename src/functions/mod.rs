@@ -26,7 +26,6 @@ mod sentences;
 mod settings_digest;
 mod shared_keys;
 mod simhash;
-mod sketcher;
 mod text_length;
 mod text_options;
 mod tsvector;

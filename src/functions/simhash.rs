@@ -1,7 +1,7 @@
 //! `simhash(body)` and `simhash128(body)`: the fingerprint of a text.
+use neardup_sketch::Sketcher;
 use pgrx::pg_sys::Datum;
 
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
@@ -10,7 +10,7 @@ use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 /// `simhash(body, options)`; NULL if the text has no feature.
 fn simhash64(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::weighted(call, 1));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.simhash64(&text, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
@@ -19,7 +19,7 @@ fn simhash64(call: &mut Call) -> Datum {
 /// `simhash128(body, options)`, likewise.
 fn simhash128(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::weighted(call, 1));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.simhash128(&text, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))

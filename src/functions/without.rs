@@ -2,14 +2,13 @@
 //! `minhash64(body, without, options)` and so on.
 use std::rc::Rc;
 
-use neardup_sketch::TextOptions;
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::options::NamedOption;
+use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::feature_sets;
 use super::minhash::{family_argument, signature};
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -44,7 +43,7 @@ fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
 fn simhash64(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.simhash64_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
@@ -53,7 +52,7 @@ fn simhash64(call: &mut Call) -> Datum {
 fn simhash128(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.simhash128_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
@@ -62,7 +61,7 @@ fn simhash128(call: &mut Call) -> Datum {
 fn minhash64(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.minhash64_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
@@ -71,7 +70,7 @@ fn minhash64(call: &mut Call) -> Datum {
 fn minhash128(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = with_sketcher(options, |sketcher| {
+    let fingerprint = Sketcher::of_thread(options, |sketcher| {
         sketcher.minhash128_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
@@ -81,7 +80,7 @@ fn minhash(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let family = family_argument(call, 7);
-    let values = with_sketcher(options, |sketcher| {
+    let values = Sketcher::of_thread(options, |sketcher| {
         sketcher.signature_without(&text, &family, &set, &mut check_interrupts)
     });
     call.return_value(values.map(|values| signature(&family, &values)))

@@ -276,18 +276,8 @@ fn words(tokens: &[u8]) -> impl Iterator<Item = (Range<usize>, &str)> {
 mod tests {
     use super::*;
     use crate::normalize::normalized;
-    use crate::options::Weight;
-    use crate::test_texts::any_text;
+    use crate::test_texts::{any_text, set_options};
     use proptest::prelude::*;
-
-    fn options(tokens: Tokens, shingle: usize) -> TextOptions {
-        TextOptions {
-            tokens,
-            shingle,
-            weight: Weight::Set,
-            ..TextOptions::SIMHASH
-        }
-    }
 
     /// The features of a text with what stands at their places.
     fn placed(text: &str, options: &TextOptions) -> Vec<(String, String)> {
@@ -327,7 +317,7 @@ mod tests {
                 let normal = normalized(text);
                 normal.chars().filter(|c| !c.is_whitespace()).collect()
             };
-            for (feature, there) in placed(&text, &options(tokens, shingle)) {
+            for (feature, there) in placed(&text, &set_options(tokens, shingle)) {
                 let (there, feature) = (plain(&there), plain(&feature));
                 match tokens {
                     // Between words may stand what is no word.
@@ -343,7 +333,7 @@ mod tests {
 
     #[test]
     fn words_of_a_text() {
-        let found = placed("The cat — the CAT — sat.", &options(Tokens::Word, 2));
+        let found = placed("The cat — the CAT — sat.", &set_options(Tokens::Word, 2));
         let expected = [
             ("the cat", "The cat"),
             ("cat the", "cat — the"),
@@ -354,7 +344,7 @@ mod tests {
             "<p>Fish &amp; <b>ch</b>ips",
             &TextOptions {
                 html: true,
-                ..options(Tokens::Word, 1)
+                ..set_options(Tokens::Word, 1)
             },
         );
         assert_eq!(found[1], ("chips".to_owned(), "chips".to_owned()));
@@ -364,12 +354,12 @@ mod tests {
     fn chinese_words() {
         for tokens in [Tokens::Jieba, Tokens::JiebaSearch, Tokens::JiebaTfidf] {
             let text = "我来到北京清华大学，清华大学在北京。我来到北京";
-            for (feature, there) in placed(text, &options(tokens, 1)) {
+            for (feature, there) in placed(text, &set_options(tokens, 1)) {
                 assert_eq!(feature, there, "{tokens:?}");
             }
         }
         let text = "清华大学，华大，清华大学 0 清华";
-        let search = options(Tokens::JiebaSearch, 2);
+        let search = set_options(Tokens::JiebaSearch, 2);
         for (feature, there) in placed(text, &search) {
             let (first, last) = feature.split_once(' ').unwrap();
             assert!(
@@ -377,7 +367,7 @@ mod tests {
                 "{feature}: {there}"
             );
         }
-        let found = placed("　各级　人民政府", &options(Tokens::Char, 3));
+        let found = placed("　各级　人民政府", &set_options(Tokens::Char, 3));
         assert_eq!(found[1], ("级 人".to_owned(), "级　人".to_owned()));
     }
 }

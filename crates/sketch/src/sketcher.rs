@@ -4,6 +4,8 @@
 //! `simhash/text.rs`, `minhash64` and `minhash128` in `b_bit_minhash/text.rs`, `signature` in
 //! `minhash/text.rs`, `containment` and `jaccard_similarity` in `similarity.rs`.
 
+use std::cell::Cell;
+
 use crate::b_bit_minhash::BBitMinHash;
 use crate::feature_counts::{FeatureCount, FeatureCounter};
 use crate::hash::FeatureHash;
@@ -70,6 +72,25 @@ impl Sketcher {
             scratch128: Scratch::default(),
             signature: SignatureBuilder::default(),
         }
+    }
+
+    /// Runs `compute` with the sketcher of this thread, set to these options: with the memory that
+    /// the thread's texts before have left. If `compute` unwinds, the sketcher is dropped, and the
+    /// next call makes a new one; within `compute` a further call has one of its own.
+    pub fn of_thread<R>(options: TextOptions, compute: impl FnOnce(&mut Self) -> R) -> R {
+        thread_local! {
+            static SKETCHER: Cell<Option<Box<Sketcher>>> = const { Cell::new(None) };
+        }
+        let mut sketcher = match SKETCHER.take() {
+            Some(mut sketcher) => {
+                sketcher.set_options(options);
+                sketcher
+            }
+            None => Box::new(Self::new(options)),
+        };
+        let result = compute(&mut sketcher);
+        SKETCHER.set(Some(sketcher));
+        result
     }
 
     /// The options.

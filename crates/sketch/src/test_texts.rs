@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
+use crate::options::{TextOptions, Tokens};
 use crate::shingle::FeatureSink;
 
 /// Characters that the rules of words and normalisation treat differently from others.
@@ -12,6 +13,15 @@ const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣς�
     \u{300}\u{301}\u{307}\u{308}\u{323}\u{331}\u{338}\u{345}\u{3099}\u{FE0F}\u{E0101}HhIi🇩🇪👩\
     👍🏽\u{1F468}ﷺ㌖ﬁ①½²K℻ĳǆ\u{1100}\u{0E01}\u{0E33}\u{0E38}\u{0E48}क\u{93F}\u{94D}\u{958}𝒜𠀀豈\
     \u{1680}\u{3000}\u{2028}\u{0F73}\u{0344}";
+
+/// Options for sets of features of this many tokens.
+pub(crate) fn set_options(tokens: Tokens, shingle: usize) -> TextOptions {
+    TextOptions {
+        tokens,
+        shingle,
+        ..TextOptions::SET
+    }
+}
 
 /// Texts that mix stretches of all kinds.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {

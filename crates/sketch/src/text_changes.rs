@@ -309,15 +309,8 @@ fn beginnings(text: &str, places: &[Option<Place>], check: &mut dyn FnMut()) -> 
 mod tests {
     use crate::FeatureDiff;
     use crate::options::{TextOptions, Tokens};
+    use crate::test_texts::set_options;
     use proptest::prelude::*;
-
-    fn options(tokens: Tokens, shingle: usize) -> TextOptions {
-        TextOptions {
-            tokens,
-            shingle,
-            ..TextOptions::SET
-        }
-    }
 
     /// The changes of two texts as `a|b`.
     fn changes(a: &str, b: &str, options: &TextOptions, top: usize) -> Vec<String> {
@@ -333,7 +326,7 @@ mod tests {
 
     #[test]
     fn one_change_is_one_line() {
-        let words = options(Tokens::Word, 3);
+        let words = set_options(Tokens::Word, 3);
         assert_eq!(
             changes(
                 "The library will reopen on Monday, the council said; it was painted in spring.",
@@ -365,7 +358,7 @@ mod tests {
 
     #[test]
     fn single_words() {
-        let words = options(Tokens::Word, 1);
+        let words = set_options(Tokens::Word, 1);
         assert_eq!(
             changes("u v the old and x", "the new and y z", &words, 20),
             ["u v|-", "old|new", "x|y z"]
@@ -376,7 +369,7 @@ mod tests {
 
     #[test]
     fn the_largest_in_the_order_of_the_text() {
-        let words = options(Tokens::Word, 1);
+        let words = set_options(Tokens::Word, 1);
         let (a, b) = ("1 x 2 3 4 y 5 6 z 7", "x y 0 z");
         assert_eq!(
             changes(a, b, &words, 20),
@@ -391,7 +384,12 @@ mod tests {
     #[test]
     fn long_passages_are_cut() {
         let long = "é".repeat(700);
-        let found = changes(&format!("x {long} y"), "x y", &options(Tokens::Word, 1), 20);
+        let found = changes(
+            &format!("x {long} y"),
+            "x y",
+            &set_options(Tokens::Word, 1),
+            20,
+        );
         assert_eq!(found, [format!("{}|-", "é".repeat(500))]);
     }
 
@@ -404,7 +402,7 @@ mod tests {
             tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char]),
             shingle in 1_usize..4,
         ) {
-            let options = options(tokens, shingle);
+            let options = set_options(tokens, shingle);
             let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, &mut || ());
             let changes = &diff.changes;
             prop_assert_eq!(changes.count, changes.largest.len());

@@ -6,11 +6,10 @@ use std::io;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::minhash::matches;
 use neardup_sketch::options::NamedOption;
-use neardup_sketch::{FeatureDiff, TextOptions};
+use neardup_sketch::{FeatureDiff, Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::minhash::default_family;
-use super::sketcher::with_sketcher;
 use super::text_options;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -88,7 +87,7 @@ impl Explained {
 
     fn compare(self, a: &str, b: &str, options: TextOptions) -> Compared {
         let check = &mut check_interrupts;
-        with_sketcher(options, |sketcher| match self {
+        Sketcher::of_thread(options, |sketcher| match self {
             Self::Simhash => {
                 let each = [a, b].map(|text| sketcher.simhash64(text, check));
                 Compared::fingerprints(each.map(|bits| bits.map(u128::from)), 64, false)

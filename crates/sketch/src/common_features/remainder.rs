@@ -171,17 +171,9 @@ fn joined(
 mod tests {
     use super::*;
     use crate::features;
-    use crate::test_texts::any_text;
+    use crate::test_texts::{any_text, set_options};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
-
-    fn options(tokens: Tokens, shingle: usize) -> TextOptions {
-        TextOptions {
-            tokens,
-            shingle,
-            ..TextOptions::SET
-        }
-    }
 
     /// The set of the features of texts.
     fn set(texts: &[&str], options: &TextOptions) -> FeatureSet {
@@ -199,7 +191,7 @@ mod tests {
 
     #[test]
     fn frames_go() {
-        let words = options(Tokens::Word, 3);
+        let words = set_options(Tokens::Word, 3);
         let frame = set(
             &[
                 "Home | News | Sport | Contact us now",
@@ -216,7 +208,7 @@ mod tests {
         assert_eq!(remainder(&frame, "..."), None);
         assert_eq!(remainder(&frame, " a b c. "), Some("a b c".to_owned()));
         // The frame in the middle, and twice.
-        let single = options(Tokens::Word, 1);
+        let single = set_options(Tokens::Word, 1);
         let frame = set(&["read more"], &single);
         let found = remainder(&frame, "One. Read more. Two, three. READ MORE! Four").unwrap();
         assert_eq!(found, "One\nTwo, three\nFour");
@@ -232,7 +224,7 @@ mod tests {
             (Tokens::Jieba, 1),
             (Tokens::JiebaSearch, 1),
         ] {
-            let frame = set(&["版权所有"], &options(tokens, shingle));
+            let frame = set(&["版权所有"], &set_options(tokens, shingle));
             let found = remainder(&frame, "图书馆重新开放 版权所有").unwrap();
             assert!(found.starts_with("图书馆重新开放"), "{tokens:?} {found}");
             assert!(!found.ends_with("所有"), "{tokens:?} {found}");
@@ -249,7 +241,7 @@ mod tests {
             shingle in 1_usize..4,
             part in 0_u64..4,
         ) {
-            let options = options(tokens, shingle);
+            let options = set_options(tokens, shingle);
             let all = features(&text, &options, &mut || ());
             let (common, rare): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|feature| feature.hash % 4 < part);
