@@ -178,24 +178,38 @@ fn choose(
         none(fitting.first().copied())
     };
     if usable.iter().any(|one| one.columns != first.columns) {
-        several(oid, &usable, "They are on different columns.");
+        let hint = "Choose by column_name => '...', or name the index instead of the table.";
+        several(oid, &usable, "They are on different columns.", hint);
     }
     if let [one] = usable[..] {
         return one.oid;
     }
+    const NAME_IT: &str = "Name the index instead of the table.";
+    // Who names the table means all of it, as an index without columns in front has it.
+    let whole = || usable.iter().copied().filter(|one| one.scope.is_empty());
     let alike = |one: &&Candidate| one.scope == first.scope && !one.scope.contains(&0);
-    if !usable.iter().all(alike) {
-        several(oid, &usable, "They differ in the columns in front.");
+    let answers: Vec<&Candidate> = match whole().next() {
+        Some(_) => whole().collect(),
+        None if usable.iter().all(alike) => usable,
+        None => several(
+            oid,
+            &usable,
+            "They differ in the columns in front.",
+            NAME_IT,
+        ),
+    };
+    if let [one] = answers[..] {
+        return one.oid;
     }
     // An index on the column itself is preferred to one on an expression of it, such as a ball, and
     // of several on the column each gives the same answer.
-    match usable.iter().find(|one| one.plain != 0) {
+    match answers.iter().find(|one| one.plain != 0) {
         Some(one) => one.oid,
-        None => several(oid, &usable, "They are on different expressions."),
+        None => several(oid, &answers, "They are on different expressions.", NAME_IT),
     }
 }
 
-fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str) -> ! {
+fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str, hint: &str) -> ! {
     let names: Vec<String> = (indexes.iter())
         .map(|index| format!("\"{}\"", relation_name(index.oid)))
         .collect();
@@ -207,7 +221,7 @@ fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str) -> ! {
         ),
     )
     .detail(format!("{}. {why}", names.join(", ")))
-    .hint("Choose by column_name => '...', or name the index instead of the table.")
+    .hint(hint)
     .raise()
 }
 

@@ -64,7 +64,7 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         )
         .detail(
             "Marks stay true only if neardup_dedup is called AFTER UPDATE OR DELETE as well, \
-             with the same arguments.",
+             with the same arguments and without WHEN.",
         )
         .hint(create(
             table,

@@ -52,12 +52,18 @@ DROP INDEX docs_other, docs_hash;
 CREATE INDEX docs_fp2 ON docs USING neardup (fp) WITH (distance = 2);
 CREATE INDEX docs_ball ON docs USING neardup (ball(fp, 8));
 SELECT count(*) FROM neardup_pairs('docs', 0);
--- A scope in front makes another answer.
+-- A scope in front makes another answer: who names the table means all of it.
 CREATE INDEX docs_site ON docs USING neardup (site, fp);
 SELECT * FROM neardup_pairs('docs', 0);
 SELECT count(*) FROM neardup_pairs('docs_site', 0);
 DROP INDEX docs_fp, docs_fp2;
 SELECT * FROM neardup_pairs('docs', 0);
+-- Scopes alone leave the choice open.
+BEGIN;
+DROP INDEX docs_ball;
+CREATE INDEX docs_two ON docs USING neardup (site, id, fp);
+SELECT * FROM neardup_pairs('docs', 0);
+ROLLBACK;
 DROP INDEX docs_site;
 -- An expression is all there is.
 SELECT count(*) FROM neardup_pairs('docs', 0);

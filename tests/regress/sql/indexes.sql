@@ -4,7 +4,8 @@ SET search_path = indexes_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 -- Other scripts leave tables behind.
-\set own 'relation IN (SELECT oid FROM pg_class WHERE relnamespace IN (''indexes_test''::regnamespace, pg_my_temp_schema()))'
+\set schemas '(''indexes_test''::regnamespace, pg_my_temp_schema())'
+\set own 'relation IN (SELECT oid FROM pg_class WHERE relnamespace IN ':schemas')'
 CREATE TABLE docs (id int, site text, hash bigint, fp fingerprint, wide fingerprint128,
     pdq fingerprint256, sig minhash_signature);
 INSERT INTO docs SELECT i, 'site ' || i % 3, hashint8extended(i, 1),

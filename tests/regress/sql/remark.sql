@@ -157,6 +157,12 @@ SELECT neardup_remark('narrow');
 SELECT neardup_remark('narrow', 'second');
 SELECT id, dup, far FROM narrow WHERE id < 100 OR id = 200 ORDER BY id;
 SELECT neardup_remark('narrow', 'before_');
+-- A trigger for some of the rows.
+CREATE TABLE chosen (id int PRIMARY KEY, lang text, fp fingerprint, dup int);
+CREATE INDEX ON chosen USING neardup (fp);
+CREATE TRIGGER marks BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang = 'zh')
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+SELECT neardup_remark('chosen');
 CREATE ROLE regress_neardup_marker;
 GRANT ALL ON SCHEMA remark TO regress_neardup_marker;
 GRANT ALL ON narrow TO regress_neardup_marker;

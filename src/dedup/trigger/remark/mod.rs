@@ -147,6 +147,24 @@ fn find_trigger(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
         .hint("Say which one by trigger_name.")
         .raise();
     }
+    if let Some(trigger) = found.first()
+        && trigger.has_condition
+    {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "trigger \"{}\" of table \"{}\" has a WHEN condition",
+                trigger.name.to_string_lossy(),
+                table.shown()
+            ),
+        )
+        .detail("neardup_remark marks all rows of a table, and cannot tell for which it holds.")
+        .hint(
+            "Tell rows apart by a scope, or keep the rows of each rule in a partition with \
+             triggers of its own.",
+        )
+        .raise();
+    }
     found.pop().unwrap_or_else(|| {
         let named = name.map(|name| format!(" \"{}\"", name.to_string_lossy()));
         UserError::new(
