@@ -16,6 +16,7 @@ mod distributed;
 mod dml;
 mod documents;
 mod drivers;
+mod engines;
 mod exclusion;
 mod foreign;
 mod forms;

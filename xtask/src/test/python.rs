@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The modules of the tests that need the packages.
-const MODULES: [&str; 4] = ["drivers", "applications", "wheel", "clients"];
+const MODULES: [&str; 5] = ["drivers", "applications", "wheel", "clients", "engines"];
 
 /// The interpreter of a virtual environment with the packages that `tests/drivers/requirements.txt`
 /// pins, made in the target folder at the first call, and with neardup's wheel as it is now. `None`
@@ -29,7 +29,8 @@ pub fn with_drivers(filters: &[String]) -> Result<Option<PathBuf>> {
     match environment() {
         Ok(folder) => wheel(&folder).map(Some),
         Err(error) => {
-            let what = "The package for Python, drivers and docs/applications.md are not tested";
+            let what =
+                "The package for Python, drivers, docs/applications.md and DuckDB are not tested";
             ui::heading(format!("{what}: {error:#}"));
             Ok(None)
         }
@@ -47,6 +48,9 @@ fn names_a_test(filter: &str) -> bool {
         "applications::",
         "wheel::",
         "clients::",
+        "engines::",
+        "duckdb",
+        "spark",
         "sqlalchemy",
         "django",
         "retries",
