@@ -3,7 +3,7 @@
 //! Up to the radius or similarity that an index was made for, a search compares the few rows that
 //! its tables put together. Beyond, it compares more of them, in the end each with each other.
 use neardup_blocktree::bands::{BandPairPlan, Bands, ExhaustiveWork, exhaustive_work};
-use neardup_blocktree::block_layout::MAX_DISTANCE;
+use neardup_blocktree::block_layout::max_distance;
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::PgSqlErrorCode;
@@ -159,9 +159,11 @@ pub fn check_fingerprints<const N: usize>(
     if plan.cost <= LONGEST && pairs <= MOST_PAIRS {
         return;
     }
-    let hint = match plan.radius {
-        radius @ ..=MAX_DISTANCE => make_index(relations, &format!("distance = {radius}")),
-        _ => "Take a smaller distance".to_owned(),
+    // Against pairs by chance no index helps.
+    let hint = if plan.radius <= max_distance(bits) && pairs <= MOST_PAIRS {
+        make_index(relations, &format!("distance = {}", plan.radius))
+    } else {
+        "Take a smaller distance".to_owned()
     };
     too_much(
         relations,
@@ -170,7 +172,7 @@ pub fn check_fingerprints<const N: usize>(
             plan.radius
         ),
         format!(
-            "{rows:.0} rows with many others: some {:.0} seconds, and some {pairs:.0} pairs by \
+            "{rows:.0} rows with many others: some {:.1} seconds, and some {pairs:.0} pairs by \
              chance alone",
             plan.cost / 1e9
         ),

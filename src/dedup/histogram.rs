@@ -104,7 +104,8 @@ fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
                 (counts, false)
             }
             None => {
-                let index = find_index(function, relation, column, distances);
+                let least = arguments.distance.least_similarity();
+                let index = find_index(function, relation, column, distances, least);
                 count_index(index, &arguments)
             }
         };

@@ -78,7 +78,8 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             _ => Distances::Any,
         };
         let (own, column) = (call.function_oid(), call.name(function.column()));
-        let index = find_index(own, call.oid(RELATION), column.as_deref(), distances);
+        let least = least_similarity(call, distances);
+        let index = find_index(own, call.oid(RELATION), column.as_deref(), distances, least);
         let relations = LockedIndex::open_checked(index);
         let expression = key_of_rows(relations.table(), expression, key_type);
         // The index is known by now, and what is to be told of its scope has been told.
@@ -104,6 +105,18 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             });
         });
     })
+}
+
+/// The least similarity of signatures that a caller wants; the function for addresses checks the
+/// arguments.
+fn least_similarity(call: &Call, distances: Distances) -> f64 {
+    let similarity = call.len() - 1;
+    match distances {
+        Distances::Bits => 0.0,
+        Distances::Any if !call.is_null(DISTANCE) => 1.0 - call.float8(DISTANCE),
+        Distances::Any if !call.is_null(similarity) => call.float8(similarity),
+        Distances::Any => 0.0,
+    }
 }
 
 /// The call of the function for addresses, which is in the schema of the extension's functions,

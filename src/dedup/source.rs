@@ -6,6 +6,7 @@ use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::am::index::metric_of;
 use crate::am::keys::is_on_signatures;
 use crate::pg::acl;
 use crate::pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
@@ -15,6 +16,7 @@ use crate::pg::rel::{OpenRelation, Rel};
 use crate::pg::spi;
 use crate::pg::value::Value;
 use crate::planner::catalog::catalog;
+use crate::types::signature::similarity;
 
 /// Kind of distance that the calling SQL function takes: it decides whether an index on
 /// fingerprints or one on signatures is chosen.
@@ -27,13 +29,15 @@ pub enum Distances {
 }
 
 /// Returns the OID of the index that a caller names, or of the only one on the table that a caller
-/// names. Raises an error if there is none or if there are several, or if the caller may read
+/// names; of several on one column of signatures, the one made for the least similarity that is
+/// `wanted`. Raises an error if there is none or if there are several, or if the caller may read
 /// nothing of the table. The function called is needed to find the extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
     column: Option<&CStr>,
     distances: Distances,
+    wanted: f64,
 ) -> pg_sys::Oid {
     match relation_kind(relation) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => (),
@@ -49,7 +53,13 @@ pub fn find_index(
     }
     let table = open_table(relation);
     let candidates = candidates(table.rel());
-    let chosen = choose(table.rel(), &candidates, column, distances, function);
+    let chosen = choose(
+        table.rel(),
+        &candidates,
+        column,
+        (distances, wanted),
+        function,
+    );
     if (candidates.iter()).any(|one| one.oid == chosen && !one.scope.is_empty()) {
         tell_scope(table.rel(), chosen);
     }
@@ -146,7 +156,7 @@ fn choose(
     table: Rel,
     all: &[Candidate],
     name: Option<&CStr>,
-    distances: Distances,
+    (distances, least_similarity): (Distances, f64),
     function: pg_sys::Oid,
 ) -> pg_sys::Oid {
     let oid = table.oid();
@@ -203,10 +213,35 @@ fn choose(
     }
     // An index on the column itself is preferred to one on an expression of it, such as a ball, and
     // of several on the column each gives the same answer.
-    match answers.iter().find(|one| one.plain != 0) {
-        Some(one) => one.oid,
-        None => several(oid, &answers, "They are on different expressions.", NAME_IT),
+    let on_column: Vec<&Candidate> = (answers.iter().copied())
+        .filter(|one| one.plain != 0)
+        .collect();
+    match on_column[..] {
+        [] => several(oid, &answers, "They are on different expressions.", NAME_IT),
+        [one] => one.oid,
+        [first, ..] if !first.signatures => first.oid,
+        _ => made_for(&on_column, least_similarity),
     }
+}
+
+/// Of indexes on signatures the one that guarantees a similarity with the fewest candidates, or if
+/// none does, the one that guarantees the least.
+fn made_for(indexes: &[&Candidate], wanted: f64) -> pg_sys::Oid {
+    let guaranteed = |one: &Candidate| {
+        let index = OpenRelation::index(one.oid, pg_sys::AccessShareLock);
+        let metric = metric_of(index.rel());
+        let bands = metric.bands();
+        bands.map_or(0.0, |bands| similarity(bands.guaranteed(), bands.hashes()))
+    };
+    let all: Vec<(f64, pg_sys::Oid)> = (indexes.iter())
+        .map(|one| (guaranteed(one), one.oid))
+        .collect();
+    // A guarantee in whole mismatches can lie a little above the similarity that was written.
+    let enough = all.iter().filter(|(least, _)| *least <= wanted + 1e-9);
+    let best = enough
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .or_else(|| all.iter().min_by(|a, b| a.0.total_cmp(&b.0)));
+    best.map_or(pg_sys::InvalidOid, |(_, oid)| *oid)
 }
 
 fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str, hint: &str) -> ! {
@@ -343,7 +378,7 @@ fn instead_of(relation: pg_sys::Oid) -> String {
     let name = qualified_relation(relation).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
     format!(
-        "A join finds all near-duplicates: FROM {name} a JOIN {name} b ON a.fp <~> b.fp <= 3 AND \
-         a.id < b.id; neardup_components makes groups of its pairs."
+        "A join by <~> or <%> finds all near-duplicates, such as FROM {name} a JOIN {name} b ON \
+         a.fp <~> b.fp <= 3 AND a.id < b.id; neardup_components makes groups of its pairs."
     )
 }

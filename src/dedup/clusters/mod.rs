@@ -52,7 +52,8 @@ fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
             exhaustive: flag(7),
         };
         let (function, column) = (call.function_oid(), call.name(4));
-        let index = find_index(function, call.oid(0), column.as_deref(), distances);
+        let least = arguments.distance.least_similarity();
+        let index = find_index(function, call.oid(0), column.as_deref(), distances, least);
         let relations = LockedIndex::open_for_reading(index);
         // An error in them is to be found now, and not after a search.
         if let Some(keep) = &arguments.keep {

@@ -43,7 +43,8 @@ fn pairs(call: &mut Call, distances: Distances) -> pg_sys::Datum {
         };
         let column = call.name(2);
         let function = call.function_oid();
-        let index = find_index(function, call.oid(0), column.as_deref(), distances);
+        let least = distance.least_similarity();
+        let index = find_index(function, call.oid(0), column.as_deref(), distances, least);
         Some(PairSet::new(index, &arguments))
     })
 }

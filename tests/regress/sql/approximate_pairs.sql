@@ -69,6 +69,20 @@ DROP INDEX many_sig;
 CREATE INDEX few_bands ON docs USING neardup (sig) WITH (bands = 16, rows = 8);
 SET neardup.allow_approximate = on;
 SELECT count(*) > 0 AS some FROM neardup_pairs('few_bands', 0.2);
+DROP INDEX few_bands;
+-- Of several indexes the one that serves the similarity best: no notice if one guarantees it, and
+-- else one of the widest.
+CREATE INDEX narrow ON docs USING neardup (sig) WITH (similarity = 0.95);
+CREATE INDEX wide ON docs USING neardup (sig) WITH (similarity = 0.7);
+SELECT count(*) > 0 AS some FROM neardup_pairs('docs', similarity => 0.7);
+SELECT count(*) > 0 AS some FROM neardup_clusters_by_key(NULL::bigint, 'docs', 0.28, key => 'id');
+SELECT count(*) > 0 AS some FROM neardup_pairs('docs', similarity => 0.65);
+SELECT count(*) > 0 AS some FROM neardup_distance_histogram('docs', 0.35, NULL);
+BEGIN;
+DROP INDEX wide;
+SELECT count(*) > 0 AS some FROM neardup_pairs('docs', similarity => 0.7);
+ROLLBACK;
+DROP INDEX narrow, wide;
 -- Of fingerprints every search is exact.
 ALTER TABLE many ADD fp fingerprint;
 UPDATE many SET fp = id::bigint::fingerprint;
