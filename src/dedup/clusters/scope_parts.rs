@@ -1,8 +1,8 @@
 //! Entries of an index apart by their scopes, where several scopes have the same hash: each part
 //! has the rows of one scope of each hash.
 //!
-//! What connects two fingerprints of one part is of their own scope, which a search of all rows
-//! cannot know: an index keeps the hash of a scope only.
+//! A chain of pairs within a part stays in one scope. In a search of all rows it might not, and the
+//! index cannot tell, as it keeps the hash of a scope only.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;
 use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
