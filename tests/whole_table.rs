@@ -299,9 +299,6 @@ fn progress_tells_the_band() -> Outcome {
     )?;
     let call = "SELECT neardup_pairs('banded', 0.1)";
     let inside = told_inside(&database, call, "comparing the rows of each band")?;
-    ensure!(
-        inside.ends_with("of 800000 entries, band 3 of 8"),
-        "{inside}"
-    );
+    ensure!(inside.ends_with(" entries, band 3 of 8"), "{inside}");
     Ok(())
 }

@@ -185,7 +185,7 @@ pub fn check_fingerprints<const N: usize>(
         format!(
             "{rows:.0} rows with many others: some {:.0} comparisons, and some {pairs:.0} pairs \
              by chance alone. At {:.0} million comparisons a second, and with the reading of the \
-             index, it takes some {:.1} seconds",
+             index, comparing takes some {:.1} seconds",
             plan.comparisons,
             PairPlan::<N>::comparisons_per_second() / 1e6,
             plan.cost / 1e9
