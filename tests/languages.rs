@@ -134,6 +134,53 @@ fn a_trigger_for_each_language() -> Outcome {
     keeps_out("news")
 }
 
+/// Signatures have a trigger for each language, by similarity: two that differ in 3 of 16 values.
+#[test]
+fn signatures_with_a_similarity_for_each_language() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE signed (lang text, sig minhash_signature); \
+         CREATE INDEX ON signed USING neardup (lang, sig) WITH (hashes = 16, similarity = 0.7); \
+         CREATE TRIGGER zh BEFORE INSERT OR UPDATE ON signed FOR EACH ROW \
+            WHEN (NEW.lang = 'zh') \
+            EXECUTE FUNCTION neardup_dedup('sig', 'scope=lang', 'similarity=0.7'); \
+         CREATE TRIGGER others BEFORE INSERT OR UPDATE ON signed FOR EACH ROW \
+            WHEN (NEW.lang IS DISTINCT FROM 'zh') \
+            EXECUTE FUNCTION neardup_dedup('sig', 'scope=lang', 'similarity=0.9')",
+    )?;
+    for (lang, changed, written) in [
+        ("zh", 0, 1),
+        ("en", 0, 1),
+        ("zh", 3, 0),
+        ("en", 3, 1),
+        ("en", 1, 0),
+    ] {
+        let insert = "INSERT INTO signed SELECT $1, minhash_from_values(array_agg(CASE \
+            WHEN p <= $2 THEN 1000 ELSE p END)) FROM generate_series(1::bigint, 16) p";
+        let rows = client.execute(insert, &[&lang, &i64::from(changed)])?;
+        ensure!(rows == written, "{lang}, {changed} changed: {rows}");
+    }
+    Ok(())
+}
+
+/// The number of words in a feature may go by the language.
+#[test]
+fn features_of_each_language() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE texts (lang text, body text, fp fingerprint GENERATED ALWAYS AS \
+            (minhash64(body, shingle => CASE lang WHEN 'zh' THEN 2 ELSE 3 END)) STORED); \
+         INSERT INTO texts VALUES ('zh', '图书馆的阅览室开门'), ('en', 'Rain is expected today')",
+    )?;
+    let alike = "SELECT count(*) FROM texts \
+        WHERE fp = minhash64(body, shingle => 2) AND fp <> minhash64(body) AND lang = 'zh' \
+        OR fp = minhash64(body) AND fp <> minhash64(body, shingle => 2) AND lang = 'en'";
+    ensure!(value::<i64>(&mut client, alike)? == 2);
+    Ok(())
+}
+
 /// Without the language in front, the smaller distance decides between two languages.
 #[test]
 fn balls_of_different_radii() -> Outcome {
@@ -158,32 +205,39 @@ fn balls_of_different_radii() -> Outcome {
     Ok(())
 }
 
-#[test]
-fn marks_in_a_partition_for_each_language() -> Outcome {
-    let database = Database::create()?;
-    let table = "articles";
-    let mut admin = write_to(&database, table)?;
+/// Each mark names an original that is near within the language's distance, and no two originals
+/// are near each other.
+fn marks_are_true(admin: &mut Client, table: &str) -> Outcome {
     let same = "a.id <> b.id AND a.lang = b.lang";
     let near = format!("{same} AND a.fp <#> b.fp <= {LIMIT}");
-    let originals = "a.duplicate_of IS NULL AND b.duplicate_of IS NULL";
-    ensure!(count(&mut admin, table, &format!("{near} AND {originals}"))? == 0);
-    let marked: i64 = value(&mut admin, "SELECT count(duplicate_of) FROM articles")?;
+    let originals = format!("{near} AND a.duplicate_of IS NULL AND b.duplicate_of IS NULL");
+    ensure!(count(admin, table, &originals)? == 0, "{table}");
+    let marked: i64 = value(admin, &format!("SELECT count(duplicate_of) FROM {table}"))?;
     let truth = format!("a.duplicate_of = b.id AND b.duplicate_of IS NULL AND {near}");
-    let kept = count(&mut admin, table, &truth)?;
-    ensure!(
-        marked > 10 && kept == marked,
-        "{kept} of {marked} marks are true"
-    );
-    for partition in ["articles_zh", "articles_others"] {
-        let query = format!("SELECT neardup_remark('{partition}')");
-        value::<i64>(&mut admin, &query)?;
-        ensure!(value::<i64>(&mut admin, &query)? == 0, "{partition}");
-    }
-    let kept = count(&mut admin, table, &truth)?;
-    let marked: i64 = value(&mut admin, "SELECT count(duplicate_of) FROM articles")?;
+    let kept = count(admin, table, &truth)?;
     ensure!(
         marked > 10 && kept == marked,
         "{kept} of {marked} marks are true"
     );
     Ok(())
+}
+
+#[test]
+fn marks_by_a_trigger_for_each_language() -> Outcome {
+    let database = Database::create()?;
+    let mut admin = write_to(&database, "reports")?;
+    marks_are_true(&mut admin, "reports")
+}
+
+#[test]
+fn marks_in_a_partition_for_each_language() -> Outcome {
+    let database = Database::create()?;
+    let mut admin = write_to(&database, "articles")?;
+    marks_are_true(&mut admin, "articles")?;
+    for partition in ["articles_zh", "articles_others"] {
+        let query = format!("SELECT neardup_remark('{partition}')");
+        value::<i64>(&mut admin, &query)?;
+        ensure!(value::<i64>(&mut admin, &query)? == 0, "{partition}");
+    }
+    marks_are_true(&mut admin, "articles")
 }
