@@ -44,7 +44,7 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     let spec = output.join("neardup.spec");
     stage::write(&spec, specification(&release.version), 0o644)?;
     // The same crates are linked for every version of the server.
-    let crates = linked::crates(&format!("pg{}", SUPPORTED.start()))?;
+    let crates = linked::in_extension(&format!("pg{}", SUPPORTED.start()))?;
     let licences = output.join("COPYRIGHT");
     stage::write(&licences, copyright::file(&crates, Form::Complete)?, 0o644)?;
     Ok(vec![archive, spec, licences])
@@ -87,9 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_states_the_version() {
+    fn the_specification_states_version_and_licences() -> Result<()> {
         let spec = specification("1.2.3");
         assert!(spec.contains("\nVersion:        1.2.3\n"), "{spec}");
         assert!(spec.contains("neardup-%{version}.zip\n"), "{spec}");
+        let crates = linked::in_extension(&format!("pg{}", SUPPORTED.start()))?;
+        let licences = copyright::expression(&crates)?;
+        assert!(
+            spec.contains(&format!("\nLicense:        {licences}\n")),
+            "it is not under {licences}"
+        );
+        Ok(())
     }
 }
