@@ -41,10 +41,7 @@ pub fn variables(
 
 /// Folders of this machine, and what stands for each of them in the library. Where one lies in
 /// another, the inner one comes later: the last that fits counts.
-fn renamed_folders(
-    pg: Option<&PgConfig>,
-    target: &Path,
-) -> Result<Vec<(PathBuf, &'static str)>> {
+fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;
     let mut folders = vec![(PathBuf::from(sysroot), "rust")];

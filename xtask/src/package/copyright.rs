@@ -189,8 +189,6 @@ mod tests {
 
     const MIT: &str = "Copyright (c) 2016 A\n\nPermission is hereby granted, free of charge, to \
                        any person obtaining a copy of this software and so on.\n\nMore.\n";
-    const UNICODE: &str = "Copyright © 1991-2023 Unicode, Inc.\n\nNOTICE TO USER: Carefully read \
-                           the following";
     const APACHE: &str = "Apache License\nVersion 2.0, January 2004\n\n1. Definitions.\n";
 
     fn item(name: &str, expression: &str, texts: &[&str]) -> Crate {

@@ -14,6 +14,7 @@ use walkdir::WalkDir;
 /// File with the licences, from the workspace's root. It is committed, since every tool that builds
 /// the package takes it along by `license-files` in `python/pyproject.toml`.
 const COPYRIGHT: &str = "python/COPYRIGHT";
+const PROJECT: &str = "python/pyproject.toml";
 /// The pins of packages for Python, that of maturin among them.
 const PINS: &str = include_str!("../../../tests/drivers/requirements.txt");
 
@@ -31,13 +32,19 @@ fn licences() -> Result<String> {
     copyright::file(&linked::in_python_package()?, Form::Complete)
 }
 
-/// Checks that the file with the licences is that of the crates in `Cargo.lock`.
+/// Checks that the file with the licences, and the package's description, state those of the crates
+/// in `Cargo.lock`.
 fn ensure_current() -> Result<()> {
     let found = fs::read_to_string(workspace().join(COPYRIGHT)).unwrap_or_default();
     ensure!(
         found == licences()?,
         "{COPYRIGHT} is not that of the crates in Cargo.lock: run cargo xtask licences"
     );
+    let all = copyright::expression(&linked::in_python_package()?)?;
+    let line = format!("license = \"{all}\"");
+    let project = fs::read_to_string(workspace().join(PROJECT))?;
+    let states = project.lines().any(|found| found == line);
+    ensure!(states, "{PROJECT} does not have the line {line}");
     Ok(())
 }
 
@@ -120,14 +127,5 @@ mod tests {
     #[test]
     fn licences_are_those_of_the_crates() -> Result<()> {
         ensure_current()
-    }
-
-    #[test]
-    fn the_package_states_its_licences() -> Result<()> {
-        let licences = copyright::expression(&linked::in_python_package()?)?;
-        let project = fs::read_to_string(workspace().join("python/pyproject.toml"))?;
-        let line = format!("license = \"{licences}\"");
-        assert!(project.lines().any(|found| found == line), "not: {line}");
-        Ok(())
     }
 }
