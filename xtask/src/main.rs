@@ -35,6 +35,10 @@ enum Command {
     /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
     /// (regress) and the isolation tests (isolation).
     Test {
+        /// Test on Citus too: the folder that its "make install DESTDIR=..." was given, or / if it
+        /// is installed
+        #[arg(long, value_name = "PATH")]
+        citus: Option<PathBuf>,
         /// Parts of names
         filters: Vec<String>,
     },
@@ -104,7 +108,7 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Setup => setup::command(choice),
             Command::Demo { path } => demo::command(choice, path.as_deref()),
-            Command::Test { filters } => test::command(choice, &filters),
+            Command::Test { citus, filters } => test::command(choice, &filters, citus.as_deref()),
             Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Arm64(options) => cross::arm64(&options),
             Command::S390x => cross::s390x(),
