@@ -43,6 +43,7 @@ pub mod minhash;
 pub mod normalize;
 pub mod options;
 mod places;
+pub mod segments;
 pub mod sentences;
 pub mod shingle;
 pub mod simhash;
