@@ -134,9 +134,7 @@ fn written(
         usize::try_from(context).unwrap_or_else(|_| {
             UserError::invalid_parameter("context must not be negative")
                 .detail(format!("It is {context}."))
-                .hint(
-                    "It is the number of words shown beside a change; NULL shows the whole text.",
-                )
+                .hint("It is the number of words shown beside a change; NULL shows the whole text.")
                 .raise()
         })
     });

@@ -25,9 +25,8 @@ impl SetReturning for SegmentRows {
         self.ordinal += 1;
         let part = &self.body[segment.bytes];
         let check = &mut check_interrupts;
-        let fingerprint = Sketcher::of_thread(TextOptions::SET, |sketcher| {
-            sketcher.minhash64(part, check)
-        });
+        let fingerprint =
+            Sketcher::of_thread(TextOptions::SET, |sketcher| sketcher.minhash64(part, check));
         columns.extend([
             Some(Datum::from(self.ordinal)),
             // A text has less than 2^31 characters.

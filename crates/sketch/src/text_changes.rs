@@ -430,7 +430,9 @@ mod tests {
         );
         assert_eq!(changes(a, b, &words, 2), ["2 3 4|-", "5 6|0"]);
         assert_eq!(changes(a, b, &words, 0), [""; 0]);
-        let count = FeatureDiff::new(a, b, &words, 2, None, &mut || ()).changes.count;
+        let count = FeatureDiff::new(a, b, &words, 2, None, &mut || ())
+            .changes
+            .count;
         assert_eq!(count, 4);
     }
 

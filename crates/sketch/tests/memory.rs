@@ -146,7 +146,14 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
         (
             "explain",
             Box::new(move || {
-                let found = FeatureDiff::new(text, half, options, 20, Some(BitsOf::Simhash128), &mut check);
+                let found = FeatureDiff::new(
+                    text,
+                    half,
+                    options,
+                    20,
+                    Some(BitsOf::Simhash128),
+                    &mut check,
+                );
                 (found.shared.features * 1000 + found.only_a.heaviest.len()) as u64
             }),
         ),
@@ -297,7 +304,9 @@ fn every_function_unwinds() {
         for &(name, unit) in Unit::NAMES {
             let all = || {
                 let found = segments(&text, unit, &mut check).into_iter();
-                found.fold(0, |all, part| all ^ segment_hash(&text[part.bytes], &mut check))
+                found.fold(0, |all, part| {
+                    all ^ segment_hash(&text[part.bytes], &mut check)
+                })
             };
             failures += with_limits(name, about, &all);
         }

@@ -136,6 +136,7 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
         }
         push(host, &mut found, last);
     }
+    host.reserve(found.len() * size_of::<Change>());
     found.into_iter().map(|sized| sized.change).collect()
 }
 

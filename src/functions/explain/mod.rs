@@ -60,7 +60,14 @@ fn explain(call: &mut Call) -> Datum {
             .raise()
     };
     let compared = function.compare(&a, &b, options);
-    let diff = FeatureDiff::new(&a, &b, &options, top, function.bits(), &mut check_interrupts);
+    let diff = FeatureDiff::new(
+        &a,
+        &b,
+        &options,
+        top,
+        function.bits(),
+        &mut check_interrupts,
+    );
     let mut json = JsonBuffer::default();
     let report = Report::new(function.name(), &options, compared, &diff);
     serde_json::to_writer(&mut json, &report)

@@ -83,7 +83,9 @@ mod tests {
     fn owned<const W: usize>(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> (u32, Vec<u32>) {
         let differing: [u64; W] = xor(minhash(a), minhash(b));
         let own = a.symmetric_difference(b).zip(0..);
-        let own: Vec<_> = own.map(|(&hash, owner)| OwnFeature { hash, owner }).collect();
+        let own: Vec<_> = own
+            .map(|(&hash, owner)| OwnFeature { hash, owner })
+            .collect();
         let distance = differing.iter().map(|word| word.count_ones()).sum();
         (distance, owned_bits(differing, &own, own.len(), &mut || ()))
     }
