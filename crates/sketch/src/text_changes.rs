@@ -63,7 +63,7 @@ pub(crate) struct ChangedText<'a> {
     pub own: &'a [&'a FeatureEntry],
 }
 
-/// What is asked for.
+/// Number of changes and the function that a caller asks for.
 pub(crate) struct Wanted {
     /// Number of changes that are shown.
     pub top: usize,

@@ -8,7 +8,7 @@ use crate::{Diff, Kind, Span};
 /// Fewest words that are left out. What says so is about as long.
 const FEWEST_FOLDED: usize = 5;
 
-/// What is shown of a comparison.
+/// Part of a comparison as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A span or a part of an equal one: its text in both originals, of which one may be empty.

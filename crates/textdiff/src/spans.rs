@@ -118,7 +118,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What is not divided yet of a text, up to a byte.
+    /// The text that is not divided yet, up to a byte.
     fn rest(&self, text: usize, end: usize) -> &str {
         &self.texts[text][self.at[text]..end]
     }
