@@ -41,6 +41,8 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[DOCS],
     ),
     ("docs/corpus.md", "# Clean a corpus", &[]),
+    ("docs/differences.md", "# Where two texts differ", &[]),
+    ("docs/segments.md", "# Repeated paragraphs", &[]),
     ("docs/distributed.md", "# Beyond one machine", &[]),
     (
         "docs/production.md",

@@ -52,6 +52,7 @@ mod rules;
 mod rust_clients;
 mod scope_types;
 mod scopes;
+mod segments;
 mod servers;
 mod similarity;
 mod standby;
