@@ -29,6 +29,7 @@
 
 mod algorithms_digest;
 pub mod b_bit_minhash;
+mod change_bits;
 mod check;
 pub mod common_features;
 mod feature_counts;
@@ -43,6 +44,7 @@ pub mod minhash;
 pub mod normalize;
 pub mod options;
 mod places;
+pub mod segments;
 pub mod sentences;
 pub mod shingle;
 pub mod simhash;
@@ -56,6 +58,7 @@ pub mod tokens;
 pub mod weight;
 
 pub use algorithms_digest::algorithms_digest;
+pub use change_bits::BitsOf;
 pub use feature_diff::{FeatureDiff, PlacedFeature, TopFeatures};
 pub use feature_list::{Feature, FeatureList, features};
 pub use hamming::hamming64;
