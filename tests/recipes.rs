@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The SQL below a heading of the document.
+/// The SQL below a heading of docs/dedup.md.
 fn recipe(heading: &str) -> Result<String> {
-    recipe_of("docs/dedup.md", heading)
+    Ok(blocks("dedup.md", heading)?.concat())
 }
 
-/// The SQL below a heading of a document of the project.
-pub fn recipe_of(name: &str, heading: &str) -> Result<String> {
-    let path = format!("{}/../{name}", env!("CARGO_MANIFEST_DIR"));
+/// The blocks of SQL below a heading of a document.
+pub fn blocks(name: &str, heading: &str) -> Result<Vec<String>> {
+    let path = format!("{}/../docs/{name}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(path)?;
     let (_, section) = (document.split_once(&format!("\n## {heading}\n")))
-        .with_context(|| format!("{name} has no section {heading}"))?;
+        .with_context(|| format!("docs/{name} has no section {heading}"))?;
     let section = section.split("\n## ").next().unwrap_or(section);
     let blocks = section.split("```sql\n").skip(1);
     Ok(blocks
-        .filter_map(|block| block.split("```").next())
+        .filter_map(|block| Some(block.split("```").next()?.to_owned()))
         .collect())
 }
 

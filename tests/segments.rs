@@ -1,13 +1,13 @@
 //! The recipes of docs/segments.md beside other transactions: no paragraph is lost, and none stays
 //! twice. The statements are those of the document.
-use crate::recipes::{begin, recipe_of, until_it_waits};
+use crate::recipes::{begin, blocks, until_it_waits};
 use crate::support::Outcome;
 use crate::support::table::value;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 
-const DOCUMENT: &str = "docs/segments.md";
+const DOCUMENT: &str = "segments.md";
 
 /// The part of a section from these words to the end of a statement.
 fn statement(section: &str, start: &str, end: &str) -> Result<String> {
@@ -21,7 +21,7 @@ fn statement(section: &str, start: &str, end: &str) -> Result<String> {
 
 /// The one statement that removes paragraphs, and the table that it writes.
 fn removal() -> Result<[String; 2]> {
-    let section = recipe_of(DOCUMENT, "Remove them, by one statement")?;
+    let section = blocks(DOCUMENT, "Remove them, by one statement")?.concat();
     Ok([
         statement(&section, "CREATE TABLE removed", ";")?,
         statement(&section, "WITH locked", "rest.id;")?,
@@ -30,7 +30,7 @@ fn removal() -> Result<[String; 2]> {
 
 /// The trigger with its tables, and the statement that gives back what nobody keeps.
 fn trigger() -> Result<[String; 2]> {
-    let section = recipe_of(DOCUMENT, "Keep it so: a trigger and a table")?;
+    let section = blocks(DOCUMENT, "Keep it so: a trigger and a table")?.concat();
     Ok([
         statement(
             &section,
