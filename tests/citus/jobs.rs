@@ -1,5 +1,5 @@
 //! The jobs over keys on Citus: their results are those of the index on one table.
-use super::{Cluster, distributed, tasks};
+use super::{Cluster, distributed, each, tasks};
 use crate::distributed::sums;
 use crate::support::Outcome;
 use crate::support::data::Shape;
@@ -67,12 +67,15 @@ fn all_pairs(client: &mut Client, fp: Type) -> Outcome {
 fn searches(client: &mut Client, fp: Type, values: &[Option<u64>]) -> Outcome {
     let columns = format!("key bigint, id bigint, fp {}", fp.name);
     distributed(client, "routed", &columns, "key")?;
-    client.batch_execute(&format!(
-        "INSERT INTO routed SELECT unnest(neardup_keys(fp, 3)), id, fp FROM spread \
+    each(
+        client,
+        &format!(
+            "INSERT INTO routed SELECT unnest(neardup_keys(fp, 3)), id, fp FROM spread \
             WHERE fp IS NOT NULL; \
-         CREATE INDEX ON routed USING neardup (fp {}); ANALYZE routed",
-        fp.opclass
-    ))?;
+         CREATE INDEX routed_fp ON routed USING neardup (fp {}); ANALYZE routed",
+            fp.opclass
+        ),
+    )?;
     let mut found_rows = 0;
     for center in values.iter().flatten().step_by(307) {
         let q = fp.literal(center ^ 0b10001);
@@ -120,7 +123,7 @@ fn gate(client: &mut Client, fp: Type) -> Outcome {
         let q = fp.literal(*bits);
         let clash: bool = value(
             client,
-            &format!("SELECT EXISTS (SELECT FROM kept WHERE fp ~= {q})"),
+            &format!("SELECT EXISTS (SELECT id FROM kept WHERE fp ~= {q})"),
         )?;
         let mut transaction = client.transaction()?;
         let inserted = transaction.batch_execute(&format!(
