@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Settings of all servers.
 const SETTINGS: [(&str, &str); 5] = [
     ("fsync", "off"),
-    ("max_wal_size", "8GB"),
+    ("max_wal_size", "512MB"),
     ("shared_buffers", "512MB"),
     ("work_mem", "256MB"),
     ("maintenance_work_mem", "512MB"),

@@ -2,6 +2,7 @@
 use super::{Cluster, distributed, each, tasks};
 use crate::distributed::sums;
 use crate::support::Outcome;
+use crate::support::clients::code;
 use crate::support::data::Shape;
 use crate::support::table::{TYPES, Table, Type, value};
 use anyhow::ensure;
@@ -138,7 +139,10 @@ fn gate(client: &mut Client, fp: Type) -> Outcome {
             }
             Err(error) => {
                 transaction.rollback()?;
-                let is_refused = error.code() == Some(&SqlState::EXCLUSION_VIOLATION);
+                // Of rows that it copies to its nodes Citus keeps the message, not the SQLSTATE.
+                let is_refused = (error.as_db_error()).is_some_and(|error| {
+                    error.message().contains("exclusion constraint \"gate_fp")
+                });
                 ensure!(is_refused && clash, "{}: {q}: {error:?}", fp.name);
             }
         }
@@ -147,6 +151,21 @@ fn gate(client: &mut Client, fp: Type) -> Outcome {
     ensure!((2..110).contains(&kept), "{kept}");
     let rows: i64 = value(client, "SELECT count(*) FROM kept")?;
     ensure!(rows == kept, "{rows} rows, {kept} were let in");
+    // Keys of the client: the error is that of the constraint.
+    let of_one = format!(
+        "SELECT string_agg(format('(%s, -1, %L)', key, fp), ', ') \
+         FROM (SELECT fp FROM kept ORDER BY id LIMIT 1) AS one, \
+            unnest(neardup_keys(fp, {})) AS key",
+        fp.near
+    );
+    let values: String = value(client, &of_one)?;
+    let inserted = client.batch_execute(&format!("INSERT INTO gate VALUES {values}"));
+    let code = code(&inserted);
+    ensure!(
+        code == Some(SqlState::EXCLUSION_VIOLATION),
+        "{}: {inserted:?}",
+        fp.name
+    );
     Ok(())
 }
 
