@@ -21,6 +21,7 @@ mod in_flight;
 mod index_check;
 mod index_info;
 mod minhash;
+mod passages;
 mod radius;
 mod sentences;
 mod settings_digest;
