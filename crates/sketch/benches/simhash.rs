@@ -1,4 +1,5 @@
-//! Speed of `Sketcher::simhash64`, `simhash128` and `passages` in bytes of text a second, one thread.
+//! Speed of `Sketcher::simhash64`, `simhash128` and `passages`, in bytes of text a second of one
+//! thread.
 //!
 //! `cargo bench -p neardup-sketch` measures generated texts. With `SKETCH_BENCH_TEXT=file` the
 //! lines of a file are measured too, each as one document.

@@ -123,7 +123,7 @@ impl FreePositions {
         self.before[run.start + 1..=run.end].fill(run.start as u32);
     }
 
-    /// What is left of a run.
+    /// Returns the part of a run that no other has taken.
     fn trim(&mut self, run: Range<usize>) -> Range<usize> {
         let start = follow(&mut self.after, run.start);
         let end = follow(&mut self.before, run.end);
