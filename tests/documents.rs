@@ -30,6 +30,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     ("docs/similar.md", "# Similar articles", &[]),
+    ("docs/passages.md", "# Passages", &[]),
     ("docs/quality.md", "## Text that many documents share", &[]),
     ("docs/sql-reference.md", "# SQL reference", &[]),
     ("docs/text.md", "# From a text to its features", &[]),

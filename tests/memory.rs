@@ -97,6 +97,25 @@ const CASES: &[(&str, &str)] = &[
         "longest_sentences_hash(text,",
         "longest_sentences_hash(t, 1000)",
     ),
+    ("passages(text,", "cardinality(passages(t))"),
+    ("passages(text,", "cardinality(passages(t, 1, 'char', 1))"),
+    (
+        "passages(text,bytea,",
+        "cardinality(passages(t, (SELECT neardup_common_features(t || n, 0.5, 'jieba', 2) FROM \
+            generate_series(1, 3) n), 10000, 'jieba', 2))",
+    ),
+    (
+        "passages_shared(bigint[],",
+        "passages_shared(passages(t, 2, 'char', 2), passages(t || 'x', 3, 'char', 2))",
+    ),
+    (
+        "shared_passages(text,",
+        "(SELECT sum(length(passage)) FROM shared_passages(t, t || 'x y', 1))",
+    ),
+    (
+        "shared_passages(text,",
+        "(SELECT count(passage) FROM shared_passages(t, reverse(t), 2, 'char', html => true))",
+    ),
     ("minhash64(text,", "minhash64(t)"),
     ("minhash128(text,", "minhash128(t, 'char', 100)"),
     ("minhash(text,", "minhash(t)"),

@@ -22,6 +22,7 @@ mod in_flight;
 mod index_check;
 mod index_info;
 mod minhash;
+mod passages;
 mod radius;
 mod segments;
 mod sentences;

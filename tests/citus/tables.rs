@@ -1,6 +1,6 @@
 //! Tables of Citus as such: the extension on all nodes, functions over whole tables, shards that
 //! move.
-use super::{Cluster, distributed, holds_on_all, host};
+use super::{Cluster, distributed, each, holds_on_all, host};
 use crate::distributed::sums;
 use crate::support::Outcome;
 use crate::support::table::value;
@@ -8,7 +8,7 @@ use anyhow::ensure;
 use postgres::Client;
 use postgres::error::SqlState;
 
-const ROWS: &str = "SELECT n AS id, (hashint8extended(n / 3, 1) # (n % 3))::bigint::fingerprint \
+const ROWS: &str = "SELECT n::bigint AS id, (hashint8extended(n / 3, 1) # (n % 3))::bigint::fingerprint \
     AS fp FROM generate_series(1, 3000) AS n";
 
 #[test]
@@ -30,7 +30,7 @@ fn tables_of_citus_are_as_those_of_one_server() -> Outcome {
          CREATE INDEX docs_fp ON docs USING neardup (fp); INSERT INTO docs {ROWS}"
     ))?;
     let before = pairs(client, "docs")?;
-    ensure!(before.0 == 3_000, "{before:?}");
+    ensure!(before.0 == 2_998, "{before:?}");
     // Rows that were there before stay behind, as a stale copy in the coordinator's own table.
     client.batch_execute("SELECT create_distributed_table('docs', 'id')")?;
     refused(client)?;
@@ -147,7 +147,7 @@ fn within_shards(client: &mut Client) -> Outcome {
 
 /// Searches of all shards, by their indexes.
 fn searches(client: &mut Client) -> Outcome {
-    client.batch_execute("ANALYZE docs; ANALYZE single")?;
+    each(client, "ANALYZE docs; ANALYZE single")?;
     let mut seen = 0;
     for n in (1..3000).step_by(97) {
         let q: String = value(
@@ -176,14 +176,15 @@ fn searches(client: &mut Client) -> Outcome {
     }
     ensure!(seen > 60, "{seen}");
     let q: String = value(client, "SELECT fp::text FROM single WHERE id = 99")?;
-    let plan: String = client
-        .query(
-            &format!("EXPLAIN (COSTS OFF) SELECT id FROM docs ORDER BY fp <~> '{q}' LIMIT 10"),
-            &[],
-        )?
-        .iter()
+    // Of so few rows a scan would be as fast.
+    client.batch_execute("SET citus.propagate_set_commands = 'local'")?;
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute("SET LOCAL enable_seqscan = off")?;
+    let query = format!("EXPLAIN (COSTS OFF) SELECT id FROM docs ORDER BY fp <~> '{q}' LIMIT 10");
+    let plan: String = (transaction.query(&query, &[])?.iter())
         .map(|row| row.get::<_, String>(0) + "\n")
         .collect();
+    transaction.commit()?;
     ensure!(plan.contains("Index Scan using docs_fp_"), "{plan}");
     Ok(())
 }

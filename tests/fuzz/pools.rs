@@ -68,7 +68,9 @@ pub fn pools() -> Pools {
         "2",
         "3",
         "5",
+        "8",
         "16",
+        "24",
         "63",
         "64",
         "65",
@@ -180,6 +182,7 @@ pub fn pools() -> Pools {
                 "decode(repeat('ff', 4000), 'hex')",
                 "'\\x6e6446010003000000000000'",
                 "(SELECT neardup_common_features('a b c', 0.5) FROM generate_series(1, 3))",
+                "(SELECT neardup_common_features('a', 0.5, 'word', 8) FROM generate_series(1, 3))",
             ],
         ),
         (
@@ -243,6 +246,7 @@ pub fn pools() -> Pools {
                 "'[0:1]={7,8}'",
                 "array_fill(9::bigint, ARRAY[128])",
                 "array_fill(7::bigint, ARRAY[70000])",
+                "passages('a b c d e f g h i j k l', 9)",
             ],
         ),
         (

@@ -14,7 +14,8 @@
 //! | fingerprint | [`simhash`] | 64- or 128-bit simhash, ties to 0 |
 //! | distance | [`hamming`] | number of differing bits |
 //!
-//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints ([`b_bit_minhash`]).
+//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints ([`b_bit_minhash`]); runs
+//! of tokens that texts share are found by hashes ([`passages`]).
 //!
 //! # Stability
 //!
@@ -43,6 +44,7 @@ pub mod memory;
 pub mod minhash;
 pub mod normalize;
 pub mod options;
+pub mod passages;
 mod places;
 pub mod segments;
 pub mod sentences;

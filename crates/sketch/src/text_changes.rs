@@ -304,7 +304,7 @@ fn passages(
         true => Cow::Owned(html_text(text.text, check)),
         false => Cow::Borrowed(text.text),
     };
-    let shown = beginnings(&visible, &places, check);
+    let shown = beginnings(&visible, &places, MOST_CHARS, check);
     let mut passages = Vec::new();
     passages.grow_all(
         runs.iter()
@@ -329,12 +329,17 @@ fn passages(
     passages
 }
 
-/// The beginnings of places of a text; empty where there is none.
-fn beginnings(text: &str, places: &[Option<Place>], check: &mut dyn FnMut()) -> Vec<String> {
+/// The texts at places of a text, up to `most` characters of each; empty where there is none.
+pub(crate) fn beginnings(
+    text: &str,
+    places: &[Option<Place>],
+    most: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<String> {
     let mut order: Vec<(usize, usize, usize)> = Vec::new();
     order.grow_all(places.iter().enumerate().filter_map(|(n, place)| {
         let place = (*place)?;
-        Some((place.start, place.length.min(MOST_CHARS), n))
+        Some((place.start, place.length.min(most), n))
     }));
     order.sort_unstable();
     let mut found = Vec::new();

@@ -14,6 +14,7 @@ use neardup_sketch::html::html_text;
 use neardup_sketch::memory::{self, OutOfMemory};
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{Accents, Digits, NamedOption, Normalize, Tokens};
+use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::segments::{Unit, segment_hash, segments};
 use neardup_sketch::tokens::jieba::Dictionary;
 use neardup_sketch::{
@@ -158,6 +159,32 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
             }),
         ),
         (
+            "passages",
+            Box::new(move || {
+                let Ok(length) = PassageLength::new(100, options) else {
+                    return 7;
+                };
+                let hashes = Sketcher::new(*options).passages(text, length, None, &mut check);
+                hashes
+                    .iter()
+                    .fold(hashes.len() as u64, |sum, hash| sum ^ hash)
+            }),
+        ),
+        (
+            "shared passages",
+            Box::new(move || {
+                let Ok(length) = PassageLength::new(100, options) else {
+                    return 7;
+                };
+                let found = SharedPassages::new(text, half, length, options, &mut check);
+                found
+                    .passages
+                    .iter()
+                    .map(|passage| passage.text.len() as u64)
+                    .sum()
+            }),
+        ),
+        (
             "common features",
             Box::new(move || {
                 let mut sketcher = Sketcher::new(*options);
@@ -287,8 +314,15 @@ fn every_function_unwinds() {
         for options in &choices {
             // Every function once, and with each choice one for each way to gather features.
             for (name, case) in functions(&text, options) {
-                let gathers =
-                    ["simhash128", "minhash64", "explain", "common features"].contains(&name);
+                let gathers = [
+                    "simhash128",
+                    "minhash64",
+                    "explain",
+                    "passages",
+                    "shared passages",
+                    "common features",
+                ]
+                .contains(&name);
                 if options != &choices[0] && !gathers {
                     continue;
                 }

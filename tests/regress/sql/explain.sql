@@ -97,7 +97,7 @@ SELECT c.a, c.b FROM changes(neardup_explain('我来到北京清华大学，清�
 SELECT f.function, e->'distance' AS distance, e->'changes'->'count' AS changes,
     jsonb_path_query_array(e, '$.changes.largest[*].bits') AS bits,
     (SELECT sum((x->>'bits')::int) FROM jsonb_array_elements(e->'changes'->'largest') x)
-        = (e->>'distance')::int AS all_of_them
+        = (e->>'distance')::numeric AS all_of_them
 FROM texts, (VALUES ('minhash64'), ('minhash128'), ('simhash'), ('simhash128'), ('minhash'))
     f (function), LATERAL neardup_explain(a, b, function => f.function) e;
 -- Of one change, all; the largest changes have theirs among those that are not shown.
