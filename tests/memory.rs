@@ -39,6 +39,26 @@ const CASES: &[(&str, &str)] = &[
         "neardup_explain(text,",
         "neardup_explain(t, t || 'x y', function => 'minhash')",
     ),
+    (
+        "neardup_diff(text,",
+        "(SELECT count(a_text) FROM neardup_diff(t, t || ' x y'))",
+    ),
+    (
+        "neardup_diff_html(text,",
+        "length(neardup_diff_html(t, reverse(t)))",
+    ),
+    (
+        "neardup_diff_ansi(text,",
+        "length(neardup_diff_ansi(t, left(t, 10000), 3))",
+    ),
+    (
+        "neardup_segments(text,",
+        "(SELECT count(fp) FROM neardup_segments(t, 'sentence'))",
+    ),
+    (
+        "neardup_segments(text,",
+        "(SELECT max(hash) FROM neardup_segments(t))",
+    ),
     ("neardup_text_length(text,", "neardup_text_length(t)"),
     (
         "neardup_text_length(text,",

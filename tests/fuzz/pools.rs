@@ -14,6 +14,8 @@ pub fn pools() -> Pools {
         "'words of a text, in a row'",
         "'char'",
         "'line'",
+        "'paragraph'",
+        "'sentence'",
         "'jieba'",
         "'jieba_search'",
         "'jieba_tfidf'",

@@ -30,6 +30,7 @@
 
 mod algorithms_digest;
 pub mod b_bit_minhash;
+mod change_bits;
 mod check;
 pub mod common_features;
 mod feature_counts;
@@ -45,6 +46,7 @@ pub mod normalize;
 pub mod options;
 pub mod passages;
 mod places;
+pub mod segments;
 pub mod sentences;
 pub mod shingle;
 pub mod simhash;
@@ -58,6 +60,7 @@ pub mod tokens;
 pub mod weight;
 
 pub use algorithms_digest::algorithms_digest;
+pub use change_bits::BitsOf;
 pub use feature_diff::{FeatureDiff, PlacedFeature, TopFeatures};
 pub use feature_list::{Feature, FeatureList, features};
 pub use hamming::hamming64;

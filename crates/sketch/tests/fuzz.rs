@@ -17,7 +17,7 @@ use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::tokens::jieba::UserWords;
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{
-    FeatureDiff, PlacedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
+    BitsOf, FeatureDiff, PlacedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
     simhash64_features, simhash128_features,
 };
 use proptest::prelude::*;
@@ -180,7 +180,8 @@ proptest! {
                 prop_assert_eq!(sketcher.containment(&text, &text, &mut unchecked), own);
                 prop_assert_eq!(sketcher.jaccard_similarity(&text, &text, &mut unchecked), own);
             }
-            let diff = FeatureDiff::new(&text, "", &options, 3, &mut unchecked);
+            let bits_of = Some(BitsOf::Simhash64);
+            let diff = FeatureDiff::new(&text, "", &options, 3, bits_of, &mut unchecked);
             prop_assert_eq!(diff.only_a.features, listed.len());
             let heaviest = diff.only_a.heaviest.iter().map(|placed| placed.feature.weight);
             let mut heaviest: Vec<u64> = heaviest.collect();

@@ -10,9 +10,10 @@ use std::process::{Command, Stdio};
 
 /// Packages with tests in Rust; only the last needs the server. That of the benchmarks is left to
 /// `cargo test`, since it is no use to build its dependencies here.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 6] = [
     "neardup-sketch",
     "neardup-blocktree",
+    "neardup-textdiff",
     "neardup-pgserver",
     "xtask",
     "neardup-tests",
@@ -69,6 +70,9 @@ fn cargo_test(
         .args(filters)
         .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
     provide(&mut command, private, PURPOSE);
+    if private.has_citus {
+        command.env("NEARDUP_TEST_CITUS", "1");
+    }
     if packages.contains(&"neardup-tests") {
         if let Some(interpreter) = python::with_drivers(filters)? {
             command.env("NEARDUP_TEST_PYTHON", interpreter);
