@@ -15,7 +15,7 @@ use pools::{Pools, pools};
 /// The seed of the calls; `NEARDUP_TEST_FUZZ_SEED` sets another one.
 const SEED: u64 = 10;
 /// Calls in a run of the tests; `NEARDUP_TEST_FUZZ_CALLS` sets another number.
-const CALLS: u64 = 20_000;
+const CALLS: u64 = 30_000;
 
 const SETUP: &str = "\
     CREATE TABLE t (id int PRIMARY KEY, body text, fp fingerprint, wide fingerprint256, \

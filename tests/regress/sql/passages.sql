@@ -42,6 +42,12 @@ SELECT length, shingle, passages(body, length, shingle => shingle)
 FROM (SELECT string_agg(md5((i % 170)::text), ' ' ORDER BY i) FROM generate_series(1, 400) i)
     t (body), (VALUES (24, 8), (9, 9), (30, 1), (100, 100), (400, 3)) v (length, shingle);
 
+-- The hashes of a greater length are some of those of a smaller one.
+SELECT count(*) FILTER (WHERE passages(body, length) <@ passages(body, length - 1)) AS parts,
+    bool_and(passages(body, length) && passages(body)) AS all_share, count(*)
+FROM (SELECT string_agg(md5(i::text), ' ' ORDER BY i) FROM generate_series(1, 60) i) t (body),
+    generate_series(9, 80) length;
+
 -- What two texts share is found, wherever it stands, and by an index without a stored column.
 CREATE TABLE docs (id int PRIMARY KEY, body text);
 INSERT INTO docs SELECT i, string_agg(md5((i * 1000 + n)::text), ' ' ORDER BY n)
@@ -58,6 +64,21 @@ FROM (SELECT body, passages(body) FROM docs WHERE id = 7) q (query, hashes), doc
     shared_passages(query, body) s
 WHERE passages(body) && q.hashes AND id <> 7;
 RESET enable_seqscan;
+-- In a generated column of a partitioned table, and by parallel workers.
+CREATE TABLE parts (id int, body text,
+    hashes bigint[] GENERATED ALWAYS AS (passages(body, length => 20)) STORED)
+    PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (1000);
+CREATE INDEX parts_hashes ON parts USING gin (hashes);
+INSERT INTO parts SELECT id, body FROM docs;
+UPDATE parts SET body = replace(body, 'Something before', '') WHERE id = 11;
+SELECT b.id, passages_shared(a.hashes, b.hashes) > 0 AS shares
+FROM parts a JOIN parts b ON a.hashes && b.hashes AND a.id <> b.id WHERE a.id = 7;
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SELECT count(*) AS parallel FROM docs WHERE passages(body) && (SELECT hashes FROM parts
+    WHERE id = 250) AND passages(body, 20) = (SELECT hashes FROM parts WHERE id = 250);
+RESET parallel_setup_cost; RESET parallel_tuple_cost; RESET min_parallel_table_scan_size;
 -- No run of 25 words is there.
 SELECT count(*) FROM shared_passages((SELECT body FROM docs WHERE id = 7),
     (SELECT body FROM docs WHERE id = 11), 25);

@@ -22,6 +22,9 @@
 //! 2 / (w + 1) is chosen, w being the number of hashes in a window; a share of 1 / w at least is
 //! needed for the guarantee.
 //!
+//! A longer window's least hash is that of one of the windows in it, so the set of a greater length
+//! is a part of that of a smaller one.
+//!
 //! Where hashes are left out (a set of common features), the least of the others counts. Then a run
 //! that two texts share gives a hash to both if one of its hashes is not left out.
 

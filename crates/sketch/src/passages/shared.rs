@@ -49,8 +49,8 @@ impl SharedPassages {
     /// of them, but for its parts that a longer passage has.
     ///
     /// Time grows as n log n with the number of tokens, whatever they are. Memory: the normal forms
-    /// of both texts, some 40 bytes for each token of `a`, up to 130 for each of `b`, and 60 for
-    /// each distinct one.
+    /// of both texts, some 50 bytes for each token of `a`, some 120 for each of `b` (250 at most),
+    /// and 60 for each distinct one.
     ///
     /// ```
     /// use neardup_sketch::TextOptions;

@@ -41,7 +41,8 @@ struct Edge {
     next: u32,
 }
 
-/// The automaton. Takes up to 120 bytes for each symbol of the sequence, some 80 of most texts.
+/// The automaton. Takes up to 116 bytes for each symbol of the sequence, some 80 of most texts, and
+/// twice as much while it grows.
 pub(super) struct SuffixAutomaton {
     states: Vec<State>,
     edges: Vec<Edge>,
