@@ -25,14 +25,16 @@ pub enum BitsOf {
 /// Features that one text has alone, and the numbers of the changes that they are part of.
 pub(crate) struct OwnFeatures<'a> {
     pub list: &'a FeatureList,
-    pub features: Vec<(u32, &'a FeatureEntry)>,
+    pub own: &'a [&'a FeatureEntry],
+    /// Number of the change of each.
+    pub owners: Vec<u32>,
 }
 
 impl BitsOf {
     /// Counts the bits of each of a number of changes between two texts.
     pub(crate) fn count(
         self,
-        sides: &mut [OwnFeatures; 2],
+        sides: &[OwnFeatures; 2],
         changes: usize,
         check: &mut dyn FnMut(),
     ) -> Vec<u32> {
@@ -54,7 +56,6 @@ fn minhash_bits<const W: usize>(
     check: &mut dyn FnMut(),
 ) -> Vec<u32> {
     let mut fingerprints = [None; 2];
-    let mut own = Vec::new();
     for (side, fingerprint) in sides.iter().zip(&mut fingerprints) {
         let mut minima = BBitMinHash::<W>::default();
         for (n, entry) in side.list.entries().iter().enumerate() {
@@ -64,12 +65,17 @@ fn minhash_bits<const W: usize>(
             minima.add(&[entry.hash()]);
         }
         *fingerprint = minima.finish(check);
-        own.grow_all(side.features.iter().map(|&(owner, entry)| OwnFeature {
+    }
+    let own = || {
+        let pairs = sides
+            .iter()
+            .flat_map(|side| side.own.iter().zip(&side.owners));
+        pairs.map(|(entry, &owner)| OwnFeature {
             hash: entry.hash(),
             owner,
-        }));
-    }
-    owned_bits(differing(fingerprints), &own, changes, check)
+        })
+    };
+    owned_bits(differing(fingerprints), own, changes, check)
 }
 
 /// The bits in which two fingerprints differ; none if one is missing.
@@ -81,7 +87,7 @@ fn differing<const W: usize>(fingerprints: [Option<[u64; W]>; 2]) -> [u64; W] {
 }
 
 fn simhash_bits<const W: usize>(
-    sides: &mut [OwnFeatures; 2],
+    sides: &[OwnFeatures; 2],
     changes: usize,
     check: &mut dyn FnMut(),
 ) -> Vec<u32>
@@ -90,29 +96,35 @@ where
 {
     let hash = |list: &FeatureList, entry: &FeatureEntry| FeatureHash::new(list.bytes(entry));
     let mut sums: [Accumulator<W>; 2] = Default::default();
-    for (side, sums) in sides.iter_mut().zip(&mut sums) {
+    // The features that each text has alone, in the order of the changes.
+    let mut orders = [Vec::new(), Vec::new()];
+    for ((side, sums), order) in sides.iter().zip(&mut sums).zip(&mut orders) {
         for (n, entry) in side.list.entries().iter().enumerate() {
             if n.is_multiple_of(CHECK_EVERY) {
                 check();
             }
             sums.add(hash(side.list, entry), side.list.weight(entry));
         }
-        sort(&mut side.features, |x, y| x.0.cmp(&y.0), check);
+        order.grow_all(0..side.own.len() as u32);
+        let owner = |n: &u32| side.owners[*n as usize];
+        sort(order, |x, y| owner(x).cmp(&owner(y)), check);
     }
     let [a, b] = &sums;
     let differing = differing([a.simhash(), b.simhash()]);
     let goal = b.simhash().unwrap_or([0; W]);
     let mut counts = Vec::new();
-    let mut rest = sides.each_ref().map(|side| side.features.as_slice());
+    let mut rest = orders.each_ref().map(Vec::as_slice);
     for change in 0..changes as u32 {
-        if change as usize % CHECK_EVERY == 0 {
+        if (change as usize).is_multiple_of(CHECK_EVERY) {
             check();
         }
         let mut undone = a.clone();
         for (n, rest) in rest.iter_mut().enumerate() {
-            let list = sides[n].list;
-            let (these, others) = rest.split_at(rest.partition_point(|(of, _)| *of <= change));
-            for (_, entry) in these {
+            let OwnFeatures { list, own, owners } = &sides[n];
+            let end = rest.partition_point(|feature| owners[*feature as usize] <= change);
+            let (these, others) = rest.split_at(end);
+            for feature in these {
+                let entry = own[*feature as usize];
                 let (hash, weight) = (hash(list, entry), list.weight(entry));
                 match n {
                     0 => undone.remove(hash, weight),

@@ -125,7 +125,7 @@ impl FeatureDiff {
     /// Compares two texts and keeps the `top` heaviest features of each kind, and as many changes.
     /// With a function the bits that changes cost are counted.
     ///
-    /// Memory is that of two [`FeatureList`]s, 32 bytes more for each distinct feature (48 with a
+    /// Memory is that of two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with a
     /// function), and once more the normal form of a text with some 24 bytes for each change of
     /// script.
     pub fn new(

@@ -162,29 +162,30 @@ fn count_bits(
     changes: &mut [Change],
     check: &mut dyn FnMut(),
 ) {
-    let mut own = [0, 1].map(|n| {
+    let own = [0, 1].map(|n| {
         let (text, runs) = sides[n];
         // The change that each run is part of.
-        let mut owners = Vec::new();
-        owners.grow_to(runs.len(), 0);
+        let mut changes_of = Vec::new();
+        changes_of.grow_to(runs.len(), 0);
         for (number, change) in (0..).zip(changes.iter()) {
             if let Some(run) = change.sides[n] {
-                owners[run] = number;
+                changes_of[run] = number;
             }
         }
-        let mut features = Vec::new();
-        features.grow_all(text.own.iter().map(|&entry| {
+        let mut owners = Vec::new();
+        owners.grow_all(text.own.iter().map(|entry| {
             // The last run that begins no later has it: runs are in the order of the text.
             let start = entry.range().start;
             let run = runs.partition_point(|run| run.tokens.start <= start) - 1;
-            (owners[run], entry)
+            changes_of[run]
         }));
         OwnFeatures {
             list: text.list,
-            features,
+            own: text.own,
+            owners,
         }
     });
-    let bits = function.count(&mut own, changes.len(), check);
+    let bits = function.count(&own, changes.len(), check);
     for (change, bits) in changes.iter_mut().zip(bits) {
         change.bits = Some(bits);
     }

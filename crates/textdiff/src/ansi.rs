@@ -22,7 +22,11 @@ const PLAIN: &str = "\x1b[0m";
 pub fn ansi(diff: &Diff, context: Option<usize>, out: &mut dyn Write) -> Result {
     for piece in diff.pieces(context) {
         match piece {
-            Piece::Text { kind, a, .. } if kind == Kind::Equal => plain(a, out)?,
+            Piece::Text {
+                kind: Kind::Equal,
+                a,
+                ..
+            } => plain(a, out)?,
             Piece::Text { a, b, .. } => {
                 marked(RED, ["[-", "-]"], a, out)?;
                 marked(GREEN, ["{+", "+}"], b, out)?;

@@ -137,7 +137,21 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
         push(host, &mut found, last);
     }
     host.reserve(found.len() * size_of::<Change>());
-    found.into_iter().map(|sized| sized.change).collect()
+    let trimmed = |sized: Sized| trimmed(sides, sized.change);
+    let is_left = |change: &Change| !(change.a.is_empty() && change.b.is_empty());
+    found.into_iter().map(trimmed).filter(is_left).collect()
+}
+
+/// A change without the tokens that both sides begin or end with, as one that was joined may.
+fn trimmed(sides: &Sides, Change { mut a, mut b }: Change) -> Change {
+    let [of_a, of_b] = sides.numbers;
+    while !a.is_empty() && !b.is_empty() && of_a[a.end - 1] == of_b[b.end - 1] {
+        (a.end, b.end) = (a.end - 1, b.end - 1);
+    }
+    while !a.is_empty() && !b.is_empty() && of_a[a.start] == of_b[b.start] {
+        (a.start, b.start) = (a.start + 1, b.start + 1);
+    }
+    Change { a, b }
 }
 
 #[cfg(test)]
@@ -205,6 +219,11 @@ mod tests {
         assert_eq!(
             cleaned_changes("on Monday the 3rd", "on Friday the 4th"),
             ["Monday>Friday", "3rd>4th"]
+        );
+        // What both sides end with is no part of the change.
+        assert_eq!(
+            cleaned_changes("four of them. Ferries run.", "four of them & others."),
+            [". Ferries run>& others"]
         );
         let five = "1 2 3 4 5";
         assert_eq!(

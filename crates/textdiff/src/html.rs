@@ -32,7 +32,11 @@ pub enum Side {
 pub fn html(diff: &Diff, context: Option<usize>, out: &mut dyn Write) -> Result {
     for piece in diff.pieces(context) {
         match piece {
-            Piece::Text { kind, a, .. } if kind == Kind::Equal => escape(a, out)?,
+            Piece::Text {
+                kind: Kind::Equal,
+                a,
+                ..
+            } => escape(a, out)?,
             Piece::Text { a, b, .. } => {
                 marked("del", a, out)?;
                 marked("ins", b, out)?;
@@ -51,7 +55,14 @@ pub fn html(diff: &Diff, context: Option<usize>, out: &mut dyn Write) -> Result 
 pub fn html_side(diff: &Diff, side: Side, context: Option<usize>, out: &mut dyn Write) -> Result {
     for piece in diff.pieces(context) {
         match (piece, side) {
-            (Piece::Text { kind, a, .. }, _) if kind == Kind::Equal => escape(a, out)?,
+            (
+                Piece::Text {
+                    kind: Kind::Equal,
+                    a,
+                    ..
+                },
+                _,
+            ) => escape(a, out)?,
             (Piece::Text { a, .. }, Side::A) => marked("del", a, out)?,
             (Piece::Text { b, .. }, Side::B) => marked("ins", b, out)?,
             (Piece::Folded { words, .. }, _) => folded(words, out)?,

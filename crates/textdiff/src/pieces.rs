@@ -125,7 +125,11 @@ mod tests {
         let diff = Diff::new(a, b, &mut ()).unwrap();
         (diff.pieces(context))
             .map(|piece| match piece {
-                Piece::Text { kind, a, b } if kind == Kind::Equal => {
+                Piece::Text {
+                    kind: Kind::Equal,
+                    a,
+                    b,
+                } => {
                     assert_eq!(a, b);
                     a.to_owned()
                 }

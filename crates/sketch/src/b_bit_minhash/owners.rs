@@ -13,14 +13,14 @@ pub(crate) struct OwnFeature {
 }
 
 /// Counts for each of `owners` the bits that are due to its features. `differing` are the bits in
-/// which the fingerprints of two sets differ, `own` all features that one of the sets has alone.
+/// which the fingerprints of two sets differ, `own` passes all features that one of the sets has alone.
 ///
 /// Where two minima differ, the lesser one is that of a feature which the other set does not have:
 /// this feature is why the minima differ. So each bit belongs to one feature, and the numbers add
 /// up to the distance.
-pub(crate) fn owned_bits<const W: usize>(
+pub(crate) fn owned_bits<const W: usize, I: Iterator<Item = OwnFeature>>(
     differing: [u64; W],
-    own: &[OwnFeature],
+    own: impl Fn() -> I,
     owners: usize,
     check: &mut dyn FnMut(),
 ) -> Vec<u32> {
@@ -41,14 +41,14 @@ pub(crate) fn owned_bits<const W: usize>(
         }
         let mut least: [[Option<(u64, u32)>; 64]; W] = [[None; 64]; W];
         let least = least.as_flattened_mut();
-        for features in own.chunks(CHECK_EVERY) {
-            for feature in features {
-                let value = value(feature.hash, round);
-                let bin = named.unwrap_or(value >> (64 - log2)) as usize;
-                let found = (value, feature.owner);
-                least[bin] = Some(least[bin].map_or(found, |least| least.min(found)));
+        for (n, feature) in own().enumerate() {
+            if n % CHECK_EVERY == 0 {
+                check();
             }
-            check();
+            let value = value(feature.hash, round);
+            let bin = named.unwrap_or(value >> (64 - log2)) as usize;
+            let found = (value, feature.owner);
+            least[bin] = Some(least[bin].map_or(found, |least| least.min(found)));
         }
         for (bin, least) in (0..).zip(least) {
             if let Some((_, owner)) = *least
@@ -87,7 +87,10 @@ mod tests {
             .map(|(&hash, owner)| OwnFeature { hash, owner })
             .collect();
         let distance = differing.iter().map(|word| word.count_ones()).sum();
-        (distance, owned_bits(differing, &own, own.len(), &mut || ()))
+        (
+            distance,
+            owned_bits(differing, || own.iter().copied(), own.len(), &mut || ()),
+        )
     }
 
     proptest! {
