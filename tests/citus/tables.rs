@@ -8,8 +8,9 @@ use anyhow::ensure;
 use postgres::Client;
 use postgres::error::SqlState;
 
-const ROWS: &str = "SELECT n::bigint AS id, (hashint8extended(n / 3, 1) # (n % 3))::bigint::fingerprint \
-    AS fp FROM generate_series(1, 3000) AS n";
+const ROWS: &str = "SELECT n::bigint AS id, \
+    (hashint8extended(n / 3, 1) # (n % 3))::bigint::fingerprint AS fp \
+    FROM generate_series(1, 3000) AS n";
 
 #[test]
 fn tables_of_citus_are_as_those_of_one_server() -> Outcome {
