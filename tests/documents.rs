@@ -30,6 +30,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     ("docs/similar.md", "# Similar articles", &[]),
+    ("docs/passages.md", "# Passages", &[]),
     ("docs/quality.md", "## Text that many documents share", &[]),
     ("docs/sql-reference.md", "# SQL reference", &[]),
     ("docs/text.md", "# From a text to its features", &[]),
@@ -41,6 +42,8 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[DOCS],
     ),
     ("docs/corpus.md", "# Clean a corpus", &[]),
+    ("docs/differences.md", "# Where two texts differ", &[]),
+    ("docs/segments.md", "# Repeated paragraphs", &[]),
     ("docs/distributed.md", "# Beyond one machine", &[]),
     (
         "docs/production.md",

@@ -60,6 +60,8 @@ enum Command {
     /// By mdBook: one that is on PATH, or else it is installed from crates.io into the target
     /// folder.
     Book,
+    /// Write python/COPYRIGHT: the licences of the crates in the package for Python
+    Licences,
     /// Put the extension's SQL script together from the files in sql/sections
     Sql,
     /// Kill a server in the midst of its work, let it recover and check it, again and again
@@ -69,7 +71,7 @@ enum Command {
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
-    /// Make packages: for Debian, an archive with an installing script, PGXN, images
+    /// Make packages: for Debian, an archive with an installing script, PGXN, images, Python
     ///
     /// For each version of --pg, or for the server that setup finds. The same commit and compiler
     /// give the same bytes.
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
             Command::S390x => cross::s390x(),
             Command::Check => check::command(),
             Command::Book => book::command(),
+            Command::Licences => package::write_licences(),
             Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),

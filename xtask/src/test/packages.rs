@@ -10,9 +10,10 @@ use std::process::{Command, Stdio};
 
 /// Packages with tests in Rust; only the last needs the server. That of the benchmarks is left to
 /// `cargo test`, since it is no use to build its dependencies here.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 6] = [
     "neardup-sketch",
     "neardup-blocktree",
+    "neardup-textdiff",
     "neardup-pgserver",
     "xtask",
     "neardup-tests",

@@ -1,0 +1,291 @@
+//! The tokens that two texts share in one order, by the crate `similar`.
+//!
+//! Its Myers search is bounded as Git's is: beyond a cost of the square root of the number of
+//! tokens it takes a good split for the best one. That depends on the tokens alone, so that a
+//! comparison is the same each time, which a deadline would not be.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::ops::{Index, Range};
+
+use similar::algorithms::{DiffHook, myers};
+
+use crate::host::{Host, push};
+
+/// Tokens read between two calls of [`Host::check`].
+const CHECK_EVERY: u32 = 1 << 20;
+/// Bytes for each token of both texts in the vectors of the search.
+const SEARCH_BYTES: usize = 16;
+/// Bytes for each token of both texts in the lists of what is searched, while they grow.
+const LIST_BYTES: usize = 20;
+/// Bytes for each token of the longer text, where the shorter one has up to 64.
+const TABLE_BYTES: usize = 65;
+/// Bytes of that table at most, and of what is small.
+const MOST_TABLE_BYTES: usize = 65 << 20;
+
+/// Tokens of both texts that differ: ranges of their numbers, of which at most one is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub a: Range<usize>,
+    pub b: Range<usize>,
+}
+
+/// Token of the first text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Old(u32);
+
+/// Token of the second text. It is a type of its own so that `similar` searches in what it is
+/// given: of two equal types it would make copies, and read them without a check.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct New(u32);
+
+impl PartialEq<Old> for New {
+    fn eq(&self, other: &Old) -> bool {
+        self.0 == other.0
+    }
+}
+
+/// Counts what is read, and calls the host.
+struct Counter<'a> {
+    left: Cell<u32>,
+    host: RefCell<&'a mut dyn Host>,
+}
+
+impl Counter<'_> {
+    #[inline]
+    fn count(&self) {
+        let left = self.left.get();
+        self.left.set(left.wrapping_sub(1));
+        if left == 0 {
+            self.check();
+        }
+    }
+
+    #[cold]
+    fn check(&self) {
+        self.left.set(CHECK_EVERY);
+        self.host.borrow_mut().check();
+    }
+}
+
+/// Tokens of a text, counted as they are read.
+struct Counted<'a, T> {
+    tokens: Vec<T>,
+    counter: &'a Counter<'a>,
+}
+
+impl<T> Index<usize> for Counted<'_, T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, n: usize) -> &T {
+        self.counter.count();
+        &self.tokens[n]
+    }
+}
+
+/// Notes what lies between the equal tokens.
+struct Changes<'a> {
+    found: Vec<Change>,
+    a: usize,
+    b: usize,
+    /// Numbers of the tokens that are searched, of both texts.
+    searched: [&'a [u32]; 2],
+    counter: &'a Counter<'a>,
+}
+
+impl Changes<'_> {
+    /// Notes what is before two equal tokens, or before the ends.
+    fn before(&mut self, a: usize, b: usize) {
+        if self.a < a || self.b < b {
+            let change = Change {
+                a: self.a..a,
+                b: self.b..b,
+            };
+            let mut host = self.counter.host.borrow_mut();
+            push(&mut **host, &mut self.found, change);
+        }
+    }
+}
+
+impl DiffHook for Changes<'_> {
+    type Error = Infallible;
+
+    fn equal(&mut self, a: usize, b: usize, len: usize) -> Result<(), Infallible> {
+        let [of_a, of_b] = self.searched;
+        for (&a, &b) in of_a[a..a + len].iter().zip(&of_b[b..b + len]) {
+            let (a, b) = (a as usize, b as usize);
+            self.before(a, b);
+            (self.a, self.b) = (a + 1, b + 1);
+        }
+        Ok(())
+    }
+}
+
+/// Finds the changes between the tokens of two texts, in their order.
+///
+/// Tokens that the other text does not have are equal to none: they are left out of the search, so
+/// that unrelated texts cost little.
+pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> {
+    let (n, m) = (a.len(), b.len());
+    let table = (TABLE_BYTES * n.max(m)).min(MOST_TABLE_BYTES);
+    host.reserve((SEARCH_BYTES + LIST_BYTES) * (n + m) + table);
+    let distinct = a.iter().chain(b).max().map_or(0, |most| *most as usize + 1);
+    let searched = [shared(a, b, distinct), shared(b, a, distinct)];
+    host.check();
+    let counter = Counter {
+        left: Cell::new(CHECK_EVERY),
+        host: RefCell::new(host),
+    };
+    let chosen = |tokens: &[u32], chosen: &[u32]| -> Vec<u32> {
+        chosen.iter().map(|&n| tokens[n as usize]).collect()
+    };
+    let old = Counted {
+        tokens: chosen(a, &searched[0]).into_iter().map(Old).collect(),
+        counter: &counter,
+    };
+    let new = Counted {
+        tokens: chosen(b, &searched[1]).into_iter().map(New).collect(),
+        counter: &counter,
+    };
+    let mut changes = Changes {
+        found: Vec::new(),
+        a: 0,
+        b: 0,
+        searched: searched.each_ref().map(Vec::as_slice),
+        counter: &counter,
+    };
+    let ranges = [0..old.tokens.len(), 0..new.tokens.len()];
+    let [of_old, of_new] = ranges;
+    let Ok(()) = myers::diff(&mut changes, &old, of_old, &new, of_new);
+    changes.before(n, m);
+    changes.found
+}
+
+/// Numbers of the tokens of one text that the other has too. All tokens are below `distinct`.
+fn shared(own: &[u32], other: &[u32], distinct: usize) -> Vec<u32> {
+    let mut has = vec![false; distinct];
+    for &token in other {
+        has[token as usize] = true;
+    }
+    let numbers = (0..).zip(own);
+    numbers
+        .filter(|(_, token)| has[**token as usize])
+        .map(|(number, _)| number)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Default)]
+    struct Counting {
+        checks: usize,
+        reserved: usize,
+    }
+
+    impl Host for Counting {
+        fn check(&mut self) {
+            self.checks += 1;
+        }
+
+        fn reserve(&mut self, bytes: usize) {
+            self.reserved += bytes;
+        }
+    }
+
+    /// Tokens without any order.
+    fn tokens(seed: u32, n: u32, distinct: u32) -> Vec<u32> {
+        let mut state = seed;
+        let next = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % distinct
+        };
+        (0..n).map(next).collect()
+    }
+
+    /// Hopeless inputs end after a number of steps that grows as the power 1.5 of their length,
+    /// and the host is called meanwhile.
+    #[test]
+    fn hopeless_texts_are_bounded_and_can_be_cancelled() {
+        const N: u32 = 1 << 15;
+        for distinct in [2, 10, 1000, 10_000] {
+            let (a, b) = (tokens(1, N, distinct), tokens(2, N, distinct));
+            let mut host = Counting::default();
+            changes(&a, &b, &mut host);
+            let most = 40.0 * f64::from(2 * N).powf(1.5) / f64::from(CHECK_EVERY);
+            assert!(
+                host.checks as f64 <= most,
+                "{distinct}: {} of {most}",
+                host.checks
+            );
+            assert!(
+                distinct < 10 || host.checks > 2,
+                "{distinct}: {}",
+                host.checks
+            );
+            assert!(
+                host.reserved <= 200 * (a.len() + b.len()),
+                "{}",
+                host.reserved
+            );
+        }
+    }
+
+    /// Texts without a common token are not searched at all.
+    #[test]
+    fn unrelated_texts_cost_little() {
+        let a: Vec<u32> = (0..1 << 17).collect();
+        let b: Vec<u32> = a.iter().map(|token| token + (1 << 17)).collect();
+        let mut host = Counting::default();
+        let found = changes(&a, &b, &mut host);
+        assert_eq!(
+            found,
+            [Change {
+                a: 0..a.len(),
+                b: 0..b.len()
+            }]
+        );
+        assert!(host.checks <= 2, "{}", host.checks);
+    }
+
+    /// Number of tokens that stand in both lists in one order, at most.
+    fn longest_common(a: &[u32], b: &[u32]) -> usize {
+        let mut row = vec![0; b.len() + 1];
+        for x in a {
+            let mut diagonal = 0;
+            for (j, y) in b.iter().enumerate() {
+                let above = row[j + 1];
+                row[j + 1] = if x == y {
+                    diagonal + 1
+                } else {
+                    above.max(row[j])
+                };
+                diagonal = above;
+            }
+        }
+        row[b.len()]
+    }
+
+    proptest! {
+        /// Tokens between the changes are equal, and of short texts as long as possible.
+        #[test]
+        fn is_the_shortest_of_short_texts(
+            a in prop::collection::vec(0_u32..6, 0..40),
+            b in prop::collection::vec(1_u32..9, 0..40),
+        ) {
+            let found = changes(&a, &b, &mut ());
+            let (mut at_a, mut at_b, mut equal) = (0, 0, 0);
+            let end = Change { a: a.len()..a.len(), b: b.len()..b.len() };
+            for change in found.iter().chain([&end]) {
+                prop_assert_eq!(&a[at_a..change.a.start], &b[at_b..change.b.start]);
+                equal += change.a.start - at_a;
+                prop_assert!(*change == end || change.a.len() + change.b.len() > 0);
+                (at_a, at_b) = (change.a.end, change.b.end);
+            }
+            prop_assert_eq!(equal, longest_common(&a, &b));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Characters that do something instead of being seen, and a form of them that is seen.
+
+use std::fmt;
+
+/// Character that would change a terminal, or the direction in which all that follows is read.
+pub(crate) struct Control(char);
+
+impl Control {
+    /// The character, if it is one of them: a control character other than tab and line feed, or a
+    /// bidirectional embedding, override or isolate.
+    pub fn of(c: char) -> Option<Self> {
+        let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let control = c.is_control() && !matches!(c, '\t' | '\n');
+        (bidi || control).then_some(Self(c))
+    }
+}
+
+/// `^[` for escape, as terminals show it, and `U+009B` for those beyond ASCII.
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match u8::try_from(self.0) {
+            Ok(byte) if byte.is_ascii() => write!(f, "^{}", char::from(byte ^ 0x40)),
+            _ => write!(f, "U+{:04X}", u32::from(self.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown() {
+        for (c, expected) in [
+            ('\u{1b}', "^["),
+            ('\r', "^M"),
+            ('\0', "^@"),
+            ('\u{7f}', "^?"),
+            ('\u{9b}', "U+009B"),
+            ('\u{202e}', "U+202E"),
+        ] {
+            assert_eq!(Control::of(c).unwrap().to_string(), expected);
+        }
+        for c in ['\t', '\n', ' ', 'a', 'é', '\u{200f}', '\u{ad}', '一'] {
+            assert!(Control::of(c).is_none(), "{c:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Tokens: what is compared as a whole.
+//!
+//! They are the segments of [UAX 29] other than white space: words and numbers, each sign of
+//! punctuation, each Chinese character. White space is what lies between them (`spans`); so it does
+//! not draw words together that only stand beside equal spaces.
+//!
+//! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::TooLong;
+use crate::host::{Host, push};
+
+/// Most bytes of a text that is compared.
+pub const MAX_BYTES: usize = 1 << 24;
+/// Most tokens of a text that is compared: some 3 MB of English.
+pub const MAX_TOKENS: usize = 1 << 19;
+
+/// Segments between two calls of [`Host::check`].
+const CHECK_EVERY: usize = 1 << 12;
+/// Bytes that a distinct token takes in the table of numbers, with the old table while it grows.
+const TABLE_BYTES: usize = 90;
+
+/// Tokens of a text.
+pub(crate) struct Tokens<'a> {
+    text: &'a str,
+    /// Bytes of each token.
+    ranges: Vec<(u32, u32)>,
+}
+
+impl<'a> Tokens<'a> {
+    pub fn new(text: &'a str, host: &mut dyn Host) -> Result<Self, TooLong> {
+        if text.len() > MAX_BYTES {
+            return Err(TooLong::Bytes(text.len()));
+        }
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        for (n, segment) in text.split_word_bounds().enumerate() {
+            if n.is_multiple_of(CHECK_EVERY) {
+                host.check();
+            }
+            let end = start + segment.len();
+            if !is_blank(segment) {
+                if ranges.len() == MAX_TOKENS {
+                    return Err(TooLong::Tokens);
+                }
+                // A text has less than 2^32 bytes.
+                push(host, &mut ranges, (start as u32, end as u32));
+            }
+            start = end;
+        }
+        Ok(Self { text, ranges })
+    }
+
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Bytes of a token.
+    pub fn range(&self, n: usize) -> Range<usize> {
+        let (start, end) = self.ranges[n];
+        start as usize..end as usize
+    }
+
+    pub fn get(&self, n: usize) -> &'a str {
+        &self.text[self.range(n)]
+    }
+
+    /// Number of characters of some tokens, without the white space between them.
+    pub fn chars(&self, tokens: Range<usize>) -> usize {
+        tokens.map(|n| self.get(n).chars().count()).sum()
+    }
+
+    /// White space before a token, or behind the last one.
+    pub fn gap(&self, n: usize) -> &'a str {
+        let start = n.checked_sub(1).map_or(0, |before| self.range(before).end);
+        let end = match n == self.len() {
+            true => self.text.len(),
+            false => self.range(n).start,
+        };
+        &self.text[start..end]
+    }
+}
+
+/// Returns true if a text is white space.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.chars().all(char::is_whitespace)
+}
+
+/// A number for each token of two texts; equal ones have the same.
+pub(crate) fn numbers(a: &Tokens, b: &Tokens, host: &mut dyn Host) -> [Vec<u32>; 2] {
+    host.reserve((a.len() + b.len()) * TABLE_BYTES);
+    let mut table: HashMap<&str, u32> = HashMap::new();
+    [a, b].map(|tokens| {
+        let mut all = Vec::new();
+        for n in 0..tokens.len() {
+            if n.is_multiple_of(CHECK_EVERY) {
+                host.check();
+            }
+            // There are at most 2^20 tokens.
+            let next = table.len() as u32;
+            let number = *table.entry(tokens.get(n)).or_insert(next);
+            push(host, &mut all, number);
+        }
+        all
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<&str> {
+        let tokens = Tokens::new(text, &mut ()).unwrap();
+        (0..tokens.len()).map(|n| tokens.get(n)).collect()
+    }
+
+    #[test]
+    fn words_signs_and_chinese_characters() {
+        assert_eq!(
+            shown(" It's 3.14,\n\tnot  \u{3000}一二. "),
+            ["It's", "3.14", ",", "not", "一", "二", "."]
+        );
+        assert_eq!(shown(" \n "), [""; 0]);
+    }
+
+    #[test]
+    fn gaps() {
+        let tokens = Tokens::new(" a, b\n", &mut ()).unwrap();
+        let gaps: Vec<_> = (0..=tokens.len()).map(|n| tokens.gap(n)).collect();
+        assert_eq!(gaps, [" ", "", " ", "\n"]);
+        assert_eq!(Tokens::new(" ", &mut ()).unwrap().gap(0), " ");
+    }
+
+    #[test]
+    fn long_texts_are_refused() {
+        let too_long = |text: &str| Tokens::new(text, &mut ()).err();
+        let most = ",".repeat(MAX_TOKENS);
+        assert_eq!(too_long(&most), None);
+        assert_eq!(too_long(&(most + ",")), Some(TooLong::Tokens));
+        let most = " ".repeat(MAX_BYTES);
+        assert_eq!(too_long(&most), None);
+        assert_eq!(too_long(&(most + " ")), Some(TooLong::Bytes(MAX_BYTES + 1)));
+    }
+}
