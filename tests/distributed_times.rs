@@ -264,8 +264,9 @@ fn searches_of_citus_by_every_way_find_the_same() -> Outcome {
     )?;
     let probes: Vec<String> = probes.iter().map(|row| row.get(0)).collect();
     let all = "SELECT count(*) FROM docs WHERE fp <~> 'PROBE' <= 3";
-    let by_keys = "SELECT count(*) FROM keys WHERE key = ANY (neardup_keys('PROBE'::fingerprint, 3)) \
-        AND fp <~> 'PROBE' <= 3 AND neardup_meet(key, fp, 'PROBE', 3)";
+    let by_keys = "SELECT count(*) FROM keys \
+        WHERE key = ANY (neardup_keys('PROBE'::fingerprint, 3)) \
+            AND fp <~> 'PROBE' <= 3 AND neardup_meet(key, fp, 'PROBE', 3)";
     let mut totals = Vec::new();
     for (name, pool, query) in [
         ("all shards", 16, all),

@@ -78,7 +78,8 @@ impl Front {
             format!("DROP TABLE IF EXISTS {table}; CREATE TABLE {table} ({columns})")
         })?;
         client.batch_execute(&format!(
-            "DROP TABLE IF EXISTS {table}; CREATE TABLE {table} ({columns}) PARTITION BY HASH ({key})"
+            "DROP TABLE IF EXISTS {table}; \
+             CREATE TABLE {table} ({columns}) PARTITION BY HASH ({key})"
         ))?;
         for i in 0..self.shards.len() {
             client.batch_execute(&format!(

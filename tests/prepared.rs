@@ -1,5 +1,5 @@
-//! Transactions that are prepared, as Citus and other coordinators of two-phase commits do it: until
-//! they are decided, near-duplicates of their rows wait, also after a crash.
+//! Prepared transactions, as of Citus and other coordinators of two-phase commits: until they are
+//! decided, near-duplicates of their rows wait, also after a crash.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::table::{TYPES, Type, value};

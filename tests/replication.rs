@@ -4,8 +4,8 @@ use crate::support::clients::wait_until;
 use crate::support::table::value;
 use neardup_tests::{connect, own_server};
 
-/// A table whose near-duplicates the subscriber marks, one where it skips them, one that holds them,
-/// on both sides, and one whose trigger does not fire for rows that come by replication.
+/// A table whose near-duplicates the subscriber marks, one where it skips them, one that holds
+/// them, on both sides, and one whose trigger does not fire for rows that come by replication.
 const TABLES: &str = "CREATE EXTENSION neardup; \
     CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
     CREATE TABLE skipped (id bigint PRIMARY KEY, fp fingerprint); \

@@ -52,7 +52,8 @@ fn all_pairs(client: &mut Client, fp: Type) -> Outcome {
             "INSERT INTO spread SELECT id, fp FROM docs; \
              INSERT INTO keys SELECT unnest(neardup_keys(fp, {distance}{blocks})), id, fp \
                 FROM spread WHERE fp IS NOT NULL; \
-             INSERT INTO pairs SELECT a.id, b.id, a.fp <#> b.fp FROM keys a JOIN keys b USING (key) \
+             INSERT INTO pairs SELECT a.id, b.id, a.fp <#> b.fp \
+                FROM keys a JOIN keys b USING (key) \
                 WHERE a.id < b.id AND neardup_meet(key, a.fp, b.fp, {distance}{blocks})"
         ))?;
         let found = sums(client, "SELECT a, b, distance FROM pairs")?;

@@ -105,8 +105,8 @@ pub fn distributed(client: &mut Client, table: &str, columns: &str, column: &str
     Ok(())
 }
 
-/// Runs statements, none of which has a semicolon inside, one by one: with some commands Citus sends
-/// the whole text that they came in to its nodes.
+/// Runs statements, none of which has a semicolon inside, one by one: with some commands Citus
+/// sends the whole text that they came in to its nodes.
 pub fn each(client: &mut Client, statements: &str) -> Result<()> {
     for statement in statements.split(';') {
         client.batch_execute(statement)?;

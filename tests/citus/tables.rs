@@ -3,13 +3,16 @@
 use super::{Cluster, distributed, each, holds_on_all, host};
 use crate::distributed::sums;
 use crate::support::Outcome;
+use crate::support::clients::wait_until;
 use crate::support::table::value;
 use anyhow::ensure;
+use neardup_tests::connect;
 use postgres::Client;
 use postgres::error::SqlState;
 
-const ROWS: &str = "SELECT n::bigint AS id, (hashint8extended(n / 3, 1) # (n % 3))::bigint::fingerprint \
-    AS fp FROM generate_series(1, 3000) AS n";
+const ROWS: &str = "SELECT n::bigint AS id, \
+    (hashint8extended(n / 3, 1) # (n % 3))::bigint::fingerprint AS fp \
+    FROM generate_series(1, 3000) AS n";
 
 #[test]
 fn tables_of_citus_are_as_those_of_one_server() -> Outcome {
@@ -24,6 +27,7 @@ fn tables_of_citus_are_as_those_of_one_server() -> Outcome {
     )?;
     let digest: String = value(client, "SELECT neardup_settings_digest()")?;
     holds_on_all(client, &format!("neardup_settings_digest() = '{digest}'"))?;
+    words_of_one_node(client, &cluster)?;
     client.batch_execute(&format!(
         "CREATE TABLE single AS {ROWS}; CREATE INDEX ON single USING neardup (fp); \
          CREATE TABLE docs (id bigint PRIMARY KEY, fp fingerprint); \
@@ -45,6 +49,27 @@ fn pairs(client: &mut Client, table: &str) -> anyhow::Result<(i64, i64, i64, i64
         "SELECT a, b, distance FROM neardup_pairs_by_key(NULL::bigint, '{table}', 3, key => 'id')"
     );
     sums(client, &query)
+}
+
+/// User words that one node alone has show in the digests.
+fn words_of_one_node(client: &mut Client, cluster: &Cluster) -> Outcome {
+    let digests = |count: u32| {
+        format!(
+            "SELECT count(DISTINCT result) = {count} \
+             FROM run_command_on_all_nodes('SELECT neardup_settings_digest()') WHERE success"
+        )
+    };
+    let mut worker = connect(&cluster.nodes[1].conninfo("postgres"))?;
+    worker.batch_execute("SELECT neardup_settings_digest()")?;
+    for (change, count) in [
+        ("SET neardup.jieba_user_words = '云计算 5'", 2),
+        ("RESET neardup.jieba_user_words", 1),
+    ] {
+        worker.batch_execute(&format!("ALTER SYSTEM {change}"))?;
+        worker.batch_execute("SELECT pg_reload_conf()")?;
+        wait_until(client, &digests(count))?;
+    }
+    Ok(())
 }
 
 /// Functions that read tables past the executor say where the rows are.

@@ -27,7 +27,12 @@ pub fn prepare(choice: &PgChoice) -> Result<Private> {
 pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> {
     let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
-    let preferred = cargo::target_dir()?.join("pg").join(pg.major.to_string());
+    // Of its own, so that another command that refreshes the copy does not take Citus away.
+    let name = match citus {
+        Some(_) => format!("{}-citus", pg.major),
+        None => pg.major.to_string(),
+    };
+    let preferred = cargo::target_dir()?.join("pg").join(name);
     let user = OsUser::for_server()?;
     let copy = ui::step("Preparing a private copy of the server", || {
         let copy = PrivateCopy::make(&pg, &preferred, &user)?;
