@@ -1,21 +1,20 @@
 #!/bin/sh
-# Installs an archive into a copy of a server and uses it there; nothing else is changed. The server
-# has to lie in one folder, as those have that `cargo xtask test --pg 16` brings. As root, the copy
-# runs as the user nobody. psql is the one on PATH.
+# Installs an archive into a copy of a server and uses it there; nothing else is changed. All of the
+# server, its libraries too, lies in FOLDER, as of those that `cargo xtask test --pg 16` brings, and
+# PG_CONFIG is a path in it. As root, the copy runs as the user nobody. psql is the one on PATH.
 #
-#   sh xtask/src/package/try-tarball.sh ARCHIVE PG_CONFIG
+#   sh xtask/src/package/try-tarball.sh ARCHIVE FOLDER PG_CONFIG
 set -eu
 
-[ $# -eq 2 ] || { echo "usage: try-tarball.sh ARCHIVE PG_CONFIG" >&2; exit 2; }
+[ $# -eq 3 ] || { echo "usage: try-tarball.sh ARCHIVE FOLDER PG_CONFIG" >&2; exit 2; }
 archive=$1
 here=$(dirname "$0")
-server=$(dirname "$(dirname "$2")")
 
 folder=$(mktemp -d)
 chmod 755 "$folder"
 started=
 finish() {
-    [ -z "$started" ] || as_user "$folder/server/bin/pg_ctl" -D "$folder/run/data" -m fast -w stop
+    [ -z "$started" ] || as_user "$bin/pg_ctl" -D "$folder/run/data" -m fast -w stop
     rm -rf "$folder"
 }
 trap finish EXIT
@@ -27,10 +26,11 @@ as_user() {
     fi
 }
 
-cp -a "$server" "$folder/server"
+cp -a "$2" "$folder/server"
+bin=$(dirname "$folder/server/$3")
 tar -xzf "$archive" -C "$folder"
 name=$(basename "$archive" .tar.gz)
-sh "$folder/$name/install.sh" --pg-config "$folder/server/bin/$(basename "$2")"
+sh "$folder/$name/install.sh" --pg-config "$folder/server/$3"
 case $(find "$folder/server" -name neardup.so) in
 "$folder"/server/*) ;;
 *) echo "the library is not in the copy of the server" >&2; exit 1 ;;
@@ -38,8 +38,8 @@ esac
 
 mkdir "$folder/run"
 [ "$(id -u)" != 0 ] || chown nobody:nogroup "$folder/run"
-as_user "$folder/server/bin/initdb" -D "$folder/run/data" -A trust -U postgres >/dev/null
-as_user "$folder/server/bin/pg_ctl" -D "$folder/run/data" -w -l "$folder/run/log" \
+as_user "$bin/initdb" -D "$folder/run/data" -A trust -U postgres >/dev/null
+as_user "$bin/pg_ctl" -D "$folder/run/data" -w -l "$folder/run/log" \
     -o "-c listen_addresses='' -c unix_socket_directories=$folder/run" start
 started=1
 found=$(psql -X -h "$folder/run" -U postgres -tA -f "$here/try.sql" postgres)
