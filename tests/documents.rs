@@ -40,6 +40,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         "# Which distance for my documents?",
         &[DOCS],
     ),
+    ("docs/report.md", "# A report to look at", &[]),
     ("docs/corpus.md", "# Clean a corpus", &[]),
     ("docs/distributed.md", "# Beyond one machine", &[]),
     (

@@ -217,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// What lies between the changes is equal, and of short texts as long as possible.
+        /// Tokens between the changes are equal, and of short texts as long as possible.
         #[test]
         fn is_the_shortest_of_short_texts(
             a in prop::collection::vec(0_u32..5, 0..40),

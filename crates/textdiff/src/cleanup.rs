@@ -2,9 +2,9 @@
 //!
 //! What is inserted or deleted may often stand at several places: of "the cat. [the dog.] the cow."
 //! the brackets may as well be around "cat. the". They are shifted to where a sentence or a line
-//! begins. And up to four equal tokens between two changes, both of which are longer, become part of
-//! them, much as in the semantic cleanup of Google's diff-match-patch: a comma that two different
-//! sentences share tells nothing.
+//! begins. And up to four equal tokens between two changes, both of which are longer, become part
+//! of them, much as in the semantic cleanup of Google's diff-match-patch: a comma that two
+//! different sentences share tells nothing.
 
 use std::ops::Range;
 
@@ -84,7 +84,7 @@ fn shift(
     best.1 as isize - own.start as isize
 }
 
-/// How good a place before a token is to divide a text.
+/// Merit of the place before a token as one to divide a text: greater at ends of lines.
 fn boundary(tokens: &Tokens, n: usize) -> u32 {
     if n == 0 || n == tokens.len() {
         return 4;
@@ -136,6 +136,7 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
         }
         push(host, &mut found, last);
     }
+    host.reserve(found.len() * size_of::<Change>());
     found.into_iter().map(|sized| sized.change).collect()
 }
 

@@ -119,6 +119,12 @@ impl<'a> Diff<'a> {
         &self.spans
     }
 
+    /// The spans, without the texts.
+    #[must_use]
+    pub fn into_spans(self) -> Vec<Span> {
+        self.spans
+    }
+
     /// The text of a span of this comparison in both texts.
     #[must_use]
     pub fn texts(&self, span: &Span) -> [&'a str; 2] {

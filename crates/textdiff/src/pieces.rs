@@ -8,7 +8,7 @@ use crate::{Diff, Kind, Span};
 /// Fewest words that are left out. What says so is about as long.
 const FEWEST_FOLDED: usize = 5;
 
-/// What is shown of a comparison.
+/// Part of a comparison as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A span or a part of an equal one: its text in both originals, of which one may be empty.
@@ -53,7 +53,7 @@ impl<'a> Pieces<'a> {
 
     /// Divides an equal text into what is shown before and what is shown behind; `None` if it is
     /// shown as a whole. The first and the last text of a comparison have a change on one side.
-    fn fold(&self, text: &'a str, is_first: bool) -> Option<[Piece<'a>; 3]> {
+    fn folded(&self, text: &'a str, is_first: bool) -> Option<[Piece<'a>; 3]> {
         let context = self.context?;
         let is_last = self.spans.len() == 0;
         let words = || (text.split_word_bound_indices()).filter(|(_, word)| !is_blank(word));
@@ -98,7 +98,7 @@ impl<'a> Iterator for Pieces<'a> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let [a, b] = self.diff.texts(span);
         if span.kind == Kind::Equal
-            && let Some([before, middle, behind]) = self.fold(a, is_first)
+            && let Some([before, middle, behind]) = self.folded(a, is_first)
         {
             let shown = |piece: &Piece| !matches!(piece, Piece::Text { a: "", .. });
             self.waiting[1] = Some(behind).filter(shown);

@@ -4,7 +4,7 @@ use neardup_textdiff::Diff;
 use neardup_textdiff::html::{Side, html, html_side, is_shown_by_name};
 use proptest::prelude::*;
 
-/// What a page says: the text outside of `del`, and the text outside of `ins`.
+/// Texts of a page: the one outside of `del`, and the text outside of `ins`.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     a: String,

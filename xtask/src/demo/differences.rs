@@ -1,20 +1,18 @@
 //! Where two texts begin to differ, in a form that people can read.
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use neardup_textdiff::{Diff, Kind, Span};
 use std::ops::Range;
-use std::time::{Duration, Instant};
-
-/// A difference is shown even if a better one takes longer to find.
-const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Difference between two texts.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Difference {
     /// Not a byte.
     Nothing,
-    /// Only in blanks and line ends.
+    /// Only in blanks, line ends and what cannot be seen.
     WhiteSpace,
     /// The first places at which the words differ.
     Words(Vec<Place>),
+    /// They are too long to be compared.
+    Unknown,
 }
 
 /// A line of each text, `None` when only the other one has something there.
@@ -31,25 +29,15 @@ pub fn between(old: &str, new: &str, places: usize, width: usize) -> Difference 
     if old == new {
         return Difference::Nothing;
     }
-    let (old, new) = (Words::of(old), Words::of(new));
-    let deadline = Some(Instant::now() + PATIENCE);
-    let (old_words, new_words) = (old.words(), new.words());
-    let operations =
-        capture_diff_slices_deadline(Algorithm::Myers, &old_words, &new_words, deadline);
+    let Ok(diff) = Diff::new(old, new, &mut ()) else {
+        return Difference::Unknown;
+    };
     let mut found: Vec<Place> = Vec::new();
-    for operation in operations {
-        if matches!(operation, DiffOp::Equal { .. }) {
-            continue;
-        }
-        let place = place(
-            &old,
-            operation.old_range(),
-            &new,
-            operation.new_range(),
-            width,
-        );
-        // Several words of one line may differ.
-        if found.last() != Some(&place) {
+    let is_seen = |span: &&Span| span.kind != Kind::Equal && !diff.is_white_space(span);
+    for span in diff.spans().iter().filter(is_seen) {
+        let place = place([old, new], [&span.a.bytes, &span.b.bytes], width);
+        // Several words of one line may differ, and characters that are not shown.
+        if place.old != place.new && found.last() != Some(&place) {
             if found.len() == places {
                 break;
             }
@@ -62,80 +50,50 @@ pub fn between(old: &str, new: &str, places: usize, width: usize) -> Difference 
     Difference::Words(found)
 }
 
-/// A text's words, each with the line that it stands in.
-struct Words {
-    lines: Vec<String>,
-    /// Index of the line, and the word's place among that line's bytes.
-    words: Vec<(usize, Range<usize>)>,
-}
-
-impl Words {
-    /// Blanks are collapsed; control characters, which a terminal would obey, are left out.
-    fn of(text: &str) -> Self {
-        let mut lines = Vec::new();
-        let mut words = Vec::new();
-        for line in text.lines() {
-            let mut shown = String::new();
-            for word in line.split_whitespace() {
-                let word: String = word.chars().filter(|c| !c.is_control()).collect();
-                if word.is_empty() {
-                    continue;
-                }
-                if !shown.is_empty() {
-                    shown.push(' ');
-                }
-                let start = shown.len();
-                shown.push_str(&word);
-                words.push((lines.len(), start..shown.len()));
-            }
-            lines.push(shown);
-        }
-        Self { lines, words }
-    }
-
-    fn words(&self) -> Vec<&str> {
-        self.words
-            .iter()
-            .map(|(line, range)| &self.lines[*line][range.clone()])
-            .collect()
-    }
-
-    /// The line of the word with this index, or of the last word.
-    fn line(&self, word: usize) -> Option<&str> {
-        let (line, _) = self.words.get(word).or(self.words.last())?;
-        Some(&self.lines[*line])
-    }
-
-    /// Returns whether these words are lines of their own, from the first word of one to the last
-    /// of one.
-    fn are_lines(&self, range: &Range<usize>) -> bool {
-        let line = |word: usize| self.words.get(word).map(|(line, _)| *line);
-        let before = range.start.checked_sub(1).and_then(line);
-        before != line(range.start) && line(range.end - 1) != line(range.end)
-    }
-}
-
-/// The lines of two ranges of words that stand for each other, of which one may be empty.
-fn place(
-    old: &Words,
-    old_range: Range<usize>,
-    new: &Words,
-    new_range: Range<usize>,
-    width: usize,
-) -> Place {
-    // Lines that only one text has need no counterpart; a word within a line does.
-    let only_new = old_range.is_empty() && new.are_lines(&new_range);
-    let only_old = new_range.is_empty() && old.are_lines(&old_range);
-    let old_line = old.line(old_range.start).filter(|_| !only_new);
-    let new_line = new.line(new_range.start).filter(|_| !only_old);
-    let at = match (old_line, new_line) {
-        (Some(old), Some(new)) => common_prefix(old, new),
+/// The lines of two ranges of bytes that stand for each other, of which one may be empty.
+fn place(texts: [&str; 2], ranges: [&Range<usize>; 2], width: usize) -> Place {
+    let lines = [0, 1].map(|n| {
+        // Lines that only one text has need no counterpart; a word within a line does.
+        let other = 1 - n;
+        let alone = ranges[n].is_empty() && are_lines(texts[other], ranges[other]);
+        (!alone).then(|| line(texts[n], ranges[n]))
+    });
+    let at = match &lines {
+        [Some(old), Some(new)] => common_prefix(old, new),
         _ => 0,
     };
-    Place {
-        old: old_line.map(|line| excerpt(line, at, width)),
-        new: new_line.map(|line| excerpt(line, at, width)),
+    let [old, new] = lines.map(|line| line.map(|line| excerpt(&line, at, width)));
+    Place { old, new }
+}
+
+/// Returns whether the words in a range are lines of their own, from the first word of one to the
+/// last of one.
+fn are_lines(text: &str, range: &Range<usize>) -> bool {
+    let ends_line = |blank: &str| blank.contains('\n');
+    let words = text[range.clone()].trim();
+    let start = range.end - text[range.clone()].trim_start().len();
+    let end = start + words.len();
+    let before = &text[text[..start].trim_end().len()..start];
+    let behind = &text[end..text.len() - text[end..].trim_start().len()];
+    (ends_line(before) || start == before.len())
+        && (ends_line(behind) || end + behind.len() == text.len())
+}
+
+/// The line in which the first word of a range stands. Blanks are collapsed; control characters,
+/// which a terminal would obey, are left out.
+fn line(text: &str, range: &Range<usize>) -> String {
+    let at = range.end - text[range.clone()].trim_start().len();
+    let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |n| at + n);
+    let mut shown = String::new();
+    for word in text[start..end].split_whitespace() {
+        let word: String = word.chars().filter(|c| !c.is_control()).collect();
+        if !shown.is_empty() && !word.is_empty() {
+            shown.push(' ');
+        }
+        shown += &word;
     }
+    shown
 }
 
 /// Number of characters both begin with.

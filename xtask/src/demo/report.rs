@@ -97,6 +97,7 @@ fn group(demo: &mut Demo, number_of_group: usize, texts: &[Text]) -> Result<Stri
         match between(&body, &demo.body(text.id)?, PLACES, WIDTH) {
             Difference::Nothing => {}
             Difference::WhiteSpace => writeln!(out, "     the same words, other white space")?,
+            Difference::Unknown => writeln!(out, "     too long to be compared here")?,
             Difference::Words(places) => {
                 for place in places {
                     for (sign, line) in [('-', &place.old), ('+', &place.new)] {
