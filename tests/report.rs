@@ -39,7 +39,7 @@ fn fill(client: &mut Client) -> Result<()> {
         )
     };
     for part in HOSTILE {
-        for _ in 0..5 {
+        for _ in 0..3 {
             next(part)?;
         }
     }

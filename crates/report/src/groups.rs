@@ -45,7 +45,10 @@ fn push_group(
         counted(group.size, "row", "rows"),
         match group.widest {
             widest if widest > 0.0 => format!("up to {} apart", apart(report.measure, widest)),
-            _ => "no distance between them".to_owned(),
+            _ => match report.measure {
+                Measure::Bits(_) => "equal fingerprints".to_owned(),
+                Measure::Signatures => "equal signatures".to_owned(),
+            },
         }
     );
     html.push_str("<ol class=\"members\">\n");
@@ -113,8 +116,9 @@ fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) 
     if !head.is_kept {
         let _ = write!(
             html,
-            " <span class=\"facts\">{}</span>",
-            distance_with_unit(report.measure, member.distance)
+            " <span class=\"facts\">{}{}</span>",
+            distance_with_unit(report.measure, member.distance),
+            if head.is_same { ", the same text" } else { "" }
         );
     }
     html.push_str(match head.details {
@@ -134,6 +138,8 @@ fn close_member(html: &mut String, details: Details) {
 #[derive(Clone, Copy)]
 struct Head {
     is_kept: bool,
+    /// The text is that of the kept row, byte for byte.
+    is_same: bool,
     details: Details,
 }
 
@@ -150,8 +156,12 @@ fn push_kept(html: &mut String, report: &Report, kept: &Member) {
         Text::Some { .. } => Details::Closed,
         _ => Details::None,
     };
-    let is_kept = true;
-    open_member(html, report, kept, Head { is_kept, details });
+    let head = Head {
+        is_kept: true,
+        is_same: false,
+        details,
+    };
+    open_member(html, report, kept, head);
     if let Text::Some {
         shown,
         bytes,
@@ -192,25 +202,27 @@ fn push_member(
     is_first_difference: &mut bool,
     host: &mut dyn Host,
 ) {
-    let is_kept = false;
+    let is_same = is_same(&kept.text, &member.text);
+    let head = |details| Head {
+        is_kept: false,
+        is_same,
+        details,
+    };
     let (Text::Some { shown: old, .. }, Text::Some { shown: new, .. }) = (&kept.text, &member.text)
     else {
         let details = Details::None;
-        open_member(html, report, member, Head { is_kept, details });
+        open_member(html, report, member, head(details));
         push_missing_text(html, report, &member.text);
         close_member(html, details);
         return;
     };
-    let is_same = is_same(&kept.text, &member.text);
     let details = match is_same {
         true => Details::None,
         false if std::mem::take(is_first_difference) => Details::Open,
         false => Details::Closed,
     };
-    open_member(html, report, member, Head { is_kept, details });
-    if is_same {
-        html.push_str("<p class=\"note\">The same text, byte for byte.</p>\n");
-    } else {
+    open_member(html, report, member, head(details));
+    if !is_same {
         host.reserve(2 * html.len());
         push_difference(html, old, new, host);
         if is_cut(kept) || is_cut(member) {
@@ -260,7 +272,11 @@ fn push_difference(html: &mut String, old: &str, new: &str, host: &mut dyn Host)
     for row in hunks::rows(&spans) {
         match row {
             Row::Texts { old, new } => {
-                html.push_str("<tr>");
+                let is_same = |piece: &Piece| matches!(piece, Piece::Equal(_));
+                html.push_str(match old.iter().chain(&new).all(is_same) {
+                    true => "<tr class=\"same\">",
+                    false => "<tr>",
+                });
                 push_cell(html, "old", "del", &old);
                 push_cell(html, "new", "ins", &new);
                 html.push_str("</tr>\n");

@@ -7,7 +7,7 @@ const WORTH_LEAVING_OUT: usize = 60;
 /// The most characters that are shown of a run that only one text has.
 const LONGEST_RUN: usize = 1200;
 /// Letters among which the end of a word is looked for where a text is cut.
-const NEAR: usize = 24;
+const NEAR: usize = 40;
 /// The most rows of one comparison.
 const MOST_ROWS: usize = 400;
 
@@ -25,7 +25,7 @@ pub struct Span<'a> {
 /// Part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Text that both have.
+    /// Text that is not marked.
     Equal(&'a str),
     /// Text that only this one has.
     Marked(&'a str),
@@ -150,7 +150,14 @@ fn mark<'a>(pieces: &mut Vec<Piece<'a>>, text: &'a str) {
         return;
     }
     let (shown, rest) = split_at_character(text, LONGEST_RUN);
-    pieces.push(Piece::Marked(shown));
+    // A mark of nothing but line ends would be an empty line.
+    let (words, line_ends) = shown.split_at(shown.trim_end_matches('\n').len());
+    if !words.is_empty() {
+        pieces.push(Piece::Marked(words));
+    }
+    if !line_ends.is_empty() {
+        pieces.push(Piece::Equal(line_ends));
+    }
     if !rest.is_empty() {
         pieces.push(Piece::More(rest.chars().count()));
     }

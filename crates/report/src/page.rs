@@ -11,7 +11,7 @@ use crate::{chart, groups, radii};
 /// The stylesheet, which is the same on each page.
 const STYLE: &str = include_str!("style.css");
 /// SHA-256 of the stylesheet in base64, for the content security policy.
-const STYLE_DIGEST: &str = "8NKPkGf1fnfNmwdB6eKt0NaUupccI9B6TOqwb0FIcy4=";
+const STYLE_DIGEST: &str = "1BQUpS9fkqG3nUujXB6W4XLBQCDn6HhaVSmPccyj9Jg=";
 
 /// Writes a report as an HTML page. `host` may cancel it, and learns of memory that comparisons
 /// take.
@@ -26,6 +26,7 @@ pub fn page(report: &Report, host: &mut dyn Host) -> String {
     radii::push_control(&mut html, report);
     push_summary(&mut html, report);
     push_histogram(&mut html, report);
+    push_radii(&mut html, report);
     push_groups(&mut html, report, host);
     push_about(&mut html, report);
     html.push_str("</main>\n</body>\n</html>\n");
@@ -69,7 +70,6 @@ fn open_section(html: &mut String, id: &str, heading: &str) {
 fn push_summary(html: &mut String, report: &Report) {
     open_section(html, "summary", "What repeats");
     radii::push_figures(html, report);
-    radii::push_table(html, report);
     html.push_str("</section>\n");
 }
 
@@ -86,6 +86,12 @@ fn push_histogram(html: &mut String, report: &Report) {
         }
     });
     chart::push(html, report);
+    html.push_str("</section>\n");
+}
+
+fn push_radii(html: &mut String, report: &Report) {
+    open_section(html, "radii", "What each radius finds");
+    radii::push_table(html, report);
     html.push_str("</section>\n");
 }
 

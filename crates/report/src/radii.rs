@@ -93,12 +93,12 @@ pub fn push_table(html: &mut String, report: &Report) {
     let has_bytes = report.radii.iter().any(|radius| radius.bytes.is_some());
     html.push_str(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Results for each \
-         radius, table\">\n<table>\n<caption>At each radius, one row of each group staying\
+         radius, table\">\n<table>\n<caption>Rows that go if one row of each group stays\
          </caption>\n<thead><tr><th scope=\"col\">Radius</th><th scope=\"col\">Groups</th>\
-         <th scope=\"col\">Rows that would go</th><th scope=\"col\">Of all rows</th>",
+         <th scope=\"col\">Rows that go</th><th scope=\"col\">Share</th>",
     );
     if has_bytes {
-        html.push_str("<th scope=\"col\">Text that would go</th>");
+        html.push_str("<th scope=\"col\">Text that goes</th>");
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for (number, radius) in report.radii.iter().enumerate() {
