@@ -1494,6 +1494,56 @@ COMMENT ON FUNCTION neardup_text_without(text, bytea, boolean) IS
     'line; NULL if there are none';
 
 -- ------------------------------------------------------------------------------------------------
+-- Passages: runs of tokens that texts share
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION passages(
+    body text, length integer DEFAULT 24, tokens text DEFAULT 'word', shingle integer DEFAULT 8,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'passages_text';
+CREATE FUNCTION passages(
+    body text, without bytea, length integer DEFAULT 24, tokens text DEFAULT 'word',
+    shingle integer DEFAULT 8, html boolean DEFAULT false, accents text DEFAULT 'keep',
+    digits text DEFAULT 'keep'
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'passages_without';
+CREATE FUNCTION passages_shared(a bigint[], b bigint[]) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'passages_shared';
+CREATE FUNCTION shared_passages(
+    a text, b text, length integer DEFAULT 24, tokens text DEFAULT 'word',
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
+    OUT a_start integer, OUT a_end integer, OUT b_start integer, OUT b_end integer,
+    OUT token_count integer, OUT a_share double precision, OUT passage text
+) RETURNS SETOF record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10000 ROWS 5
+    AS 'MODULE_PATHNAME', 'shared_passages';
+COMMENT ON FUNCTION passages(text, integer, text, integer, boolean, text, text) IS
+    'hashes of the passages of a text: any run of at least length tokens that two texts share '
+    'puts a common hash into both arrays; ascending, for && and an index by gin';
+COMMENT ON FUNCTION passages(text, bytea, integer, text, integer, boolean, text, text) IS
+    'hashes of the passages of a text without the features of a set of common features';
+COMMENT ON FUNCTION passages_shared(bigint[], bigint[]) IS
+    'number of different hashes that two arrays share';
+COMMENT ON FUNCTION shared_passages(text, text, integer, text, boolean, text, text) IS
+    'the passages of at least length tokens that two texts share, the longest first, with their '
+    'places in both';
+
+-- ------------------------------------------------------------------------------------------------
+-- Paragraphs, lines and sentences of a text
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_segments(
+    body text, unit text DEFAULT 'paragraph',
+    OUT ordinal integer, OUT start integer, OUT segment text, OUT hash bigint, OUT fp fingerprint
+) RETURNS SETOF record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 ROWS 30
+    AS 'MODULE_PATHNAME', 'neardup_segments';
+COMMENT ON FUNCTION neardup_segments(text, text) IS
+    'the paragraphs, lines or sentences of a text in its order, each with its place in characters, '
+    'a hash of its normal form, and its minhash64';
+
+-- ------------------------------------------------------------------------------------------------
 -- minhash_signature: estimates of the Jaccard similarity of sets
 -- ------------------------------------------------------------------------------------------------
 
@@ -2478,6 +2528,35 @@ CREATE AGGREGATE max(fingerprint256) (
 );
 COMMENT ON AGGREGATE max(fingerprint256) IS
     'the greatest fingerprint, by the order of the bits as an unsigned number';
+
+-- ------------------------------------------------------------------------------------------------
+-- The differences of two texts, by words
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_diff(
+    a text, b text,
+    OUT ordinal integer, OUT kind text, OUT a_start integer, OUT a_end integer, OUT a_text text,
+    OUT b_start integer, OUT b_end integer, OUT b_text text
+) RETURNS SETOF record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5000 ROWS 20
+    AS 'MODULE_PATHNAME', 'neardup_diff';
+COMMENT ON FUNCTION neardup_diff(text, text) IS
+    'two texts divided into spans that are equal, deleted, inserted or replaced, by words, with '
+    'their places in characters: together the rows are both texts';
+
+-- Called on NULL input: context may be NULL. A NULL elsewhere gives NULL.
+CREATE FUNCTION neardup_diff_html(a text, b text, context integer DEFAULT NULL) RETURNS text
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 5000
+    AS 'MODULE_PATHNAME', 'neardup_diff_html';
+CREATE FUNCTION neardup_diff_ansi(a text, b text, context integer DEFAULT NULL) RETURNS text
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 5000
+    AS 'MODULE_PATHNAME', 'neardup_diff_ansi';
+COMMENT ON FUNCTION neardup_diff_html(text, text, integer) IS
+    'two texts as one in HTML, escaped, with del and ins around what differs; with context, equal '
+    'text more than that number of words from a change is left out';
+COMMENT ON FUNCTION neardup_diff_ansi(text, text, integer) IS
+    'two texts as one for a terminal, with what differs in colours; with context, equal text '
+    'more than that number of words from a change is left out';
 
 -- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes

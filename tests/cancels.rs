@@ -17,6 +17,8 @@ const LONG: &[&str] = &[
     "SELECT neardup_explain(t, t || 'x') FROM words",
     "SELECT neardup_explain(t, t || 'x', 'char', 9, top => 99999, function => 'minhash') FROM word",
     "SELECT neardup_common_features(t || n, 0.5, 'word', 2) FROM words, generate_series(1, 3) n",
+    "SELECT count(*) FROM words, shared_passages(t, t || ' x', 2)",
+    "SELECT count(*) FROM word, shared_passages(t, t, 2, 'char')",
 ];
 
 /// The same of short texts, by all that a cancelled call may have left half-done.
@@ -24,7 +26,8 @@ const SHORT: &str = "SELECT concat(simhash(t), simhash128(t), minhash64(t), minh
         minhash(t, hashes => 1024, scheme => 'datasketch1'), simhash(t, 'char', 50), \
         neardup_explain(t, t || ' x'), neardup_explain(t, t || ' x', 'char', 50), \
         neardup_text_length(t), minhash64(t, (SELECT neardup_common_features(v, 0.6) \
-            FROM (VALUES ('1 2 3'), ('4 5 6')) v (v)))) \
+            FROM (VALUES ('1 2 3'), ('4 5 6')) v (v))), passages(t), \
+        (SELECT sum(b_start) FROM shared_passages(t, 'x' || t))) \
     FROM (SELECT string_agg(md5(n::text), ' ') AS t FROM generate_series(1, 99) n) AS text";
 
 /// Time after which a statement hangs, on any machine.

@@ -12,9 +12,10 @@ use postgres::error::SqlState;
 const PARTITIONS: u32 = 8;
 
 /// Count of pairs, and sums of their ids and distances.
-type Sums = (i64, i64, i64, i64);
+pub type Sums = (i64, i64, i64, i64);
 
-fn sums(client: &mut Client, pairs: &str) -> Result<Sums> {
+/// The sums of the pairs that a query brings: two ids, and the distance.
+pub fn sums(client: &mut Client, pairs: &str) -> Result<Sums> {
     let row = client.query_one(
         &format!(
             "SELECT count(*), coalesce(sum(least(a, b)), 0)::bigint, \

@@ -30,6 +30,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     ("docs/similar.md", "# Similar articles", &[]),
+    ("docs/passages.md", "# Passages", &[]),
     ("docs/quality.md", "## Text that many documents share", &[]),
     ("docs/sql-reference.md", "# SQL reference", &[]),
     ("docs/text.md", "# From a text to its features", &[]),
@@ -42,6 +43,8 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
     ),
     ("docs/report.md", "# A report to look at", &[]),
     ("docs/corpus.md", "# Clean a corpus", &[]),
+    ("docs/differences.md", "# Where two texts differ", &[]),
+    ("docs/segments.md", "# Repeated paragraphs", &[]),
     ("docs/distributed.md", "# Beyond one machine", &[]),
     (
         "docs/production.md",
@@ -107,10 +110,16 @@ pub struct Example {
     output: Option<String>,
 }
 
-/// The fenced blocks marked `sql`, each with the block marked `text`, or not marked, that follows
-/// at once. What is marked `sql not-run`, since it changes the whole server, is left out. The
-/// session ends with the next heading of the first level that begins it, if it is one of a section.
+/// The fenced blocks marked `sql`. What is marked otherwise, as by `sql not-run`, since it changes
+/// the whole server, is left out.
 pub fn examples(document: &str, heading: &str) -> Vec<Example> {
+    examples_marked(document, heading, "sql")
+}
+
+/// The fenced blocks with this mark, each with the block marked `text`, or not marked, that follows
+/// at once. The session ends with the next heading of the first level that begins it, if it is one
+/// of a section.
+pub fn examples_marked(document: &str, heading: &str, mark: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut lines = (1..).zip(document.lines());
     if !lines.any(|(_, line)| line == heading) {
@@ -131,7 +140,7 @@ pub fn examples(document: &str, heading: &str) -> Vec<Example> {
             .flat_map(|line| [line, "\n"])
             .collect();
         match (kind, examples.last_mut()) {
-            ("sql", _) => examples.push(Example {
+            (kind, _) if kind == mark => examples.push(Example {
                 line: number,
                 sql: block,
                 output: None,
@@ -139,14 +148,14 @@ pub fn examples(document: &str, heading: &str) -> Vec<Example> {
             ("text" | "", Some(example)) if adjacent => example.output = Some(block),
             _ => (),
         }
-        adjacent = kind == "sql";
+        adjacent = kind == mark;
     }
     examples
 }
 
 /// Returns the output of psql for all statements, in one session. An error is printed where the
 /// document shows it, and elsewhere ends the session.
-fn run(database: &Database, examples: &[Example]) -> Result<Vec<String>> {
+fn run(conninfo: &str, examples: &[Example]) -> Result<Vec<String>> {
     const END: &str = "== end of example ==";
     let script: String = (examples.iter())
         .map(|example| {
@@ -160,7 +169,7 @@ fn run(database: &Database, examples: &[Example]) -> Result<Vec<String>> {
     let (mut output, input) = std::io::pipe()?;
     let mut psql = client_program("psql")?
         .args(["--no-psqlrc", "--quiet"])
-        .arg(format!("--dbname={}", database.conninfo()))
+        .arg(format!("--dbname={conninfo}"))
         .env("PGOPTIONS", "--client-min-messages=warning")
         .stdin(Stdio::piped())
         .stdout(input.try_clone()?)
@@ -175,6 +184,26 @@ fn run(database: &Database, examples: &[Example]) -> Result<Vec<String>> {
     ensure!(status.success(), "an example fails:\n{text}");
     writer.join().expect("no panic")?;
     Ok(text.split(END).map(str::to_owned).collect())
+}
+
+/// Runs the examples of a document in one session, and returns each output that is not the one
+/// that the document shows, where names of this machine have others.
+pub fn differences(
+    name: &str,
+    conninfo: &str,
+    examples: &[Example],
+    names: &[(String, String)],
+) -> Result<String> {
+    let mut wrong = String::new();
+    for (example, output) in examples.iter().zip(run(conninfo, examples)?) {
+        let output = (names.iter()).fold(output, |output, (from, to)| output.replace(from, to));
+        if let Some(shown) = &example.output
+            && lines(&output) != lines(shown)
+        {
+            wrong += &format!("{name}, line {}: the output is\n{output}\n", example.line);
+        }
+    }
+    Ok(wrong)
 }
 
 /// The lines of an output, of which documents may leave out how many rows there are.
@@ -207,14 +236,7 @@ fn examples_print_what_the_documents_show() -> Outcome {
             continue;
         }
         setup.iter().try_for_each(|sql| client.batch_execute(sql))?;
-        let outputs = run(&database, &examples)?;
-        for (example, output) in examples.iter().zip(&outputs) {
-            if let Some(shown) = &example.output
-                && lines(output) != lines(shown)
-            {
-                wrong += &format!("{name}, line {}: the output is\n{output}\n", example.line);
-            }
-        }
+        wrong += &differences(name, database.conninfo(), &examples, &[])?;
     }
     assert!(wrong.is_empty(), "{wrong}");
     Ok(())

@@ -6,18 +6,34 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use std::path::Path;
 use std::process::Command;
+use std::str::FromStr;
 
 /// Interpreter of the environment with DuckDB.
-const PYTHON: &str = "NEARDUP_TEST_PYTHON";
+pub const PYTHON: &str = "NEARDUP_TEST_PYTHON";
 
 /// Interpreter with Spark, which is too large for every run, beside the packages of the drivers.
-const SPARK: &str = "NEARDUP_TEST_SPARK";
+pub const SPARK: &str = "NEARDUP_TEST_SPARK";
 
 /// Count of pairs, and sums of their ids and distances.
 type Sums = [i64; 4];
 
+/// Result of an engine.
+pub struct InPython {
+    pub sums: Sums,
+    /// Time of the export to a file that the engine reads, and of the join.
+    pub seconds: [f64; 2],
+}
+
 /// Runs `engines.py` for an engine on the table `docs`, or says that no interpreter has it.
-fn in_python(variable: &str, engine: &str, database: &Database, fp: Type) -> Result<Option<Sums>> {
+///
+/// # Errors
+/// When the engine fails.
+pub fn in_python(
+    variable: &str,
+    engine: &str,
+    conninfo: &str,
+    fp_type: &str,
+) -> Result<Option<InPython>> {
     let Ok(python) = std::env::var(variable) else {
         eprintln!("{engine}: not tested, {variable} names no Python with the packages");
         return Ok(None);
@@ -27,19 +43,23 @@ fn in_python(variable: &str, engine: &str, database: &Database, fp: Type) -> Res
         .arg(tests.join("drivers/engines.py"))
         .arg(engine)
         .arg(tests.join("../docs/distributed.md"))
-        .args([database.conninfo(), fp.name])
+        .args([conninfo, fp_type])
         .output()
         .with_context(|| format!("cannot run {python}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{engine}: {printed}{errors}");
-    let sums = (printed.lines().rev())
-        .find_map(|line| line.strip_prefix("sums: "))
-        .with_context(|| format!("{engine}: {printed}"))?;
-    let sums: Vec<i64> = (sums.split(' '))
-        .map(str::parse)
-        .collect::<Result<_, _>>()?;
-    Ok(Some(sums.try_into().ok().context("four sums")?))
+    Ok(Some(InPython {
+        sums: numbers(&printed, "sums: ").with_context(|| printed.to_string())?,
+        seconds: numbers(&printed, "seconds: ").with_context(|| printed.to_string())?,
+    }))
+}
+
+/// The numbers on the last line that begins with `name`.
+fn numbers<T: FromStr, const N: usize>(printed: &str, name: &str) -> Option<[T; N]> {
+    let line = (printed.lines().rev()).find_map(|line| line.strip_prefix(name))?;
+    let numbers: Option<Vec<T>> = line.split(' ').map(|number| number.parse().ok()).collect();
+    numbers?.try_into().ok()
 }
 
 /// Compares the pairs of an engine with those of the index, on rows of these types.
@@ -59,7 +79,8 @@ fn compare(variable: &str, engine: &str, types: &[Type]) -> Outcome {
         )?;
         let expected: Sums = std::array::from_fn(|i| row.get(i));
         ensure!(expected[0] > 1_000, "{expected:?}");
-        if let Some(found) = in_python(variable, engine, &database, fp)? {
+        if let Some(found) = in_python(variable, engine, database.conninfo(), fp.name)? {
+            let found = found.sums;
             ensure!(
                 found == expected,
                 "{}: {found:?}, not {expected:?}",
@@ -85,10 +106,54 @@ fn pairs_of_spark() -> Outcome {
     compare(SPARK, "spark", &[FINGERPRINT, BIGINT])
 }
 
+/// Compares the pairs of signatures of an engine with those of the index.
+fn compare_signatures(variable: &str, engine: &str) -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT id, minhash(ARRAY(SELECT 'word ' || id / 5 || ' ' || i \
+             FROM generate_series(id % 5 * 3, 60) AS i)) AS sig FROM generate_series(1, 800) id; \
+         CREATE INDEX docs_sig ON docs USING neardup (sig) WITH (similarity = 0.7)",
+    )?;
+    let row = client.query_one(
+        "SELECT count(*), sum(a)::bigint, sum(b)::bigint, \
+            sum(round(128 * (1 - distance)))::bigint \
+         FROM neardup_pairs_by_key(NULL::bigint, 'docs', similarity => 0.8, key => 'id')",
+        &[],
+    )?;
+    let expected: Sums = std::array::from_fn(|i| row.get(i));
+    ensure!(expected[0] > 500, "{expected:?}");
+    if let Some(found) = in_python(variable, engine, database.conninfo(), "minhash_signature")? {
+        ensure!(found.sums == expected, "{:?}, not {expected:?}", found.sums);
+    }
+    Ok(())
+}
+
+#[test]
+fn pairs_of_signatures_of_duckdb() -> Outcome {
+    compare_signatures(PYTHON, "duckdb-signatures")
+}
+
+#[test]
+fn pairs_of_signatures_of_spark() -> Outcome {
+    compare_signatures(SPARK, "spark-signatures")
+}
+
+/// Compares the fingerprints that an engine makes with those of the server.
+fn compare_functions(variable: &str, engine: &str) -> Outcome {
+    let database = Database::create()?;
+    if let Some(found) = in_python(variable, engine, database.conninfo(), FINGERPRINT.name)? {
+        ensure!(found.sums[0] == 202, "{:?}", found.sums);
+    }
+    Ok(())
+}
+
 #[test]
 fn fingerprints_made_in_duckdb_are_those_of_the_server() -> Outcome {
-    let database = Database::create()?;
-    let sums = in_python(PYTHON, "functions", &database, FINGERPRINT)?;
-    ensure!(sums.is_none_or(|sums| sums[0] == 202), "{sums:?}");
-    Ok(())
+    compare_functions(PYTHON, "functions")
+}
+
+#[test]
+fn fingerprints_made_in_spark_are_those_of_the_server() -> Outcome {
+    compare_functions(SPARK, "spark-functions")
 }

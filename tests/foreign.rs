@@ -13,7 +13,7 @@ const ROWS: &str = "SELECT 2 * n + SHARD AS id, \
     FROM generate_series(1, 600) AS n";
 
 /// The settings of libpq for a server, as options of a foreign server and of a user.
-fn options(server: &Server) -> String {
+pub fn options(server: &Server) -> String {
     let socket = server.socket_dir().display().to_string();
     format!(
         "host '{}', port '{}', dbname 'postgres'",

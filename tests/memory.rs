@@ -39,6 +39,26 @@ const CASES: &[(&str, &str)] = &[
         "neardup_explain(text,",
         "neardup_explain(t, t || 'x y', function => 'minhash')",
     ),
+    (
+        "neardup_diff(text,",
+        "(SELECT count(a_text) FROM neardup_diff(t, t || ' x y'))",
+    ),
+    (
+        "neardup_diff_html(text,",
+        "length(neardup_diff_html(t, reverse(t)))",
+    ),
+    (
+        "neardup_diff_ansi(text,",
+        "length(neardup_diff_ansi(t, left(t, 10000), 3))",
+    ),
+    (
+        "neardup_segments(text,",
+        "(SELECT count(fp) FROM neardup_segments(t, 'sentence'))",
+    ),
+    (
+        "neardup_segments(text,",
+        "(SELECT max(hash) FROM neardup_segments(t))",
+    ),
     ("neardup_text_length(text,", "neardup_text_length(t)"),
     (
         "neardup_text_length(text,",
@@ -76,6 +96,25 @@ const CASES: &[(&str, &str)] = &[
     (
         "longest_sentences_hash(text,",
         "longest_sentences_hash(t, 1000)",
+    ),
+    ("passages(text,", "cardinality(passages(t))"),
+    ("passages(text,", "cardinality(passages(t, 1, 'char', 1))"),
+    (
+        "passages(text,bytea,",
+        "cardinality(passages(t, (SELECT neardup_common_features(t || n, 0.5, 'jieba', 2) FROM \
+            generate_series(1, 3) n), 10000, 'jieba', 2))",
+    ),
+    (
+        "passages_shared(bigint[],",
+        "passages_shared(passages(t, 2, 'char', 2), passages(t || 'x', 3, 'char', 2))",
+    ),
+    (
+        "shared_passages(text,",
+        "(SELECT sum(length(passage)) FROM shared_passages(t, t || 'x y', 1))",
+    ),
+    (
+        "shared_passages(text,",
+        "(SELECT count(passage) FROM shared_passages(t, reverse(t), 2, 'char', html => true))",
     ),
     ("minhash64(text,", "minhash64(t)"),
     ("minhash128(text,", "minhash128(t, 'char', 100)"),

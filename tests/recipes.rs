@@ -9,16 +9,21 @@ use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The SQL below a heading of the document.
+/// The SQL below a heading of docs/dedup.md.
 fn recipe(heading: &str) -> Result<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dedup.md");
+    Ok(blocks("dedup.md", heading)?.concat())
+}
+
+/// The blocks of SQL below a heading of a document.
+pub fn blocks(name: &str, heading: &str) -> Result<Vec<String>> {
+    let path = format!("{}/../docs/{name}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(path)?;
     let (_, section) = (document.split_once(&format!("\n## {heading}\n")))
-        .with_context(|| format!("docs/dedup.md has no section {heading}"))?;
+        .with_context(|| format!("docs/{name} has no section {heading}"))?;
     let section = section.split("\n## ").next().unwrap_or(section);
     let blocks = section.split("```sql\n").skip(1);
     Ok(blocks
-        .filter_map(|block| block.split("```").next())
+        .filter_map(|block| Some(block.split("```").next()?.to_owned()))
         .collect())
 }
 
@@ -102,7 +107,7 @@ fn none_is_left(client: &mut Client, what: &str) -> Result<()> {
 }
 
 /// Runs a recipe in a session of its own, statement by statement as psql would.
-fn begin(database: &Database, sql: &str) -> Result<JoinHandle<Result<()>>> {
+pub fn begin(database: &Database, sql: &str) -> Result<JoinHandle<Result<()>>> {
     let mut client = database.connect()?;
     let statements = statements(sql);
     client.batch_execute("SET application_name = 'recipe'")?;
@@ -132,7 +137,7 @@ fn statements(sql: &str) -> Vec<String> {
 }
 
 /// Waits until the recipe waits for a lock, or has ended.
-fn until_it_waits(client: &mut Client, recipe: &JoinHandle<Result<()>>) -> Result<()> {
+pub fn until_it_waits(client: &mut Client, recipe: &JoinHandle<Result<()>>) -> Result<()> {
     let query = "SELECT count(*) FROM pg_stat_activity \
         WHERE application_name = 'recipe' AND wait_event_type = 'Lock'";
     while !recipe.is_finished() && value::<i64>(client, query)? == 0 {

@@ -4,12 +4,13 @@ use crate::support::clients::wait_until;
 use crate::support::table::value;
 use neardup_tests::{connect, own_server};
 
-/// A table whose near-duplicates the subscriber marks, one where it skips them, and one that holds
-/// them, on both sides.
+/// A table whose near-duplicates the subscriber marks, one where it skips them, one that holds them,
+/// on both sides, and one whose trigger does not fire for rows that come by replication.
 const TABLES: &str = "CREATE EXTENSION neardup; \
     CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
     CREATE TABLE skipped (id bigint PRIMARY KEY, fp fingerprint); \
-    CREATE TABLE computed (id bigint PRIMARY KEY, body text, fp fingerprint);";
+    CREATE TABLE computed (id bigint PRIMARY KEY, body text, fp fingerprint); \
+    CREATE TABLE passed (id bigint PRIMARY KEY, fp fingerprint);";
 
 const TRIGGERS: &str = "CREATE INDEX ON marked USING neardup (fp) WHERE original IS NULL; \
     CREATE INDEX ON marked (original); \
@@ -24,6 +25,9 @@ const TRIGGERS: &str = "CREATE INDEX ON marked USING neardup (fp) WHERE original
     CREATE INDEX ON computed USING neardup (fp) WHERE id % 2 = 1; \
     CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON computed FOR EACH ROW \
         EXECUTE FUNCTION neardup_dedup('fp', 'body'); \
+    CREATE INDEX ON passed USING neardup (fp); \
+    CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON passed FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp'); \
     ALTER TABLE marked ENABLE ALWAYS TRIGGER mark; \
     ALTER TABLE marked ENABLE ALWAYS TRIGGER renew; \
     ALTER TABLE skipped ENABLE ALWAYS TRIGGER skip; \
@@ -39,6 +43,7 @@ fn insert(numbers: &str) -> String {
     format!(
         "INSERT INTO marked SELECT 10 * n + i, {fp} {rows}; \
          INSERT INTO skipped SELECT 10 * n + i, {fp} {rows}; \
+         INSERT INTO passed SELECT 10 * n + i, {fp} {rows}; \
          INSERT INTO computed SELECT 10 * n + i, \
              (SELECT string_agg(md5(n || ' ' || word), ' ') FROM generate_series(1, 30) AS word) \
              {rows};"
@@ -76,6 +81,7 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
                  AND (SELECT count(*) FROM skipped) = {numbers} \
                  AND (SELECT count(*) FROM computed) = {numbers} \
                  AND (SELECT count(original) FROM marked) = 2 * {numbers} \
+                 AND (SELECT count(*) FROM passed) = 3 * {numbers} \
                  AND (SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel)"
             ),
         )

@@ -232,8 +232,37 @@ fn progress_is_told_on_request() -> Outcome {
             told.iter().all(|text| text.starts_with("neardup: ")),
             "{told:?}"
         );
+        let by_bands = told.iter().any(|text| text.ends_with(", band 1 of 30"));
+        ensure!(
+            by_bands == (call == "neardup_pairs('crowd_sig', 0.2)"),
+            "{told:?}"
+        );
     }
     Ok(())
+}
+
+/// Runs a call until it tells of a phase that has begun, and cancels it. Returns that NOTICE.
+fn told_inside(database: &Database, call: &'static str, phase: &str) -> Result<String> {
+    let mut config: postgres::Config = database.conninfo().parse()?;
+    let (sender, told) = std::sync::mpsc::channel();
+    config.notice_callback(move |notice| {
+        // Nobody may wait any more.
+        let _ = sender.send(notice.message().to_owned());
+    });
+    let mut client = config.connect(NoTls)?;
+    let cancel = client.cancel_token();
+    // Memory for all rows: what does not fit is no phase of comparisons for clusters.
+    client.batch_execute("SET neardup.progress = on; SET work_mem = '64MB'")?;
+    let running = std::thread::spawn(move || client.batch_execute(call));
+    let mut last = String::new();
+    let inside = told.iter().find(|text| {
+        last.clone_from(text);
+        text.contains(phase) && !text.contains(": 0 of ")
+    });
+    cancel.cancel_query(NoTls)?;
+    let ended = running.join().expect("no panic");
+    ensure!(ended.is_err(), "{call} ended before it was cancelled");
+    inside.with_context(|| format!("{call}: nothing but {last}"))
 }
 
 /// A search that compares each two rows tells how far it is while it does.
@@ -245,32 +274,31 @@ fn progress_is_told_inside_of_a_phase() -> Outcome {
          INSERT INTO many SELECT minhash(ARRAY[i::text]) FROM generate_series(1, 150000) i; \
          CREATE INDEX many_sig ON many USING neardup (sig) WITH (bands = 8)",
     )?;
-    let calls = [
+    for call in [
         "SELECT neardup_pairs('many', 0.3, exhaustive => true)",
         "SELECT neardup_clusters('many', 0.3, exhaustive => true)",
-    ];
-    for call in calls {
-        let mut config: postgres::Config = database.conninfo().parse()?;
-        let (sender, told) = std::sync::mpsc::channel();
-        config.notice_callback(move |notice| {
-            // Nobody may wait any more.
-            let _ = sender.send(notice.message().to_owned());
-        });
-        let mut client = config.connect(NoTls)?;
-        let cancel = client.cancel_token();
-        // Memory for all rows: what does not fit is no phase of comparisons for clusters.
-        client.batch_execute("SET neardup.progress = on; SET work_mem = '64MB'")?;
-        let running = std::thread::spawn(move || client.batch_execute(call));
-        let mut last = String::new();
-        let inside = told.iter().find(|text| {
-            last.clone_from(text);
-            text.contains("comparing each two rows") && !text.contains(": 0 of ")
-        });
-        cancel.cancel_query(NoTls)?;
-        let ended = running.join().expect("no panic");
-        ensure!(ended.is_err(), "{call} ended before it was cancelled");
-        let inside = inside.ok_or_else(|| anyhow::anyhow!("{call}: nothing but {last}"))?;
+    ] {
+        let inside = told_inside(&database, call, "comparing each two rows")?;
         ensure!(inside.contains("of 11249925000 comparisons"), "{inside}");
     }
+    Ok(())
+}
+
+/// A search by bands tells which of them it is at.
+#[test]
+fn progress_tells_the_band() -> Outcome {
+    let database = Database::create()?;
+    // All rows agree in the third of eight bands, and in nothing else.
+    connect(database.conninfo())?.batch_execute(
+        "CREATE TABLE banded (sig minhash_signature); \
+         INSERT INTO banded SELECT minhash_from_values(array_agg(CASE WHEN p IN (4, 5) THEN 7 \
+            ELSE hashint8extended(i * 16 + p, 1) & 4294967295 END ORDER BY p)) \
+            FROM generate_series(1, 100000) i, generate_series(0, 15) p GROUP BY i; \
+         CREATE INDEX banded_sig ON banded USING neardup (sig) \
+            WITH (hashes = 16, bands = 8, rows = 2)",
+    )?;
+    let call = "SELECT neardup_pairs('banded', 0.1)";
+    let inside = told_inside(&database, call, "comparing the rows of each band")?;
+    ensure!(inside.ends_with(" entries, band 3 of 8"), "{inside}");
     Ok(())
 }

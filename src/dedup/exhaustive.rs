@@ -16,10 +16,14 @@ use crate::pg::server;
 use crate::settings;
 use crate::types::signature::{distance, similarity};
 
-/// Most comparisons of two sketches, each of which takes some nanoseconds.
+/// Most comparisons of two sketches: about a minute of them.
 const MOST_COMPARISONS: f64 = 1e10;
-/// Most pairs of rows that are looked up in the table, each of which takes about a microsecond.
+/// Comparisons of two sketches that one processor makes a second.
+const COMPARISONS_PER_SECOND: f64 = 1.5e8;
+/// Most pairs of rows that are looked up in the table.
 const MOST_CANDIDATES: f64 = 2e7;
+/// Pairs of rows that are looked up in a second, in a table that is in memory.
+const LOOK_UPS_PER_SECOND: f64 = 1e6;
 /// Rows that are few enough for any search.
 const FEW_ROWS: f64 = 5000.0;
 /// Percentage of pairs that bands find beyond their guarantee from which on it is offered.
@@ -124,6 +128,7 @@ fn refuse_signatures(
         format!(", hashes = {hashes}")
     };
     hint += &make_index(relations, &format!("similarity = {limit}{of}"));
+    let seconds = work.comparisons / COMPARISONS_PER_SECOND + work.candidates / LOOK_UPS_PER_SECOND;
     let found = recall(bands, argument);
     if found >= WORTH_OFFERING {
         hint += &format!(
@@ -135,8 +140,14 @@ fn refuse_signatures(
         relations,
         limits(bands, argument),
         format!(
-            "each two of {} rows: {:.0} comparisons, and some {:.0} pairs to look up in the table",
-            work.rows, work.comparisons, work.candidates
+            "each two of {} rows: {:.0} comparisons, and some {:.0} pairs to look up in the \
+             table. At {:.0} million comparisons and {:.0} million look-ups a second it takes \
+             some {seconds:.0} seconds",
+            work.rows,
+            work.comparisons,
+            work.candidates,
+            COMPARISONS_PER_SECOND / 1e6,
+            LOOK_UPS_PER_SECOND / 1e6
         ),
         hint,
         otherwise,
@@ -172,8 +183,11 @@ pub fn check_fingerprints<const N: usize>(
             plan.radius
         ),
         format!(
-            "{rows:.0} rows with many others: some {:.1} seconds, and some {pairs:.0} pairs by \
-             chance alone",
+            "{rows:.0} rows with many others: some {:.0} comparisons, and some {pairs:.0} pairs \
+             by chance alone. At {:.0} million comparisons a second, and with the reading of the \
+             index, comparing takes some {:.1} seconds",
+            plan.comparisons,
+            PairPlan::<N>::comparisons_per_second() / 1e6,
             plan.cost / 1e9
         ),
         hint,

@@ -12,12 +12,21 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Units between two readings of the clock.
 const STEPS: u64 = 256;
 
+/// Part of a phase that is under way, such as the third of four bands.
+struct Part {
+    name: &'static str,
+    number: u64,
+    of: u64,
+}
+
 /// Progress of one phase. Nothing is told unless `neardup.progress` is on.
 pub struct Progress {
     on: bool,
     phase: &'static str,
     unit: &'static str,
     total: f64,
+    /// The part under way, where the phase has parts.
+    part: Option<Part>,
     done: u64,
     /// Number of units at which the clock is read next.
     next_check: u64,
@@ -27,11 +36,30 @@ pub struct Progress {
 impl Progress {
     /// Begins a phase of about `total` units.
     pub fn new(phase: &'static str, unit: &'static str, total: f64) -> Self {
+        Self::begin(phase, unit, total, None)
+    }
+
+    /// Begins the first of several parts of a phase of about `total` units in all.
+    pub fn of_parts(
+        phase: &'static str,
+        (unit, total): (&'static str, f64),
+        (part, parts): (&'static str, u64),
+    ) -> Self {
+        let part = Part {
+            name: part,
+            number: 1,
+            of: parts,
+        };
+        Self::begin(phase, unit, total, Some(part))
+    }
+
+    fn begin(phase: &'static str, unit: &'static str, total: f64, part: Option<Part>) -> Self {
         let progress = Progress {
             on: settings::progress(),
             phase,
             unit,
             total,
+            part,
             done: 0,
             next_check: STEPS,
             next: Instant::now() + EVERY,
@@ -58,6 +86,14 @@ impl Progress {
         }
     }
 
+    /// Notes how many parts of the phase are done, and how many units in all.
+    pub fn reach_part(&mut self, parts_done: u64, done: u64) {
+        if let Some(part) = &mut self.part {
+            part.number = (parts_done + 1).min(part.of);
+        }
+        self.reach(done);
+    }
+
     fn check(&mut self) {
         let now = Instant::now();
         if now >= self.next {
@@ -70,8 +106,11 @@ impl Progress {
         if self.on {
             // An estimate may be too low.
             let total = self.total.max(self.done as f64);
+            let part = (self.part.as_ref()).map_or(String::new(), |part| {
+                format!(", {} {} of {}", part.name, part.number, part.of)
+            });
             notice(format!(
-                "neardup: {}: {} of {total:.0} {}",
+                "neardup: {}: {} of {total:.0} {}{part}",
                 self.phase, self.done, self.unit
             ));
         }

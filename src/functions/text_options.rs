@@ -28,6 +28,11 @@ pub fn unweighted(call: &Call, first: usize) -> TextOptions {
     parse(call, std::array::from_fn(|n| first + n), Weight::Set)
 }
 
+/// Options of a strict function of tokens, which has neither `shingle` nor `weight`.
+pub fn single_tokens(call: &Call, first: usize) -> TextOptions {
+    parse_with(call, std::array::from_fn(|n| first + n), 1, Weight::Set)
+}
+
 /// Options with `weight`, of which `shingle` and `weight` may be NULL: those of `defaults` then.
 pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOptions {
     let weight = match call.is_null(first + 2) {

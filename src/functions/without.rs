@@ -16,7 +16,7 @@ use crate::pg::memory::check_interrupts;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 
 /// The set that is argument 1, for texts with these options.
-fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
+pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
     let set = feature_sets::set_argument(call, 1, "without");
     if !set.fits(options) {
         let shown = |options: &TextOptions| {

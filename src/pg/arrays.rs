@@ -1,6 +1,7 @@
 //! Arrays of the server: their elements, and new ones.
 use std::borrow::Cow;
 
+use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::{self, Datum};
 
 use super::errors::UserError;
@@ -133,7 +134,8 @@ pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> 
 /// Makes a `bigint[]` in the current memory context.
 pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
     const TYPE: ElementType = i64::TYPE;
-    let mut elements: Vec<Datum> = numbers.map(Datum::from).collect();
+    let mut elements: Vec<Datum> = Vec::new();
+    elements.grow_all(numbers.map(Datum::from));
     // SAFETY: the pointer and the number are those of one slice of elements of that type.
     unsafe {
         let array = pg_sys::construct_array(

@@ -1,8 +1,8 @@
 """Runs a section of docs/applications.md as an application would.
 
 Usage: applications.py SECTION DOCUMENT CONNINFO. Code under the heading that is marked with a path
-becomes that file, the rest is one script from top to bottom. The frame around it is what `alembic
-init` and `django-admin startproject` make.
+becomes that file, or its continuation, the rest is one script from top to bottom. The frame around
+it is what `alembic init` and `django-admin startproject` make.
 """
 
 import os
@@ -28,7 +28,7 @@ def code(document, heading):
         elif inside and line.startswith("```python"):
             fence, name = True, line.removeprefix("```python").strip()
             if name:
-                files[name] = []
+                files.setdefault(name, [])
         script.append(kept)
     assert any(script), f"no code under {heading}"
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}, "\n".join(script)

@@ -6,6 +6,7 @@ crates/sketch/tests.
 
 import copy
 import doctest
+import importlib.metadata
 import os
 import pickle
 import re
@@ -270,7 +271,7 @@ def chinese(conninfo):
 
 
 def documentation(_):
-    """The README's example, that of the module, and a docstring for each public name."""
+    """The README's example, that of the module, a docstring for each public name, licences."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "python/README.md").read_text(), re.S)
     assert blocks
     for block in blocks:
@@ -286,6 +287,12 @@ def documentation(_):
         assert re.search(rf"^(def|class) {name}\b|^{name}:", stub, re.M), name
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
     assert neardup.__version__ == version
+    licences = {path.name: path for path in importlib.metadata.files("neardup")
+                if "licenses" in path.parts}
+    assert licences.keys() >= {"LICENSE", "LICENSE-jieba.md", "COPYRIGHT"}, licences
+    copyright = licences["COPYRIGHT"].locate().read_text()
+    assert copyright == (ROOT / "python/COPYRIGHT").read_text()
+    assert "\nFiles: crates/pyo3-" in copyright and "\nLicense: Expat\n Permission" in copyright
 
 
 def main():

@@ -71,6 +71,7 @@ mod tests {
         let files = String::from_utf8(output.stdout)?;
         for file in [
             "LICENSE",
+            "LICENSE-unicode",
             "README.md",
             "data/README.md",
             "data/jieba_idf.bin",

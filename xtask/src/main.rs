@@ -38,6 +38,10 @@ enum Command {
     /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
     /// (regress) and the isolation tests (isolation).
     Test {
+        /// Test on Citus too: the folder that its "make install DESTDIR=..." was given, or / if it
+        /// is installed
+        #[arg(long, value_name = "PATH")]
+        citus: Option<PathBuf>,
         /// Parts of names
         filters: Vec<String>,
     },
@@ -59,6 +63,8 @@ enum Command {
     /// By mdBook: one that is on PATH, or else it is installed from crates.io into the target
     /// folder.
     Book,
+    /// Write python/COPYRIGHT: the licences of the crates in the package for Python
+    Licences,
     /// Put the extension's SQL script together from the files in sql/sections
     Sql,
     /// Kill a server in the midst of its work, let it recover and check it, again and again
@@ -68,7 +74,7 @@ enum Command {
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
-    /// Make packages: for Debian, an archive with an installing script, PGXN, images
+    /// Make packages: for Debian, an archive with an installing script, PGXN, images, Python
     ///
     /// For each version of --pg, or for the server that setup finds. The same commit and compiler
     /// give the same bytes.
@@ -107,12 +113,13 @@ fn main() -> ExitCode {
             Command::Demo { path, report } => {
                 demo::command(choice, path.as_deref(), report.as_deref())
             }
-            Command::Test { filters } => test::command(choice, &filters),
+            Command::Test { citus, filters } => test::command(choice, &filters, citus.as_deref()),
             Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Arm64(options) => cross::arm64(&options),
             Command::S390x => cross::s390x(),
             Command::Check => check::command(),
             Command::Book => book::command(),
+            Command::Licences => package::write_licences(),
             Command::Sql => sql::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),

@@ -2,7 +2,7 @@
 use crate::program::runs;
 use crate::setup::PgChoice;
 use crate::{cargo, extension, setup, signals, ui};
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
 use std::path::Path;
 
@@ -14,10 +14,17 @@ pub struct Private {
     pub artifacts: Artifacts,
     /// Where servers can be made.
     pub instance: Instance,
+    /// The copy has Citus as well.
+    pub has_citus: bool,
 }
 
 /// Set-up, build, private copy, installation into the copy.
 pub fn prepare(choice: &PgChoice) -> Result<Private> {
+    prepare_with(choice, None)
+}
+
+/// As [`prepare`], with Citus out of the folder that its `make install DESTDIR=` was given, if any.
+pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> {
     let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
     let preferred = cargo::target_dir()?.join("pg").join(pg.major.to_string());
@@ -26,6 +33,15 @@ pub fn prepare(choice: &PgChoice) -> Result<Private> {
         let copy = PrivateCopy::make(&pg, &preferred, &user)?;
         copy.install(&artifacts)?;
         ensure_psql(&copy)?;
+        if let Some(root) = citus {
+            copy.link_installed(&pg, root)?;
+            ensure!(
+                copy.has_extension("citus"),
+                "there is no Citus for {} in {}",
+                pg.version,
+                root.display()
+            );
+        }
         Ok(copy)
     })?;
     if !copy.root().starts_with(&preferred) {
@@ -40,6 +56,7 @@ pub fn prepare(choice: &PgChoice) -> Result<Private> {
         pg,
         artifacts,
         instance: Instance::new(&copy, user),
+        has_citus: citus.is_some(),
     })
 }
 

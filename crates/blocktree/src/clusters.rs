@@ -43,10 +43,12 @@ pub trait Centers<F: TempFiles, const M: usize> {
 /// those before it only (time-forward processing: Zeh, EEF Summer School 2002, has the same for
 /// maximal independent sets).
 pub struct Star<F: TempFiles, const M: usize> {
-    /// Pairs: the ranks, the higher in front, then the nodes likewise.
+    /// Pairs: the ranks, the higher in front, then the node of the higher.
     near: ExternalSort<F, 2>,
     /// Entries of dense nodes, behind rank and number.
     dense: ExternalSort<F, M>,
+    /// Bytes for a list.
+    memory: usize,
 }
 
 /// Of fingerprints: how near is near, and how many words in front are a scope.
@@ -59,11 +61,12 @@ pub struct Nearness {
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
-    /// No pairs yet. `memory` is for each of two lists.
+    /// No pairs yet. `memory` is for each of four lists.
     pub fn new(memory: usize) -> Self {
         Star {
             near: ExternalSort::new(memory),
             dense: ExternalSort::new(memory),
+            memory,
         }
     }
 
@@ -72,7 +75,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     pub fn near(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
         let (low, high) = if a.1 < b.1 { (a, b) } else { (b, a) };
         if low.1 != high.1 {
-            let key = [join(high.1, low.1), join(high.0, low.0)];
+            let key = [join(high.1, low.1), u64::from(high.0)];
             self.near.push(files, key, Tid::MIN);
         }
     }
@@ -96,6 +99,9 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
 
     /// Replaces the rank of each node that does not represent itself by that of its representative.
     /// Calls `done` once for each pair and each entry of a dense node.
+    ///
+    /// Nodes come by rank, so that their numbers lie anywhere: what is asked of those before is one
+    /// bit each, by rank, and `ranks` is written at the end, by number.
     pub fn finish(
         mut self,
         files: &mut F,
@@ -106,22 +112,24 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         let mut pairs = self.near.sorted(files, None);
         let mut dense = self.dense.sorted(files, None);
         let mut own = Vec::new();
+        let mut represented = RankSet::new(files, self.memory);
+        let mut found = ExternalSort::<F, 1>::new(self.memory);
         let (mut pair, mut other) = (pairs.next(files), dense.next(files));
         loop {
-            let of_pair = pair.map(|pair| (split(pair.key[0]).0, split(pair.key[1]).0));
+            let of_pair = pair.map(|pair| (split(pair.key[0]).0, pair.key[1] as u32));
             let of_dense = other.map(|other| split(other.key[0]));
             let (rank, node) = match (of_pair, of_dense) {
                 (Some(a), Some(b)) => a.min(b),
                 (Some(one), None) | (None, Some(one)) => one,
-                (None, None) => return,
+                (None, None) => break,
             };
             let mut representative = None;
             while let Some(next) = pair
                 && split(next.key[0]).0 == rank
             {
-                let (lower, lower_node) = (split(next.key[0]).1, split(next.key[1]).1);
+                let (_, lower) = split(next.key[0]);
                 // The lowest come first.
-                if representative.is_none() && ranks.get(files, lower_node) == lower {
+                if representative.is_none() && !represented.contains(files, lower) {
                     representative = Some(lower);
                 }
                 pair = pairs.next(files);
@@ -144,9 +152,45 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 }
             }
             if let Some(representative) = representative {
-                ranks.set(files, node, representative);
+                represented.insert(files, rank);
+                found.push(files, [join(node, representative)], Tid::MIN);
             }
         }
+        found.in_order(files, None, |files, found| {
+            let (node, representative) = split(found.key[0]);
+            ranks.set(files, node, representative);
+        });
+    }
+}
+
+/// Ranks, a bit each.
+struct RankSet<F: TempFiles> {
+    words: Paged<F>,
+}
+
+impl<F: TempFiles> RankSet<F> {
+    fn new(files: &mut F, memory: usize) -> Self {
+        RankSet {
+            words: Paged::new(files, 0, memory, |_| 0),
+        }
+    }
+
+    /// The word of a rank, and its bit there.
+    fn place(&mut self, files: &mut F, rank: u32) -> (u32, u32) {
+        let (word, bit) = (rank / u32::BITS, 1 << (rank % u32::BITS));
+        self.words.grow(files, word as usize + 1);
+        (word, bit)
+    }
+
+    fn insert(&mut self, files: &mut F, rank: u32) {
+        let (word, bit) = self.place(files, rank);
+        let bits = self.words.get(files, word) | bit;
+        self.words.set(files, word, bits);
+    }
+
+    fn contains(&mut self, files: &mut F, rank: u32) -> bool {
+        let (word, bit) = self.place(files, rank);
+        self.words.get(files, word) & bit != 0
     }
 }
 

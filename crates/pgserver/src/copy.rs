@@ -142,6 +142,25 @@ impl PrivateCopy {
         let library = self.pkglibdir.join(library);
         replace_file(&artifacts.library, &library, 0o755)
     }
+
+    /// Returns whether CREATE EXTENSION finds this one.
+    pub fn has_extension(&self, name: &str) -> bool {
+        (self.extension_dir.join(format!("{name}.control"))).is_file()
+    }
+
+    /// Links the files of other extensions that `make install DESTDIR=root` has put below `root`,
+    /// or that are installed if that is `/`. The next call of [`PrivateCopy::make`] takes them out.
+    ///
+    /// # Errors
+    /// When `root` has no folder for this server's extensions, or a link cannot be made.
+    pub fn link_installed(&self, config: &PgConfig, root: &Path) -> Result<()> {
+        // A link is read from where it stands.
+        let root = (root.canonicalize()).with_context(|| format!("no {}", root.display()))?;
+        let below = |dir: &Path| root.join(dir.strip_prefix("/").unwrap_or(dir));
+        let extensions = config.sharedir().join("extension");
+        link_entries(&below(config.pkglibdir()), &self.pkglibdir)?;
+        link_entries(&below(&extensions), &self.extension_dir)
+    }
 }
 
 /// Folders for what the server's user has to reach, best first: the preferred one, and folders for
@@ -230,6 +249,20 @@ fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<
     Ok(())
 }
 
+/// Links the entries of `source` in `target`, in place of other links, but not of files.
+fn link_entries(source: &Path, target: &Path) -> Result<()> {
+    for name in entries(source)? {
+        let (file, link) = (source.join(&name), target.join(&name));
+        match fs::symlink_metadata(&link) {
+            Ok(old) if !old.is_symlink() => continue,
+            Ok(_) => fs::remove_file(&link)?,
+            Err(_) => (),
+        }
+        symlink(&file, &link).with_context(|| format!("cannot make {}", link.display()))?;
+    }
+    Ok(())
+}
+
 /// Makes the folders from `root` down to `target`, open to the server's user whatever the umask is.
 fn make_dirs(root: &Path, target: &Path) -> Result<()> {
     let mut dir = root.to_owned();
@@ -306,6 +339,29 @@ mod tests {
         let mut names = entries(&target).unwrap();
         names.sort();
         assert_eq!(names, ["kept", "new"]);
+    }
+
+    #[test]
+    fn links_of_other_extensions_replace_links_and_leave_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, target) = (dir.path().join("source"), dir.path().join("target"));
+        for folder in [&source, &target] {
+            fs::create_dir(folder).unwrap();
+        }
+        for name in ["own", "old", "new"] {
+            fs::write(source.join(name), "installed").unwrap();
+        }
+        fs::write(target.join("own"), "own").unwrap();
+        symlink("/nowhere", target.join("old")).unwrap();
+        link_entries(&source, &target).unwrap();
+        for (name, expected) in [("own", "own"), ("old", "installed"), ("new", "installed")] {
+            assert_eq!(
+                fs::read_to_string(target.join(name)).unwrap(),
+                expected,
+                "{name}"
+            );
+        }
+        assert!(link_entries(&dir.path().join("missing"), &target).is_err());
     }
 
     #[test]

@@ -39,9 +39,9 @@ fn push_group(
          <h3><span class=\"number\">Group {number}</span> <span class=\"name\">"
     );
     push_name(html, kept);
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "</span></h3> <span class=\"facts\">{}, {}</span></summary>\n",
+        "</span></h3> <span class=\"facts\">{}, {}</span></summary>",
         counted(group.size, "row", "rows"),
         match group.widest {
             widest if widest > 0.0 => format!("up to {} apart", apart(report.measure, widest)),
@@ -99,7 +99,7 @@ fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) 
     if member.goes_at.contains(&report.chosen) {
         classes.push_str(" chosen");
     }
-    let _ = write!(html, "<li class=\"member{classes}\">\n");
+    let _ = writeln!(html, "<li class=\"member{classes}\">");
     html.push_str(match head.details {
         Details::None => "<p class=\"head\">",
         Details::Closed => "<details><summary class=\"head\">",

@@ -11,7 +11,7 @@ use crate::{chart, groups, radii};
 /// The stylesheet, which is the same on each page.
 const STYLE: &str = include_str!("style.css");
 /// SHA-256 of the stylesheet in base64, for the content security policy.
-const STYLE_DIGEST: &str = "1BQUpS9fkqG3nUujXB6W4XLBQCDn6HhaVSmPccyj9Jg=";
+const STYLE_DIGEST: &str = "V2w+5J+x9FOcAJM/kxGnGvUiMlRn0Z+5Kyd1WHKN1Rg=";
 
 /// Writes a report as an HTML page. `host` may cancel it, and learns of memory that comparisons
 /// take.

@@ -1,4 +1,5 @@
-//! Speed of `Sketcher::simhash64` and `simhash128` in bytes of text a second, one thread.
+//! Speed of `Sketcher::simhash64`, `simhash128` and `passages`, in bytes of text a second of one
+//! thread.
 //!
 //! `cargo bench -p neardup-sketch` measures generated texts. With `SKETCH_BENCH_TEXT=file` the
 //! lines of a file are measured too, each as one document.
@@ -10,6 +11,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use jieba_rs::Jieba;
 use neardup_sketch::options::{NamedOption, Tokens};
+use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::{Sketcher, TextOptions, simhash64_features};
 use texts::{LATIN, chinese, chinese_words, documents, spaced};
 
@@ -52,6 +54,83 @@ fn wide(c: &mut Criterion) {
             })
         });
     });
+    group.finish();
+}
+
+/// Hashes of passages of 24 tokens.
+fn passages(c: &mut Criterion) {
+    let (english, chinese) = (spaced(LATIN, 4_000_000), chinese(4_000_000));
+    let mut texts = vec![
+        ("english", documents(&english, 4_000), Tokens::Word, 8),
+        (
+            "english, shingles of 5 words",
+            documents(&english, 4_000),
+            Tokens::Word,
+            5,
+        ),
+        (
+            "english, 24 characters",
+            documents(&english, 4_000),
+            Tokens::Char,
+            8,
+        ),
+        ("chinese", documents(&chinese, 4_000), Tokens::Word, 8),
+    ];
+    let file = std::env::var("SKETCH_BENCH_TEXT");
+    let file = file.map(|path| std::fs::read_to_string(path).expect("a UTF-8 file"));
+    if let Ok(file) = &file {
+        texts.push(("file", file.lines().collect(), Tokens::Word, 8));
+    }
+    for (name, documents, tokens, shingle) in texts {
+        let options = TextOptions {
+            tokens,
+            shingle,
+            ..TextOptions::PASSAGES
+        };
+        let length = PassageLength::new(24, &options).expect("longer than a shingle");
+        let bytes: usize = documents.iter().map(|text| text.len()).sum();
+        let mut group = c.benchmark_group("passages");
+        group
+            .throughput(Throughput::BytesDecimal(bytes as u64))
+            .sample_size(20);
+        let mut sketcher = Sketcher::new(options);
+        group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
+            b.iter(|| {
+                let hashes = documents.iter().map(|text| {
+                    sketcher
+                        .passages(black_box(text), length, None, &mut || ())
+                        .len()
+                });
+                hashes.sum::<usize>()
+            });
+        });
+        group.finish();
+    }
+}
+
+/// Passages that two texts share of which one is in the other, and of one repeated word.
+fn shared_passages(c: &mut Criterion) {
+    let text = spaced(LATIN, 1_000_000);
+    let part = &text[300_000..][..500_000];
+    let repeated = "la ".repeat(300_000);
+    let mut group = c.benchmark_group("shared_passages");
+    for (name, a, b) in [
+        ("english", part, text.as_str()),
+        ("one word", &repeated, &repeated),
+    ] {
+        let options = TextOptions::PASSAGES;
+        let length = PassageLength::new(24, &options).expect("longer than a shingle");
+        group
+            .throughput(Throughput::BytesDecimal((a.len() + b.len()) as u64))
+            .sample_size(10);
+        group.bench_function(BenchmarkId::new(name, a.len() + b.len()), |bencher| {
+            bencher.iter(|| {
+                SharedPassages::new(a, b, length, &options, &mut || ())
+                    .passages
+                    .len()
+            });
+        });
+    }
     group.finish();
 }
 
@@ -126,5 +205,13 @@ fn features(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, texts, wide, words, features);
+criterion_group!(
+    benches,
+    texts,
+    passages,
+    shared_passages,
+    wide,
+    words,
+    features
+);
 criterion_main!(benches);

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 
+use crate::change_bits::BitsOf;
 use crate::feature_list::{Feature, FeatureEntry, FeatureList, sort};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
 use crate::places::{Place, places};
 use crate::similarity::share;
-use crate::text_changes::{ChangedText, TextChanges, text_changes};
+use crate::text_changes::{ChangedText, TextChanges, Wanted, text_changes};
 
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
@@ -122,14 +123,17 @@ fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
 
 impl FeatureDiff {
     /// Compares two texts and keeps the `top` heaviest features of each kind, and as many changes.
+    /// With a function the bits that changes cost are counted.
     ///
-    /// Memory is that of two [`FeatureList`]s, 32 bytes more for each distinct feature, and once
-    /// more the normal form of a text with some 24 bytes for each change of script.
+    /// Memory is that of two [`FeatureList`]s, 32 bytes more for each distinct feature (48 with a
+    /// function), and once more the normal form of a text with some 24 bytes for each change of
+    /// script.
     pub fn new(
         a: &str,
         b: &str,
         options: &TextOptions,
         top: usize,
+        bits_of: Option<BitsOf>,
         check: &mut dyn FnMut(),
     ) -> Self {
         let mut side = |text| Side {
@@ -147,7 +151,7 @@ impl FeatureDiff {
             (None, None) => {}
         };
         merge(a.list.entries(), b.list.entries(), order, each, check);
-        let changes = changes([&a, &b], [&only_a, &only_b], &shared, top, check);
+        let changes = changes([&a, &b], [&only_a, &only_b], &shared, (top, bits_of), check);
         Self {
             changes,
             shared: top_shared(&a, &b, shared, top, check),
@@ -172,7 +176,7 @@ fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],
     shared: &[SharedEntry],
-    top: usize,
+    (top, bits_of): (usize, Option<BitsOf>),
     check: &mut dyn FnMut(),
 ) -> TextChanges {
     let (mut in_a, mut in_b) = (Vec::new(), Vec::new());
@@ -184,7 +188,8 @@ fn changes<'a>(
         own: own[n],
     };
     let (a, b) = (changed(0), changed(1));
-    text_changes([&a, &b], [&in_a, &in_b], sides[0].options, top, check)
+    let wanted = Wanted { top, bits_of };
+    text_changes([&a, &b], [&in_a, &in_b], sides[0].options, wanted, check)
 }
 
 /// The heaviest of the features that both texts have.
@@ -234,7 +239,7 @@ mod tests {
             };
             let (sa, sb) = (set(&a), set(&b));
             let expected = share(sa.intersection(&sb).count(), sa.union(&sb).count());
-            let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, &mut || ());
+            let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, None, &mut || ());
             prop_assert_eq!(diff.jaccard_similarity(), expected);
             prop_assert!(diff.only_a.heaviest.iter().all(|f| !sb.contains(&f.feature.text)));
             prop_assert!(diff.only_b.heaviest.iter().all(|f| !sa.contains(&f.feature.text)));
@@ -247,7 +252,7 @@ mod tests {
             weight: Weight::Tf,
             ..SINGLE
         };
-        let found = FeatureDiff::new("x x y z q q p", "y x z z r", &options, 9, &mut || ());
+        let found = FeatureDiff::new("x x y z q q p", "y x z z r", &options, 9, None, &mut || ());
         let texts = |f: &[PlacedFeature]| -> Vec<_> {
             f.iter()
                 .map(|f| (f.feature.text.clone(), f.place.unwrap().start))
@@ -264,7 +269,7 @@ mod tests {
             [("q".to_owned(), 8), ("p".to_owned(), 12)]
         );
         assert_eq!(texts(&found.only_b.heaviest), [("r".to_owned(), 8)]);
-        let two = FeatureDiff::new("y x x w z z w", "w x y z", &options, 2, &mut || ());
+        let two = FeatureDiff::new("y x x w z z w", "w x y z", &options, 2, None, &mut || ());
         let shared = two
             .shared
             .heaviest
@@ -280,7 +285,7 @@ mod tests {
             (from..to).map(|n| format!("w{} ", n * n % 331)).collect()
         };
         let (a, b) = (words(0, 900), words(500, 1200));
-        let compared = |top| FeatureDiff::new(&a, &b, &SINGLE, top, &mut || ());
+        let compared = |top| FeatureDiff::new(&a, &b, &SINGLE, top, None, &mut || ());
         let all = compared(usize::MAX);
         for top in [0, 1, 7, 100, 10_000] {
             let some = compared(top);

@@ -37,6 +37,11 @@ pub(crate) struct FeatureEntry {
 }
 
 impl FeatureEntry {
+    /// Its 64-bit hash.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// Its range of the tokens.
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.start as usize + self.len as usize

@@ -14,7 +14,8 @@
 //! | fingerprint | [`simhash`] | 64- or 128-bit simhash, ties to 0 |
 //! | distance | [`hamming`] | number of differing bits |
 //!
-//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints ([`b_bit_minhash`]).
+//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints ([`b_bit_minhash`]); runs
+//! of tokens that texts share are found by hashes ([`passages`]).
 //!
 //! # Stability
 //!
@@ -29,6 +30,7 @@
 
 mod algorithms_digest;
 pub mod b_bit_minhash;
+mod change_bits;
 mod check;
 pub mod common_features;
 mod feature_counts;
@@ -42,7 +44,9 @@ pub mod memory;
 pub mod minhash;
 pub mod normalize;
 pub mod options;
+pub mod passages;
 mod places;
+pub mod segments;
 pub mod sentences;
 pub mod shingle;
 pub mod simhash;
@@ -56,6 +60,7 @@ pub mod tokens;
 pub mod weight;
 
 pub use algorithms_digest::algorithms_digest;
+pub use change_bits::BitsOf;
 pub use feature_diff::{FeatureDiff, PlacedFeature, TopFeatures};
 pub use feature_list::{Feature, FeatureList, features};
 pub use hamming::hamming64;

@@ -57,6 +57,12 @@ impl TextOptions {
         html: false,
         keywords: 0,
     };
+
+    /// Defaults of passages: hashes of eight consecutive words.
+    pub const PASSAGES: Self = Self {
+        shingle: 8,
+        ..Self::SET
+    };
 }
 
 impl Default for TextOptions {

@@ -28,10 +28,10 @@ pub const MAX_SENTENCES: usize = 1000;
 
 /// Characters in a row, other than letters and digits, that end a sentence. It bounds the work for
 /// each of them: where a sentence may end, the search for the next letter starts at each.
-const MAX_GAP: usize = 16;
+pub(crate) const MAX_GAP: usize = 16;
 
 /// Bytes that are searched for ends of sentences at once. A longer sentence is cut.
-const WINDOW: usize = 1 << 16;
+pub(crate) const WINDOW: usize = 1 << 16;
 
 /// A sentence: its number of characters, and its words. Longer ones are greater; of equal length,
 /// those whose bytes come first.
@@ -177,7 +177,7 @@ fn most_characters(sentence: &str) -> usize {
 }
 
 /// Returns true for characters that make a segment a word: Alphabetic, or of general category N.
-fn is_letter_or_digit(c: char) -> bool {
+pub(crate) fn is_letter_or_digit(c: char) -> bool {
     match Class::of(c) {
         Class::AsciiWord => c.is_ascii_alphanumeric(),
         Class::Letter | Class::OtherLetter | Class::SingleCharWord => true,

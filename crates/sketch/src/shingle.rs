@@ -12,8 +12,12 @@ pub const SEPARATOR: u8 = b' ';
 /// Separator between the lines of a feature.
 pub const LINE_SEPARATOR: u8 = b'\n';
 
-/// Receiver of features, one call for each occurrence, in no particular order.
+/// Receiver of features, one call for each occurrence.
 pub(crate) trait FeatureSink {
+    /// True if features are passed in the order of the text. Else their order is the one in which
+    /// they are hashed fastest.
+    const IN_ORDER: bool = false;
+
     /// Adds features, which are ranges of `bytes`.
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
@@ -273,9 +277,9 @@ impl Shingles {
         self.open -= from;
     }
 
-    /// Passes all complete shingles to the sink, grouped by length class: the hash function
-    /// branches on the length, and in the order of the text these branches would be mispredicted.
-    fn emit_shingles(&mut self, sink: &mut impl FeatureSink) {
+    /// Passes all complete shingles to the sink: in the order of the text, or grouped by length
+    /// class, since the hash function branches on the length, which is hard to predict.
+    fn emit_shingles<S: FeatureSink>(&mut self, sink: &mut S) {
         let count = self.starts.len() + 1 - self.width;
         let shingle = |at: usize| {
             let end = self
@@ -285,6 +289,9 @@ impl Shingles {
                 .unwrap_or(self.open);
             self.starts[at]..end - 1
         };
+        if S::IN_ORDER {
+            return sink.add_all(&self.bytes, (0..count).map(shingle));
+        }
         self.by_class.grow_to(CLASSES * count, 0);
         let mut lens = [0; CLASSES];
         for at in 0..count {

@@ -2,7 +2,8 @@
 //!
 //! Its methods are in the files of what they compute: `simhash64` and `simhash128` in
 //! `simhash/text.rs`, `minhash64` and `minhash128` in `b_bit_minhash/text.rs`, `signature` in
-//! `minhash/text.rs`, `containment` and `jaccard_similarity` in `similarity.rs`.
+//! `minhash/text.rs`, `passages` in `passages/text.rs`, `containment` and `jaccard_similarity` in
+//! `similarity.rs`.
 
 use std::cell::Cell;
 
@@ -12,6 +13,7 @@ use crate::hash::FeatureHash;
 use crate::memory::GrowVec;
 use crate::minhash::SignatureBuilder;
 use crate::options::TextOptions;
+use crate::passages::WindowMinima;
 use crate::simhash::GroupedAccumulator;
 use crate::tokens::FeatureExtractor;
 
@@ -39,6 +41,7 @@ pub struct Sketcher {
     pub(crate) scratch64: Scratch<1>,
     pub(crate) scratch128: Scratch<2>,
     pub(crate) signature: SignatureBuilder,
+    pub(crate) minima: WindowMinima,
 }
 
 /// Working memory of what is computed in `64 * W` bits.
@@ -71,6 +74,7 @@ impl Sketcher {
             scratch64: Scratch::default(),
             scratch128: Scratch::default(),
             signature: SignatureBuilder::default(),
+            minima: WindowMinima::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use crate::change_bits::{BitsOf, OwnFeatures};
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
 use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
@@ -38,6 +39,8 @@ pub struct TextChange {
     pub a: Option<Passage>,
     /// Passage of the second text.
     pub b: Option<Passage>,
+    /// Bits of the distance that it costs, if they were asked for: see [`BitsOf`].
+    pub bits: Option<u32>,
 }
 
 /// Part of a text whose features the other text does not have.
@@ -60,6 +63,14 @@ pub(crate) struct ChangedText<'a> {
     pub own: &'a [&'a FeatureEntry],
 }
 
+/// Number of changes and the function that a caller asks for.
+pub(crate) struct Wanted {
+    /// Number of changes that are shown.
+    pub top: usize,
+    /// Function whose bits are counted.
+    pub bits_of: Option<BitsOf>,
+}
+
 /// Neighbouring features of one text that the other does not have.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
@@ -80,7 +91,7 @@ pub(crate) fn text_changes(
     [a, b]: [&ChangedText; 2],
     [shared_a, shared_b]: [&[&FeatureEntry]; 2],
     options: &TextOptions,
-    top: usize,
+    wanted: Wanted,
     check: &mut dyn FnMut(),
 ) -> TextChanges {
     // Keywords stand apart from each other.
@@ -97,14 +108,19 @@ pub(crate) fn text_changes(
         },
         features: a.map_or(0, |a| a_runs[a].features) + b.map_or(0, |b| b_runs[b].features),
         sides: [a, b],
+        bits: None,
     }));
+    if let Some(function) = wanted.bits_of {
+        let own = [(a, &a_runs), (b, &b_runs)];
+        count_bits(function, own, &mut changes, check);
+    }
     let count = changes.len();
     sort(
         &mut changes,
         |x, y| (Reverse(x.features), x.at).cmp(&(Reverse(y.features), y.at)),
         check,
     );
-    changes.truncate(top);
+    changes.truncate(wanted.top);
     sort(
         &mut changes,
         |x, y| (x.at, x.sides[1]).cmp(&(y.at, y.sides[1])),
@@ -125,6 +141,7 @@ pub(crate) fn text_changes(
     largest.grow_all(changes.iter().map(|change| TextChange {
         a: change.sides[0].and_then(|_| a.next()),
         b: change.sides[1].and_then(|_| b.next()),
+        bits: change.bits,
     }));
     TextChanges { count, largest }
 }
@@ -135,6 +152,42 @@ struct Change {
     at: usize,
     features: usize,
     sides: [Option<usize>; 2],
+    bits: Option<u32>,
+}
+
+/// Counts the bits that each change costs.
+fn count_bits(
+    function: BitsOf,
+    sides: [(&ChangedText, &Vec<Run>); 2],
+    changes: &mut [Change],
+    check: &mut dyn FnMut(),
+) {
+    let mut own = [0, 1].map(|n| {
+        let (text, runs) = sides[n];
+        // The change that each run is part of.
+        let mut owners = Vec::new();
+        owners.grow_to(runs.len(), 0);
+        for (number, change) in (0..).zip(changes.iter()) {
+            if let Some(run) = change.sides[n] {
+                owners[run] = number;
+            }
+        }
+        let mut features = Vec::new();
+        features.grow_all(text.own.iter().map(|&entry| {
+            // The last run that begins no later has it: runs are in the order of the text.
+            let start = entry.range().start;
+            let run = runs.partition_point(|run| run.tokens.start <= start) - 1;
+            (owners[run], entry)
+        }));
+        OwnFeatures {
+            list: text.list,
+            features,
+        }
+    });
+    let bits = function.count(&mut own, changes.len(), check);
+    for (change, bits) in changes.iter_mut().zip(bits) {
+        change.bits = Some(bits);
+    }
 }
 
 /// Number of a feature that only one text has.
@@ -251,7 +304,7 @@ fn passages(
         true => Cow::Owned(html_text(text.text, check)),
         false => Cow::Borrowed(text.text),
     };
-    let shown = beginnings(&visible, &places, check);
+    let shown = beginnings(&visible, &places, MOST_CHARS, check);
     let mut passages = Vec::new();
     passages.grow_all(
         runs.iter()
@@ -276,12 +329,17 @@ fn passages(
     passages
 }
 
-/// The beginnings of places of a text; empty where there is none.
-fn beginnings(text: &str, places: &[Option<Place>], check: &mut dyn FnMut()) -> Vec<String> {
+/// The texts at places of a text, up to `most` characters of each; empty where there is none.
+pub(crate) fn beginnings(
+    text: &str,
+    places: &[Option<Place>],
+    most: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<String> {
     let mut order: Vec<(usize, usize, usize)> = Vec::new();
     order.grow_all(places.iter().enumerate().filter_map(|(n, place)| {
         let place = (*place)?;
-        Some((place.start, place.length.min(MOST_CHARS), n))
+        Some((place.start, place.length.min(most), n))
     }));
     order.sort_unstable();
     let mut found = Vec::new();
@@ -314,7 +372,7 @@ mod tests {
 
     /// The changes of two texts as `a|b`.
     fn changes(a: &str, b: &str, options: &TextOptions, top: usize) -> Vec<String> {
-        let diff = FeatureDiff::new(a, b, options, top, &mut || ());
+        let diff = FeatureDiff::new(a, b, options, top, None, &mut || ());
         let shown = |side: &Option<super::Passage>| match side {
             Some(passage) => passage.text.clone(),
             None => "-".to_owned(),
@@ -377,7 +435,9 @@ mod tests {
         );
         assert_eq!(changes(a, b, &words, 2), ["2 3 4|-", "5 6|0"]);
         assert_eq!(changes(a, b, &words, 0), [""; 0]);
-        let count = FeatureDiff::new(a, b, &words, 2, &mut || ()).changes.count;
+        let count = FeatureDiff::new(a, b, &words, 2, None, &mut || ())
+            .changes
+            .count;
         assert_eq!(count, 4);
     }
 
@@ -403,7 +463,7 @@ mod tests {
             shingle in 1_usize..4,
         ) {
             let options = set_options(tokens, shingle);
-            let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, &mut || ());
+            let diff = FeatureDiff::new(&a, &b, &options, usize::MAX, None, &mut || ());
             let changes = &diff.changes;
             prop_assert_eq!(changes.count, changes.largest.len());
             let (mut of_a, mut of_b) = (0, 0);

@@ -13,10 +13,11 @@ use neardup_sketch::html::html_text;
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::normalize::normalized;
 use neardup_sketch::options::{Accents, Digits, NamedOption, Normalize, Tokens, Weight};
+use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::tokens::jieba::UserWords;
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{
-    FeatureDiff, PlacedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
+    BitsOf, FeatureDiff, PlacedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
     simhash64_features, simhash128_features,
 };
 use proptest::prelude::*;
@@ -179,7 +180,8 @@ proptest! {
                 prop_assert_eq!(sketcher.containment(&text, &text, &mut unchecked), own);
                 prop_assert_eq!(sketcher.jaccard_similarity(&text, &text, &mut unchecked), own);
             }
-            let diff = FeatureDiff::new(&text, "", &options, 3, &mut unchecked);
+            let bits_of = Some(BitsOf::Simhash64);
+            let diff = FeatureDiff::new(&text, "", &options, 3, bits_of, &mut unchecked);
             prop_assert_eq!(diff.only_a.features, listed.len());
             let heaviest = diff.only_a.heaviest.iter().map(|placed| placed.feature.weight);
             let mut heaviest: Vec<u64> = heaviest.collect();
@@ -188,6 +190,34 @@ proptest! {
             prop_assert_eq!(heaviest, weights.take(3).collect::<Vec<_>>());
             for PlacedFeature { feature, place } in &diff.only_a.heaviest {
                 prop_assert!(listed.contains(feature) && place.is_some(), "{:?}", feature);
+            }
+        }
+    }
+
+    /// Hashes of passages are hashes of features, and a text shares all of itself with itself.
+    #[test]
+    fn passages(texts in prop::collection::vec((any_text(), any_options()), 1..4), more in 0..9) {
+        let mut used = Sketcher::new(TextOptions::PASSAGES);
+        for (text, options) in texts {
+            let length = options.shingle as i64 + i64::from(more);
+            let Ok(length) = PassageLength::new(length, &options) else {
+                prop_assert_eq!(options.tokens, Tokens::JiebaTfidf);
+                continue;
+            };
+            let listed = features(&text, &options, &mut unchecked);
+            used.set_options(options);
+            let hashes = used.passages(&text, length, None, &mut unchecked);
+            prop_assert_eq!(hashes.is_empty(), listed.is_empty());
+            let known = |hash: &u64| listed.iter().any(|feature| feature.hash == *hash);
+            prop_assert!(hashes.iter().all(known));
+            let again = Sketcher::new(options).passages(&text, length, None, &mut unchecked);
+            prop_assert_eq!(again, hashes);
+            let own = SharedPassages::new(&text, &text, length, &options, &mut unchecked);
+            let expected = usize::from(own.a_tokens >= length.get());
+            prop_assert_eq!(own.passages.len(), expected);
+            for passage in own.passages {
+                prop_assert_eq!(passage.tokens, own.a_tokens);
+                prop_assert!(passage.a.is_some() && passage.a == passage.b);
             }
         }
     }

@@ -2,19 +2,24 @@
 //!
 //! Users store fingerprints and compare them for years. A change of any value in
 //! `golden_simhash64.tsv` (64 bits), `golden_simhash128.tsv` (128 bits),
-//! `golden_simhash_options.tsv` (both, for all options) or `golden_minhash.tsv` (Chinese words,
-//! HTML pages, and fingerprints of feature sets) is a breaking change: all stored fingerprints
-//! would have to be computed again. If this test fails after an upgrade of a dependency or of the
-//! compiler, the upgrade is at fault, not the file. Adding lines is fine.
+//! `golden_simhash_options.tsv` (both, for all options), `golden_minhash.tsv` (Chinese words,
+//! HTML pages, and fingerprints of feature sets) or `golden_passages.tsv` (hashes of passages) is a
+//! breaking change: all stored values would have to be computed again. If this test fails after an
+//! upgrade of a dependency or of the compiler, the upgrade is at fault, not the file. Adding lines
+//! is fine.
 //!
 //! A line of the first two is: fingerprint in hex or `none`; the number of repetitions of the text;
 //! the text, with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the
 //! third, a line that begins with `=` has the repetitions and the text, and below it are, for each
 //! set of options, their names, the fingerprint of 64 bits and that of 128. In the fourth the names
 //! may be followed by `page` for a text read as an HTML page, and there are two fingerprints of the
-//! set of features, 64 and 128 bits, and the hash of its signature of 128 values besides.
+//! set of features, 64 and 128 bits, and the hash of its signature of 128 values besides. In the
+//! fifth the length of passages stands behind the names, and then the number of hashes, their hash,
+//! and the first of them.
 
 mod reference;
+
+use std::collections::BTreeSet;
 
 use neardup_sketch::Sketcher;
 use neardup_sketch::b_bit_minhash::BBitMinHash;
@@ -22,6 +27,7 @@ use neardup_sketch::hash::feature_hash;
 use neardup_sketch::html::html_text;
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::options::{self, NamedOption, Normalize, TextOptions};
+use neardup_sketch::passages::PassageLength;
 
 fn unescape(text: &str) -> String {
     let mut out = String::new();
@@ -244,6 +250,61 @@ fn words_pages_and_sets_never_change() {
         "changed fingerprints, the file as it were now:\n{now}"
     );
     assert!(checked >= 200, "{checked}");
+}
+
+/// Hashes of the passages of a text, by the definition.
+fn passages_of(text: &str, length: usize, options: &TextOptions) -> Vec<u64> {
+    let hashes: Vec<u64> = (reference::features(text, options).iter())
+        .map(|feature| feature_hash(feature.as_bytes()))
+        .collect();
+    let window = (length + 1 - options.shingle).min(hashes.len()).max(1);
+    let minima: BTreeSet<i64> = (hashes.windows(window))
+        .filter_map(|window| window.iter().min())
+        .map(|least| *least as i64)
+        .collect();
+    minima.into_iter().map(|hash| hash as u64).collect()
+}
+
+#[test]
+fn passages_never_change() {
+    let golden = include_str!("golden_passages.tsv");
+    let (mut now, mut text, mut checked) = (String::new(), String::new(), 0);
+    for line in golden.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        if let ["=", repeat, escaped] = columns[..] {
+            text = unescape(escaped).repeat(repeat.parse().unwrap());
+            now += &format!("{line}\n");
+            continue;
+        }
+        let options = named(columns[0]);
+        let length = columns[1].parse().unwrap();
+        let passage_length = PassageLength::new(length, &options).unwrap();
+        let hashes = Sketcher::new(options).passages(&text, passage_length, None, &mut || ());
+        if !options.tokens.need_dictionary() {
+            let plain = match options.html {
+                true => html_text(&text, &mut || ()),
+                false => text.clone(),
+            };
+            let defined = passages_of(&plain, length as usize, &options);
+            assert_eq!(hashes, defined, "differs from the definition: {line:?}");
+        }
+        let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+        let first = hashes.iter().take(3).map(|hash| (*hash as i64).to_string());
+        let first: Vec<String> = first.collect();
+        now += &format!(
+            "{}\t{length}\t{}\t{:016x}\t{}\n",
+            columns[0],
+            hashes.len(),
+            feature_hash(&bytes),
+            first.join(" ")
+        );
+        checked += 1;
+    }
+    assert!(
+        now == golden,
+        "changed hashes, the file as it were now:\n{now}"
+    );
+    assert!(checked >= 60, "{checked}");
 }
 
 /// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves

@@ -13,10 +13,12 @@ use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
 use neardup_sketch::html::html_text;
 use neardup_sketch::memory::{self, OutOfMemory};
 use neardup_sketch::minhash::{HashFamily, Scheme};
-use neardup_sketch::options::{Accents, Digits, Normalize, Tokens};
+use neardup_sketch::options::{Accents, Digits, NamedOption, Normalize, Tokens};
+use neardup_sketch::passages::{PassageLength, SharedPassages};
+use neardup_sketch::segments::{Unit, segment_hash, segments};
 use neardup_sketch::tokens::jieba::Dictionary;
 use neardup_sketch::{
-    FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash, text_length,
+    BitsOf, FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash, text_length,
 };
 
 /// Bytes of the reserve in `src/pg/memory.rs`, less what the error itself takes.
@@ -145,8 +147,41 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
         (
             "explain",
             Box::new(move || {
-                let found = FeatureDiff::new(text, half, options, 20, &mut check);
+                let found = FeatureDiff::new(
+                    text,
+                    half,
+                    options,
+                    20,
+                    Some(BitsOf::Simhash128),
+                    &mut check,
+                );
                 (found.shared.features * 1000 + found.only_a.heaviest.len()) as u64
+            }),
+        ),
+        (
+            "passages",
+            Box::new(move || {
+                let Ok(length) = PassageLength::new(100, options) else {
+                    return 7;
+                };
+                let hashes = Sketcher::new(*options).passages(text, length, None, &mut check);
+                hashes
+                    .iter()
+                    .fold(hashes.len() as u64, |sum, hash| sum ^ hash)
+            }),
+        ),
+        (
+            "shared passages",
+            Box::new(move || {
+                let Ok(length) = PassageLength::new(100, options) else {
+                    return 7;
+                };
+                let found = SharedPassages::new(text, half, length, options, &mut check);
+                found
+                    .passages
+                    .iter()
+                    .map(|passage| passage.text.len() as u64)
+                    .sum()
             }),
         ),
         (
@@ -279,8 +314,15 @@ fn every_function_unwinds() {
         for options in &choices {
             // Every function once, and with each choice one for each way to gather features.
             for (name, case) in functions(&text, options) {
-                let gathers =
-                    ["simhash128", "minhash64", "explain", "common features"].contains(&name);
+                let gathers = [
+                    "simhash128",
+                    "minhash64",
+                    "explain",
+                    "passages",
+                    "shared passages",
+                    "common features",
+                ]
+                .contains(&name);
                 if options != &choices[0] && !gathers {
                     continue;
                 }
@@ -293,6 +335,15 @@ fn every_function_unwinds() {
         failures += with_limits("html_text", about, &html);
         let sentences = || longest_sentences_hash(&text, 100, &mut check).unwrap_or(7);
         failures += with_limits("longest_sentences_hash", about, &sentences);
+        for &(name, unit) in Unit::NAMES {
+            let all = || {
+                let found = segments(&text, unit, &mut check).into_iter();
+                found.fold(0, |all, part| {
+                    all ^ segment_hash(&text[part.bytes], &mut check)
+                })
+            };
+            failures += with_limits(name, about, &all);
+        }
     }
     // Those that need little do not fail at all; that the others do is what is tested.
     assert!(failures > 500, "{failures}");

@@ -1,8 +1,9 @@
 //! Methods of grouping nodes that are near each other.
 use neardup_blocktree::clusters::{Centers, Connected, Star, split};
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::sort::ExternalSort;
+use neardup_blocktree::sort::{Entry, ExternalSort};
 
+use super::graph::number;
 use crate::dedup::limits::share;
 use crate::dedup::progress::Progress;
 use crate::pg::errors::UserError;
@@ -55,16 +56,22 @@ impl<const D: usize> Links<D> {
         centers: &mut impl Centers<TempSpace, D>,
     ) {
         let mut star = Star::<TempSpace, D>::new(share());
+        // The ends were added node after node, in which order the ranks stand. In that of the pairs
+        // each would ask for another page of them.
+        let mut ends = ExternalSort::<TempSpace, 2>::new(share());
+        self.ends.as_added(files, |files, end| {
+            let (_, node) = split(end.key[1]);
+            let rank = ranks.get(files, node);
+            ends.push(files, end.key, number(rank));
+        });
         let mut pairs = Pairs::default();
         let mut progress = self.progress("reading pairs");
-        self.ends.in_order(files, None, |files, end| {
-            progress.advance(1);
-            pairs.add(end.key, |a, b| {
-                let [a, b] = [a, b].map(|node| (node, ranks.get(files, node)));
-                star.near(files, a, b);
-            });
-        });
         drop(self.ends);
+        ends.in_order(files, None, |files, end| {
+            progress.advance(1);
+            pairs.add(end, |a, b| star.near(files, a, b));
+        });
+        drop(ends);
         self.dense.as_added(files, |files, entry| {
             progress.advance(1);
             let rank = ranks.get(files, entry.key[0] as u32);
@@ -88,7 +95,7 @@ impl<const D: usize> Links<D> {
         let mut progress = self.progress("making clusters");
         self.ends.in_order(files, None, |files, end| {
             progress.advance(1);
-            pairs.add(end.key, |a, b| connected.near(files, a, b));
+            pairs.add(end, |(a, _), (b, _)| connected.near(files, a, b));
         });
         drop(self.ends);
         connect(files, self.dense, &mut connected, &mut || {
@@ -98,20 +105,24 @@ impl<const D: usize> Links<D> {
     }
 }
 
+/// Node, and what stands behind it in the list of ends: its rank, where a method needs that.
+type End = (u32, u32);
+
 /// Pairs of nodes, from their ends.
 #[derive(Default)]
 struct Pairs {
-    /// An end whose other has not come yet: the pair and the scope, and the node.
-    open: Option<([u64; 2], u32)>,
+    /// An end whose other has not come yet, behind the pair and the scope.
+    open: Option<([u64; 2], End)>,
 }
 
 impl Pairs {
-    fn add(&mut self, [pair, rest]: [u64; 2], near: impl FnOnce(u32, u32)) {
+    fn add(&mut self, end: Entry<2>, near: impl FnOnce(End, End)) {
+        let [pair, rest] = end.key;
         let (scope, node) = split(rest);
-        let edge = [pair, u64::from(scope)];
+        let (edge, end) = ([pair, u64::from(scope)], (node, end.tid as u32));
         match self.open.take() {
-            Some((open, other)) if open == edge => near(other, node),
-            _ => self.open = Some((edge, node)),
+            Some((open, other)) if open == edge => near(other, end),
+            _ => self.open = Some((edge, end)),
         }
     }
 }

@@ -109,27 +109,32 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
     } = graph;
     let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
     drop(members);
-    // The rank of a node is that of its best row.
+    // By node, whose rank is that of its best row: so `ranks` is written, and later read, from its
+    // start to its end, where any other order would ask for a page of it for each row.
+    let mut rows = ExternalSort::<TempSpace, M>::new(share());
     let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
-    ranked.as_added(files, |files, member| {
-        let (node, rank) = split(member.key[0]);
-        if rank < ranks.get(files, node) {
+    let mut last = None;
+    ranked.in_order(files, None, |files, row| {
+        let (node, rank) = split(row.key[0]);
+        if last.replace(node) != Some(node) {
             ranks.set(files, node, rank);
         }
+        rows.push(files, row.key, Tid::from_packed(row.tid));
     });
+    drop(ranked);
 
     let links = Links { nodes, ends, dense };
     group(files, links, &mut ranks);
 
     // By cluster, and in it by rank.
     let mut listed = ExternalSort::<TempSpace, M>::new(share());
-    ranked.as_added(files, |files, member| {
-        let (node, rank) = split(member.key[0]);
-        let mut key = member.key;
+    rows.as_added(files, |files, row| {
+        let (node, rank) = split(row.key[0]);
+        let mut key = row.key;
         key[0] = join(ranks.get(files, node), rank);
-        listed.push(files, key, Tid::from_packed(member.tid));
+        listed.push(files, key, Tid::from_packed(row.tid));
     });
-    drop((ranked, ranks));
+    drop((rows, ranks));
     let shown = |a: &_, b: &_| arguments.distance.datum(distance(a, b));
     let least_size = if arguments.singletons { 1 } else { 2 };
     list(&mut listed, least_size, files, shown, give);

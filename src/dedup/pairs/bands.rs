@@ -52,7 +52,8 @@ struct BatchPair {
 impl<const N: usize> BandEdges<N> {
     /// The pairs of a search, of some number of rows.
     pub fn new(search: CandidateScan<N>, rows: f64) -> Self {
-        let entries = rows * search.plan().tables() as f64;
+        let bands = search.plan().tables();
+        let entries = rows * bands as f64;
         BandEdges {
             mismatches: search.plan().mismatches(),
             search,
@@ -60,7 +61,11 @@ impl<const N: usize> BandEdges<N> {
             most: (MOST * rows).max(FEW) as u64,
             is_first: true,
             batch: None,
-            progress: Progress::new("comparing the rows of each band", "entries", entries),
+            progress: Progress::of_parts(
+                "comparing the rows of each band",
+                ("entries", entries),
+                ("band", bands as u64),
+            ),
         }
     }
 
@@ -82,7 +87,8 @@ impl<const N: usize> BandEdges<N> {
             let mut wanted = |entry| groups.is_wanted(entry);
             let step = self.search.step(&tree, STEP, &mut wanted, &mut emit);
             self.goes_on = index.or_corrupt(step);
-            self.progress.reach(self.search.rows_done());
+            let (bands, rows) = (self.search.tables_done(), self.search.rows_done());
+            self.progress.reach_part(bands, rows);
         }
         let is_whole = self.is_first && !self.goes_on;
         self.is_first = false;

@@ -8,14 +8,13 @@ mod queries;
 mod subject;
 
 use neardup_report::data::{Group, Histogram, Member, Radius, Report};
-use neardup_report::{Host, escape, page};
-use neardup_sketch::memory::ensure_available;
+use neardup_report::{escape, page};
 use pgrx::pg_sys;
 
 use super::source::{Distances, find_index};
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
-use crate::pg::memory::check_interrupts;
+use crate::pg::memory::ServerHost;
 use crate::pg::spi;
 use crate::pg::text;
 use arguments::{Arguments, radii, shown};
@@ -40,24 +39,11 @@ fn report(call: &mut Call) -> pg_sys::Datum {
         let subject = Subject::new(&relations, &arguments);
         gather(function, index, &subject, &arguments)
     };
-    let html = page(&report, &mut Backend);
+    let html = page(&report, &mut ServerHost);
     match text::is_utf8() {
         true => text::datum(&html),
         // Its bytes are to mean the same wherever they are read.
         false => text::datum(&escape::ascii(&html)),
-    }
-}
-
-/// The server as the host of a comparison of texts.
-struct Backend;
-
-impl Host for Backend {
-    fn check(&mut self) {
-        check_interrupts();
-    }
-
-    fn reserve(&mut self, bytes: usize) {
-        ensure_available(bytes);
     }
 }
 

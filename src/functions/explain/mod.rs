@@ -6,7 +6,7 @@ use std::io;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::minhash::matches;
 use neardup_sketch::options::NamedOption;
-use neardup_sketch::{FeatureDiff, Sketcher, TextOptions};
+use neardup_sketch::{BitsOf, FeatureDiff, Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::minhash::default_family;
@@ -60,7 +60,14 @@ fn explain(call: &mut Call) -> Datum {
             .raise()
     };
     let compared = function.compare(&a, &b, options);
-    let diff = FeatureDiff::new(&a, &b, &options, top, &mut check_interrupts);
+    let diff = FeatureDiff::new(
+        &a,
+        &b,
+        &options,
+        top,
+        function.bits(),
+        &mut check_interrupts,
+    );
     let mut json = JsonBuffer::default();
     let report = Report::new(function.name(), &options, compared, &diff);
     serde_json::to_writer(&mut json, &report)
@@ -82,6 +89,17 @@ impl Explained {
                 }
                 TextOptions::SET
             }
+        }
+    }
+
+    /// The function as one of bits; a signature has none.
+    fn bits(self) -> Option<BitsOf> {
+        match self {
+            Self::Simhash => Some(BitsOf::Simhash64),
+            Self::Simhash128 => Some(BitsOf::Simhash128),
+            Self::Minhash64 => Some(BitsOf::Minhash64),
+            Self::Minhash128 => Some(BitsOf::Minhash128),
+            Self::Minhash => None,
         }
     }
 

@@ -85,6 +85,9 @@ struct Changes<'a> {
 struct Change<'a> {
     a: Option<ShownPassage<'a>>,
     b: Option<ShownPassage<'a>>,
+    /// Bits of the distance that it costs; absent for a signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -186,6 +189,7 @@ impl<'a> Change<'a> {
         Change {
             a: change.a.as_ref().map(ShownPassage::new),
             b: change.b.as_ref().map(ShownPassage::new),
+            bits: change.bits,
         }
     }
 }

@@ -28,9 +28,9 @@ pub unsafe fn attribute(
     let column = column as usize - 1;
     // SAFETY: the caller's promise: there are as many columns as it says.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         return &*descriptor.attrs.as_ptr().add(column);
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         return &*pg_sys::TupleDescAttr(core::ptr::from_ref(descriptor).cast_mut(), column as i32);
     }
 }

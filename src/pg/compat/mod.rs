@@ -1,6 +1,7 @@
 //! Differences between PostgreSQL versions: the only folder that knows of any, one file a subject.
 //!
-//! The functions here are wrapped by the handles of `crate::pg`, where there is one.
+//! The functions here are wrapped by the handles of `crate::pg`, where there is one. Conditions
+//! name the old versions that lack something, so that a version to come is taken for the newest.
 mod buffers;
 mod catalog;
 mod planner;

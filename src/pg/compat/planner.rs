@@ -11,9 +11,9 @@ pub unsafe fn estimate_array_length(
 ) -> f64 {
     // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         return pg_sys::estimate_array_length(root, array);
-        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
         {
             let _ = root;
             f64::from(pg_sys::estimate_array_length(array))
@@ -24,9 +24,9 @@ pub unsafe fn estimate_array_length(
 /// Returns whether an entry of the range table stands for the expressions of a GROUP BY, which have
 /// one since version 18.
 pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
-    #[cfg(feature = "pg18")]
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     return kind == pg_sys::RTEKind::RTE_GROUP;
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
     {
         let _ = kind;
         false

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 pub unsafe fn count_index_search(scan: pg_sys::IndexScanDesc) {
     // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         if let Some(instrument) = (*scan).instrument.as_mut() {
             instrument.nsearches += 1;
         }
@@ -75,7 +75,7 @@ pub unsafe fn index_beginscan(
 ) -> pg_sys::IndexScanDesc {
     // SAFETY: the caller's promise. Since version 18 the scan may count its index searches.
     unsafe {
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         let scan = pg_sys::index_beginscan(
             table,
             index,
@@ -84,7 +84,7 @@ pub unsafe fn index_beginscan(
             keys,
             order_bys,
         );
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         let scan = pg_sys::index_beginscan(table, index, snapshot, keys, order_bys);
         scan
     }

@@ -15,7 +15,7 @@ pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relo
         opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
         offset: offset as core::ffi::c_int,
         // 0: nobody asks whether the option was written or took its default.
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         isset_offset: 0,
     }
 }
@@ -31,7 +31,7 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
 /// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
 /// version 17 where it runs the expressions of indexes.
 pub fn restrict_search_path() {
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     // SAFETY: changes a setting of this backend.
     unsafe {
         pg_sys::RestrictSearchPath()

@@ -62,7 +62,7 @@ pub unsafe fn named_segment(
 ///
 /// # Safety
 /// In a transaction; the size and what initializes are the same in all processes.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub unsafe fn named_segment(
     name: &'static core::ffi::CStr,
     size: usize,

@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 pub unsafe fn vacuum_delay_point() {
     // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::vacuum_delay_point();
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         pg_sys::vacuum_delay_point(false);
     }
 }
@@ -30,9 +30,9 @@ pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
         let table = (*(*index).rd_index).indrelid;
         let table = pg_sys::table_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
         let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         let may = options.is_none_or(|options| options.vacuum_truncate);
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         let may = options
             .filter(|options| options.vacuum_truncate_set)
             .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);

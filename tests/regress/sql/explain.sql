@@ -93,6 +93,24 @@ SELECT c.a, c.b FROM changes(neardup_explain('<h1>Caf&eacute;</h1><p>opens on <b
     '<p>Caf&eacute; opens in May', shingle => 1, html => true)) c;
 SELECT c.a, c.b FROM changes(neardup_explain('我来到北京清华大学，清华大学很好', '我来到上海', 'jieba_tfidf:3')) c;
 
+-- The bits that each change costs: of minima they add up to the distance.
+SELECT f.function, e->'distance' AS distance, e->'changes'->'count' AS changes,
+    jsonb_path_query_array(e, '$.changes.largest[*].bits') AS bits,
+    (SELECT sum((x->>'bits')::int) FROM jsonb_array_elements(e->'changes'->'largest') x)
+        = (e->>'distance')::numeric AS all_of_them
+FROM texts, (VALUES ('minhash64'), ('minhash128'), ('simhash'), ('simhash128'), ('minhash'))
+    f (function), LATERAL neardup_explain(a, b, function => f.function) e;
+-- Of one change, all; the largest changes have theirs among those that are not shown.
+SELECT f.function, e->'distance' = e->'changes'->'largest'->0->'bits' AS of_one
+FROM (VALUES ('minhash64'), ('minhash128'), ('simhash'), ('simhash128')) f (function),
+    LATERAL neardup_explain('one two three four five', 'one two new four five', weight =>
+    CASE WHEN f.function ~ 'sim' THEN 'set' END, function => f.function) e;
+SELECT e->'changes'->'largest'->0->'bits' = one->'changes'->'largest'->0->'bits' AS same
+FROM texts, neardup_explain(a, b) e, neardup_explain(a, b, top => 1) one;
+SELECT jsonb_path_query_array(neardup_explain('a b c', '', function => f),
+    '$.changes.largest[*].bits') AS without_a_distance
+FROM unnest('{simhash,minhash64,minhash}'::text[]) f;
+
 -- Texts without features, NULL, and what is refused
 SELECT neardup_explain('!', '', function => f)
 FROM unnest('{simhash128,minhash64,minhash}'::text[]) f;

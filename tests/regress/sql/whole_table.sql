@@ -157,12 +157,9 @@ INSERT INTO many SELECT i, NULL, ('x' || left(md5(i::text), 16))::bit(64)::bigin
     FROM generate_series(7001, 30000) i;
 CREATE INDEX many_fp ON many USING neardup (fp);
 SELECT count(*) FROM neardup_clusters('many', 8);
-\set VERBOSITY terse
 SELECT * FROM neardup_clusters('many', 32);
 SELECT (neardup_pairs('many', 32)).a;
 SELECT count(*) FROM (SELECT neardup_pairs('many', 32, exhaustive => true) LIMIT 1) p;
-
-\set VERBOSITY default
 
 -- How many pairs of signatures there are at each distance: those of a join, by lines of 0.02.
 CREATE TABLE texts (id int, site int, sig minhash_signature);

@@ -135,6 +135,7 @@ fn in_server(toolchain: &Toolchain, filters: &[String]) -> Result<bool> {
         pg,
         artifacts,
         instance: Instance::new(&copy, user),
+        has_citus: false,
     };
     test::on_foreign(&private, filters)
 }

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Environment of a build in the folder `target` that leaves no path of this machine in its
-/// library. Flags that the user has set for compilers do not count.
+/// library, those of the server that it is for among them. Flags that the user has set for
+/// compilers do not count.
 pub fn variables(
-    pg: &PgConfig,
+    pg: Option<&PgConfig>,
     release: &Release,
     target: &Path,
 ) -> Result<Vec<(&'static str, OsString)>> {
@@ -40,13 +41,11 @@ pub fn variables(
 
 /// Folders of this machine, and what stands for each of them in the library. Where one lies in
 /// another, the inner one comes later: the last that fits counts.
-fn renamed_folders(pg: &PgConfig, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
+fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;
-    let mut folders = vec![
-        (PathBuf::from(sysroot), "rust"),
-        (pg.server_headers().to_owned(), "postgresql"),
-    ];
+    let mut folders = vec![(PathBuf::from(sysroot), "rust")];
+    folders.extend(pg.map(|pg| (pg.server_headers().to_owned(), "postgresql")));
     folders.extend(
         crate_folders()?
             .into_iter()

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 /// Stanzas of what is no crate: neardup itself, its data, and Rust's standard library.
 const HEAD: &str = include_str!("templates/copyright");
 const OWN: &str = include_str!("../../../LICENSE");
+/// The licence of the tables in neardup's own sources that are Unicode's.
+const UNICODE: &str = include_str!("../../../crates/sketch/LICENSE-unicode");
 const APACHE_NOTICE: &str = include_str!("templates/apache-2.0");
 
 /// The form in which long texts appear.
@@ -23,7 +25,7 @@ pub enum Form {
 /// # Errors
 /// If a crate's licence is not known, or no crate has its text.
 pub fn file(crates: &[Crate], form: Form) -> Result<String> {
-    let mut texts = Texts::default();
+    let mut texts = Texts::of_head();
     let mut stanzas = String::new();
     for item in crates {
         stanzas.push('\n');
@@ -44,6 +46,24 @@ pub fn file(crates: &[Crate], form: Form) -> Result<String> {
     Ok(file)
 }
 
+/// The licences of a library with these crates, as an SPDX expression.
+///
+/// # Errors
+/// If a crate's licence is not known.
+pub fn expression(crates: &[Crate]) -> Result<String> {
+    // Those of the head.
+    let mut elected = vec!["MIT", "Unicode-3.0"];
+    for item in crates {
+        let grants = licences::grants(item)?;
+        elected.extend(grants.iter().map(|grant| grant.licence.spdx));
+    }
+    let known = KNOWN.iter().map(|licence| licence.spdx);
+    let names: Vec<&str> = std::iter::once("PostgreSQL")
+        .chain(known.filter(|name| elected.contains(name)))
+        .collect();
+    Ok(names.join(" AND "))
+}
+
 /// The texts of licences by their short names. A second text of a licence has its own name.
 #[derive(Default)]
 struct Texts {
@@ -51,6 +71,15 @@ struct Texts {
 }
 
 impl Texts {
+    /// The texts of licences in the head that are no crate's.
+    fn of_head() -> Self {
+        let start = UNICODE.find("NOTICE TO USER").unwrap_or_default();
+        let unicode = ("Unicode-3.0".to_owned(), UNICODE[start..].to_owned());
+        Self {
+            by_name: BTreeMap::from([unicode]),
+        }
+    }
+
     /// The name of a text of this licence; a new one if the words differ from those so far.
     fn name(&mut self, licence: &str, body: &str) -> String {
         let words = licences::words(body);
@@ -160,8 +189,6 @@ mod tests {
 
     const MIT: &str = "Copyright (c) 2016 A\n\nPermission is hereby granted, free of charge, to \
                        any person obtaining a copy of this software and so on.\n\nMore.\n";
-    const UNICODE: &str = "Copyright © 1991-2023 Unicode, Inc.\n\nNOTICE TO USER: Carefully read \
-                           the following";
     const APACHE: &str = "Apache License\nVersion 2.0, January 2004\n\n1. Definitions.\n";
 
     fn item(name: &str, expression: &str, texts: &[&str]) -> Crate {
@@ -225,6 +252,14 @@ mod tests {
         assert!(debian.contains("common-licenses/Apache-2.0") && !debian.contains("1. Defin"));
         let complete = file(&crates(), Form::Complete)?;
         assert!(!complete.contains("common-licenses") && complete.contains("1. Defin"));
+        Ok(())
+    }
+
+    #[test]
+    fn licences_are_an_expression() -> Result<()> {
+        assert_eq!(expression(&[])?, "PostgreSQL AND MIT AND Unicode-3.0");
+        let all = "PostgreSQL AND MIT AND Apache-2.0 AND Unicode-3.0";
+        assert_eq!(expression(&crates())?, all);
         Ok(())
     }
 

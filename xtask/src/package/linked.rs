@@ -21,11 +21,28 @@ pub struct Crate {
     pub texts: Vec<String>,
 }
 
-/// The crates from registries that are linked into the library built with this feature, by name,
-/// which says the version of the server. Those
-/// that only build it (build scripts, procedural macros) and those of tests are not among them.
-pub fn crates(feature: &str) -> Result<Vec<Crate>> {
-    let linked = names(feature)?;
+/// The crates in the extension's library for the version of the server that this feature names, as
+/// [`crates`] says.
+pub fn in_extension(feature: &str) -> Result<Vec<Crate>> {
+    crates(&[
+        "--package",
+        "neardup",
+        "--no-default-features",
+        "--features",
+        feature,
+    ])
+}
+
+/// The crates in the module of the package for Python, as [`crates`] says.
+pub fn in_python_package() -> Result<Vec<Crate>> {
+    crates(&["--package", "neardup-python"])
+}
+
+/// The crates from registries that are linked into the library that cargo's `selection` names, in
+/// the order of their names. Those that only build it (build scripts, procedural macros) and those
+/// of tests are not among them.
+fn crates(selection: &[&str]) -> Result<Vec<Crate>> {
+    let linked = names(selection)?;
     let packages = metadata(&["--locked"])?["packages"].take();
     let mut crates = Vec::new();
     for package in packages.as_array().into_iter().flatten() {
@@ -54,17 +71,12 @@ pub fn crates(feature: &str) -> Result<Vec<Crate>> {
 }
 
 /// Names and versions of the linked crates, those of this workspace among them.
-fn names(feature: &str) -> Result<BTreeSet<(String, String)>> {
+fn names(selection: &[&str]) -> Result<BTreeSet<(String, String)>> {
     let tree = program::output(
         cargo()
-            .args([
-                "tree",
-                "--locked",
-                "--package",
-                "neardup",
-                "--no-default-features",
-            ])
-            .args(["--features", feature, "--edges", "normal,no-proc-macro"])
+            .args(["tree", "--locked"])
+            .args(selection)
+            .args(["--edges", "normal,no-proc-macro"])
             .args(["--prefix", "none", "--no-dedupe", "--format", "{p}"]),
     )?;
     let mut names = BTreeSet::new();

@@ -10,6 +10,9 @@ mod release;
 mod source;
 mod stage;
 mod tarball;
+mod wheel;
+
+pub use wheel::write_licences;
 
 use crate::extension;
 use crate::setup::{self, PgChoice};
@@ -27,7 +30,9 @@ use std::process::ExitCode;
 pub struct Options {
     /// The packages to make; deb wants dpkg-deb and dpkg-shlibdeps
     #[arg(long, value_enum, value_delimiter = ',')]
-    #[arg(default_values_t = [Format::Deb, Format::Tarball, Format::Source, Format::Image])]
+    #[arg(default_values_t = [
+        Format::Deb, Format::Tarball, Format::Source, Format::Image, Format::Wheel
+    ])]
     format: Vec<Format>,
     /// The folder for the packages [default: target/package]
     #[arg(long, value_name = "FOLDER")]
@@ -45,6 +50,8 @@ enum Format {
     Source,
     /// Folders from which container images are built, for each version of the server
     Image,
+    /// The wheel of the package for Python; maturin comes from PyPI
+    Wheel,
 }
 
 /// The extension built for one server, and all that packages of it have in common.
@@ -78,11 +85,11 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     if wants(Format::Source) {
         made.extend(source::make(&release, output)?);
     }
-    if options
-        .format
-        .iter()
-        .any(|format| *format != Format::Source)
-    {
+    if wants(Format::Wheel) {
+        made.push(wheel::make(&release, &work, output)?);
+    }
+    let for_server = [Format::Deb, Format::Tarball, Format::Image];
+    if for_server.into_iter().any(wants) {
         for server in servers(choice)? {
             let pg = setup::run(&server)?.pg;
             let built = build(&pg, &release, &work)?;
@@ -122,13 +129,14 @@ fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
 fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
     let feature = pg.feature()?;
     let target = work.join(&feature);
-    let artifacts = extension::build_in(pg, &target, &build::variables(pg, release, &target)?)?;
+    let variables = build::variables(Some(pg), release, &target)?;
+    let artifacts = extension::build_in(pg, &target, &variables)?;
     let library = target.join("neardup.so");
     build::strip(&artifacts.library, &library)?;
     build::ensure_no_paths(&library)?;
     let crates = ui::step(
         "Collecting the licences of the crates in the library",
-        || linked::crates(&feature),
+        || linked::in_extension(&feature),
     )?;
     Ok(Built {
         major: pg.major,

@@ -42,17 +42,19 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     )
     .context("cannot pack the sources")?;
     let spec = output.join("neardup.spec");
-    stage::write(&spec, specification(&release.version), 0o644)?;
     // The same crates are linked for every version of the server.
-    let crates = linked::crates(&format!("pg{}", SUPPORTED.start()))?;
+    let crates = linked::in_extension(&format!("pg{}", SUPPORTED.start()))?;
+    let specification = specification(&release.version, &copyright::expression(&crates)?);
+    stage::write(&spec, specification, 0o644)?;
     let licences = output.join("COPYRIGHT");
     stage::write(&licences, copyright::file(&crates, Form::Complete)?, 0o644)?;
     Ok(vec![archive, spec, licences])
 }
 
-/// The specification; rpm's own macros have braces, so the place of the version has none.
-fn specification(version: &str) -> String {
+/// The specification; rpm's own macros have braces, so what is filled in here has none.
+fn specification(version: &str, licences: &str) -> String {
     SPEC.replace("@version@", version)
+        .replace("@licences@", licences)
 }
 
 #[cfg(test)]
@@ -87,9 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_states_the_version() {
-        let spec = specification("1.2.3");
+    fn the_specification_states_version_and_licences() {
+        let spec = specification("1.2.3", "PostgreSQL AND MIT");
         assert!(spec.contains("\nVersion:        1.2.3\n"), "{spec}");
+        assert!(
+            spec.contains("\nLicense:        PostgreSQL AND MIT\n"),
+            "{spec}"
+        );
         assert!(spec.contains("neardup-%{version}.zip\n"), "{spec}");
     }
 }

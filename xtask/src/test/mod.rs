@@ -13,6 +13,7 @@ use crate::{signals, ui};
 use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{SUPPORTED, Server, stop_leftovers};
 use std::ops::AddAssign;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The name of the shared server, and the beginning of the names of those that tests make.
@@ -43,11 +44,14 @@ impl AddAssign for Counts {
 
 /// Runs the tests that `filters` select, all when there are none, and prints the count; a line
 /// for each version in the end if several are chosen.
-pub fn command(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
+///
+/// `citus` is the folder that Citus was installed below; without it Citus is not tested.
+pub fn command(choice: &PgChoice, filters: &[String], citus: Option<&Path>) -> Result<ExitCode> {
     if choice.pg.len() > 1 {
+        ensure!(citus.is_none(), "--citus is for one version of the server");
         return on_each(&choice.pg, filters, Extent::Usual);
     }
-    let (_, counts) = on_one(choice, filters, Extent::Usual)?;
+    let (_, counts) = on_one(choice, filters, Extent::Usual, citus)?;
     println!("{} passed, {} failed", counts.passed, counts.failed);
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
@@ -68,7 +72,7 @@ fn on_each(majors: &[u32], filters: &[String], extent: Extent) -> Result<ExitCod
     let mut all_passed = true;
     for major in majors {
         ui::heading(format!("PostgreSQL {major}"));
-        match on_one(&PgChoice::major(*major), filters, extent) {
+        match on_one(&PgChoice::major(*major), filters, extent, None) {
             Ok((version, counts)) => {
                 all_passed &= counts.failed == 0;
                 lines.push(format!(
@@ -89,8 +93,13 @@ fn on_each(majors: &[u32], filters: &[String], extent: Extent) -> Result<ExitCod
 }
 
 /// Runs the tests on one PostgreSQL, and returns its version.
-fn on_one(choice: &PgChoice, filters: &[String], extent: Extent) -> Result<(String, Counts)> {
-    let private = private::prepare(choice)?;
+fn on_one(
+    choice: &PgChoice,
+    filters: &[String],
+    extent: Extent,
+    citus: Option<&Path>,
+) -> Result<(String, Counts)> {
+    let private = private::prepare_with(choice, citus)?;
     let counts = with_server(&private, |server| run(&private, server, filters, extent))?;
     signals::wait_if_interrupted();
     if counts == Counts::default() && !filters.is_empty() {

@@ -71,6 +71,9 @@ fn cargo_test(
         .args(filters)
         .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
     provide(&mut command, private, PURPOSE);
+    if private.has_citus {
+        command.env("NEARDUP_TEST_CITUS", "1");
+    }
     if packages.contains(&"neardup-tests") {
         if let Some(interpreter) = python::with_drivers(filters)? {
             command.env("NEARDUP_TEST_PYTHON", interpreter);

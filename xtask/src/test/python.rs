@@ -7,7 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The modules of the tests that need the packages.
-const MODULES: [&str; 5] = ["drivers", "applications", "wheel", "clients", "engines"];
+const MODULES: [&str; 6] = [
+    "drivers",
+    "applications",
+    "wheel",
+    "clients",
+    "engines",
+    "distributed_times",
+];
 
 /// The interpreter of a virtual environment with the packages that `tests/drivers/requirements.txt`
 /// pins, made in the target folder at the first call, and with neardup's wheel as it is now. `None`

@@ -101,6 +101,11 @@ impl<const N: usize> CandidateScan<N> {
         self.rows
     }
 
+    /// Number of tables whose candidates have all been given.
+    pub fn tables_done(&self) -> u64 {
+        u64::from(self.table)
+    }
+
     /// Number of comparisons of two sketches.
     pub fn comparisons_done(&self) -> u64 {
         self.comparisons

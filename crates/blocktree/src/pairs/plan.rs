@@ -29,6 +29,8 @@ pub struct PairPlan<const N: usize> {
     pub probes: Vec<Probe<N>>,
     /// Estimated nanoseconds, if fingerprints are spread evenly.
     pub cost: f64,
+    /// Estimated number of comparisons of two fingerprints among these.
+    pub comparisons: f64,
 }
 
 impl<const N: usize> PairPlan<N> {
@@ -59,15 +61,21 @@ impl<const N: usize> PairPlan<N> {
         cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
+    /// Comparisons of two fingerprints a second that the estimate assumes.
+    pub fn comparisons_per_second() -> f64 {
+        1e9 / (COMPARE * N as f64)
+    }
+
     fn of(
         layout: &BlockLayout<N>,
         radius: u32,
         rows: f64,
         passes: impl IntoIterator<Item = Part>,
     ) -> Self {
-        let (mut probes, mut sum) = (Vec::new(), 0.0);
+        let (mut probes, mut sum, mut compared) = (Vec::new(), 0.0, 0.0);
         for pass in passes {
             sum += cost(&pass, rows, N);
+            compared += comparisons(&pass, rows);
             let probe = |threshold| Probe::new(layout, pass.table, pass.bits, threshold);
             probes.extend(pass.threshold.map(probe));
         }
@@ -75,8 +83,21 @@ impl<const N: usize> PairPlan<N> {
             radius,
             probes,
             cost: sum,
+            comparisons: compared,
         }
     }
+}
+
+/// Half the number of groups that are neighbours of a group: each two meet once.
+fn neighbours(bits: u32, threshold: u32) -> f64 {
+    (ball(f64::from(bits), threshold) - 1.0) / 2.0
+}
+
+/// Comparisons of a pass over the leading bits of a part; 0 if it is not made.
+fn comparisons(pass: &Part, rows: f64) -> f64 {
+    pass.threshold.map_or(0.0, |threshold| {
+        rows * (rows / f64::from(pass.bits).exp2()) * (0.5 + neighbours(pass.bits, threshold))
+    })
 }
 
 /// Cost of a pass over the leading bits of a part; 0 if it is not made.
@@ -85,15 +106,14 @@ fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
         return 0.0;
     };
     let all = f64::from(pass.bits).exp2();
-    // Each two groups meet once; none is a neighbour of its own.
-    let neighbours = (ball(f64::from(pass.bits), threshold) - 1.0) / 2.0;
+    let neighbours = neighbours(pass.bits, threshold);
     let groups = rows.min(all);
     // Entries of sparse groups are alone, and meet few neighbours.
     let met = (rows / all).min(1.0) + (neighbours * groups / all).min(groups);
     READ * rows
         + LOOK_UP * groups * neighbours.min(groups)
         + VISIT * rows * met
-        + COMPARE * words as f64 * rows * (rows / all) * (0.5 + neighbours)
+        + COMPARE * words as f64 * comparisons(pass, rows)
 }
 
 /// The pass over the leading bits of a part, or fewer of them, that costs least.

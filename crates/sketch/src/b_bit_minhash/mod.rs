@@ -18,6 +18,7 @@
 //! exactly the probability J, and in documents of few features the number of agreeing bins varies
 //! less than that of independent ones.
 
+mod owners;
 mod similarity;
 mod text;
 
@@ -27,6 +28,7 @@ use crate::hash::feature_hash;
 use crate::memory::GrowVec;
 use crate::shingle::FeatureSink;
 
+pub(crate) use owners::{OwnFeature, owned_bits};
 pub use similarity::{radius, radius_above, similarity};
 
 /// Value of an empty bin.

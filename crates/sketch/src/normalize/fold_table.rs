@@ -1,4 +1,5 @@
-//! The case foldings of Unicode 17.0 (CaseFolding.txt, status C) outside ASCII.
+//! The case foldings of Unicode 17.0 (CaseFolding.txt, status C) outside ASCII. They are under the
+//! licence in LICENSE-unicode.
 
 /// First and last character, distance between characters, what to add. Ascending.
 #[rustfmt::skip]

@@ -52,6 +52,16 @@ impl<const W: usize> Accumulator<W> {
         add_where_set(&mut self.set, hash, weight);
     }
 
+    /// Takes away one feature that was added.
+    pub fn remove(&mut self, hash: [u64; W], weight: u64) {
+        self.total -= weight;
+        for (set, word) in self.set.iter_mut().zip(hash) {
+            for (bit, set) in set.iter_mut().enumerate() {
+                *set -= weight * ((word >> bit) & 1);
+            }
+        }
+    }
+
     /// Adds features with their weights.
     pub fn add_all(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
         #[cfg(target_arch = "x86_64")]

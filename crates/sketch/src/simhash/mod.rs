@@ -24,5 +24,5 @@ pub mod lexeme;
 mod popcount;
 mod text;
 
-pub(crate) use accumulator::GroupedAccumulator;
+pub(crate) use accumulator::{Accumulator, GroupedAccumulator};
 pub use features::{simhash64_features, simhash64_hashes, simhash128_features};

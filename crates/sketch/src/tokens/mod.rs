@@ -42,7 +42,7 @@ use crate::options::{TextOptions, Tokens};
 use crate::shingle::{FeatureSink, LINE_SEPARATOR, SEPARATOR, Shingles};
 use chars::CharWindows;
 use jieba::{Dictionary, Keyword, TokenizeMode};
-pub(crate) use whitespace::is_space;
+pub(crate) use whitespace::{is_line_end, is_space};
 use word::WordTokenizer;
 
 /// Occurrences of one keyword that are passed to the sink at once, which buffers them.

@@ -1,0 +1,202 @@
+//! Bits of two fingerprints' distance that a change in the text costs.
+
+use crate::b_bit_minhash::{BBitMinHash, OwnFeature, owned_bits};
+use crate::feature_list::{FeatureEntry, FeatureList, sort};
+use crate::hash::FeatureHash;
+use crate::memory::GrowVec;
+use crate::simhash::Accumulator;
+
+/// Function whose fingerprints differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitsOf {
+    /// `minhash64`. Where two minima differ, the lesser one is that of a feature which only one
+    /// text has: the bit belongs to the change that this feature is part of. So the bits of all
+    /// changes add up to the distance.
+    Minhash64,
+    /// `minhash128`, likewise.
+    Minhash128,
+    /// `simhash64`: the differing bits that would agree if this change alone were undone in the
+    /// first text. Several changes may each suffice for a bit, or none.
+    Simhash64,
+    /// `simhash128`, likewise.
+    Simhash128,
+}
+
+/// Features that one text has alone, and the numbers of the changes that they are part of.
+pub(crate) struct OwnFeatures<'a> {
+    pub list: &'a FeatureList,
+    pub features: Vec<(u32, &'a FeatureEntry)>,
+}
+
+impl BitsOf {
+    /// Counts the bits of each of a number of changes between two texts.
+    pub(crate) fn count(
+        self,
+        sides: &mut [OwnFeatures; 2],
+        changes: usize,
+        check: &mut dyn FnMut(),
+    ) -> Vec<u32> {
+        match self {
+            Self::Minhash64 => minhash_bits::<1>(sides, changes, check),
+            Self::Minhash128 => minhash_bits::<2>(sides, changes, check),
+            Self::Simhash64 => simhash_bits::<1>(sides, changes, check),
+            Self::Simhash128 => simhash_bits::<2>(sides, changes, check),
+        }
+    }
+}
+
+/// Features between two calls of `check`.
+const CHECK_EVERY: usize = 1 << 14;
+
+fn minhash_bits<const W: usize>(
+    sides: &[OwnFeatures; 2],
+    changes: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<u32> {
+    let mut fingerprints = [None; 2];
+    let mut own = Vec::new();
+    for (side, fingerprint) in sides.iter().zip(&mut fingerprints) {
+        let mut minima = BBitMinHash::<W>::default();
+        for (n, entry) in side.list.entries().iter().enumerate() {
+            if n.is_multiple_of(CHECK_EVERY) {
+                check();
+            }
+            minima.add(&[entry.hash()]);
+        }
+        *fingerprint = minima.finish(check);
+        own.grow_all(side.features.iter().map(|&(owner, entry)| OwnFeature {
+            hash: entry.hash(),
+            owner,
+        }));
+    }
+    owned_bits(differing(fingerprints), &own, changes, check)
+}
+
+/// The bits in which two fingerprints differ; none if one is missing.
+fn differing<const W: usize>(fingerprints: [Option<[u64; W]>; 2]) -> [u64; W] {
+    match fingerprints {
+        [Some(a), Some(b)] => std::array::from_fn(|word| a[word] ^ b[word]),
+        _ => [0; W],
+    }
+}
+
+fn simhash_bits<const W: usize>(
+    sides: &mut [OwnFeatures; 2],
+    changes: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<u32>
+where
+    [u64; W]: FeatureHash,
+{
+    let hash = |list: &FeatureList, entry: &FeatureEntry| FeatureHash::new(list.bytes(entry));
+    let mut sums: [Accumulator<W>; 2] = Default::default();
+    for (side, sums) in sides.iter_mut().zip(&mut sums) {
+        for (n, entry) in side.list.entries().iter().enumerate() {
+            if n.is_multiple_of(CHECK_EVERY) {
+                check();
+            }
+            sums.add(hash(side.list, entry), side.list.weight(entry));
+        }
+        sort(&mut side.features, |x, y| x.0.cmp(&y.0), check);
+    }
+    let [a, b] = &sums;
+    let differing = differing([a.simhash(), b.simhash()]);
+    let goal = b.simhash().unwrap_or([0; W]);
+    let mut counts = Vec::new();
+    let mut rest = sides.each_ref().map(|side| side.features.as_slice());
+    for change in 0..changes as u32 {
+        if change as usize % CHECK_EVERY == 0 {
+            check();
+        }
+        let mut undone = a.clone();
+        for (n, rest) in rest.iter_mut().enumerate() {
+            let list = sides[n].list;
+            let (these, others) = rest.split_at(rest.partition_point(|(of, _)| *of <= change));
+            for (_, entry) in these {
+                let (hash, weight) = (hash(list, entry), list.weight(entry));
+                match n {
+                    0 => undone.remove(hash, weight),
+                    _ => undone.add(hash, weight),
+                }
+            }
+            *rest = others;
+        }
+        let agreeing = |found: [u64; W]| {
+            let bits = (0..W).map(|word| differing[word] & !(found[word] ^ goal[word]));
+            bits.map(u64::count_ones).sum()
+        };
+        counts.grow_push(undone.simhash().map_or(0, agreeing));
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BitsOf;
+    use crate::options::{TextOptions, Weight};
+    use crate::{FeatureDiff, Sketcher};
+    use proptest::prelude::*;
+
+    /// Bits of all changes, and the distance.
+    fn bits(a: &str, b: &str, options: TextOptions, of: BitsOf) -> (Vec<u32>, u32) {
+        let diff = FeatureDiff::new(a, b, &options, usize::MAX, Some(of), &mut || ());
+        let bits = (diff.changes.largest.iter()).map(|change| change.bits.unwrap());
+        let mut sketcher = Sketcher::new(options);
+        let check = &mut || ();
+        let [a, b] = [a, b].map(|text| match of {
+            BitsOf::Minhash64 => sketcher.minhash64(text, check).map(u128::from),
+            BitsOf::Minhash128 => sketcher.minhash128(text, check),
+            BitsOf::Simhash64 => sketcher.simhash64(text, check).map(u128::from),
+            BitsOf::Simhash128 => sketcher.simhash128(text, check),
+        });
+        let distance = match (a, b) {
+            (Some(a), Some(b)) => (a ^ b).count_ones(),
+            _ => 0,
+        };
+        (bits.collect(), distance)
+    }
+
+    #[test]
+    fn one_change_costs_the_distance() {
+        let a = "The library will reopen on Monday, the council said; it was painted in spring.";
+        let b = "The library will reopen on Friday, the council said; it was painted in spring.";
+        for of in [BitsOf::Minhash64, BitsOf::Minhash128] {
+            let (bits, distance) = bits(a, b, TextOptions::SET, of);
+            assert_eq!((bits, true), (vec![distance], distance > 0));
+        }
+        for of in [BitsOf::Simhash64, BitsOf::Simhash128] {
+            let (bits, distance) = bits(a, b, TextOptions::SIMHASH, of);
+            assert_eq!((bits, true), (vec![distance], distance > 0));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bits_of_minima_add_up(a in "([a-e]{1,2} ){0,60}", b in "([a-e]{1,2} ){0,60}") {
+            for of in [BitsOf::Minhash64, BitsOf::Minhash128] {
+                let (bits, distance) = bits(&a, &b, TextOptions::SET, of);
+                prop_assert_eq!(bits.iter().sum::<u32>(), distance);
+            }
+        }
+
+        /// Of a set of features, one change undone is the other text.
+        #[test]
+        fn a_simhash_with_one_change_costs_the_distance(
+            words in prop::collection::vec("[a-e]{1,3}", 3..40),
+            at in 0_usize..40,
+        ) {
+            let at = at % words.len();
+            let a = words.join(" ");
+            let b = [&words[..at], &["new".to_owned()], &words[at..]].concat().join(" ");
+            let options = TextOptions { weight: Weight::Set, ..TextOptions::SIMHASH };
+            for of in [BitsOf::Simhash64, BitsOf::Simhash128] {
+                let (bits, distance) = bits(&a, &b, options, of);
+                if bits.len() == 1 {
+                    prop_assert_eq!(bits, [distance]);
+                } else {
+                    prop_assert!(bits.iter().all(|bits| *bits <= distance));
+                }
+            }
+        }
+    }
+}

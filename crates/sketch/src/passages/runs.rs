@@ -1,0 +1,205 @@
+//! The longest runs that two sequences share.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use super::suffix_automaton::SuffixAutomaton;
+use crate::memory::GrowVec;
+
+/// Steps between two calls of `check`.
+const STEPS: usize = 1 << 16;
+
+/// Run of symbols that stands in two sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SharedRun {
+    /// Position of the first symbol in the first sequence.
+    pub a: usize,
+    /// The same in the second one.
+    pub b: usize,
+    /// Number of symbols.
+    pub length: usize,
+}
+
+/// The runs of at least `least` symbols of `a` that stand in `b`, the longest first, of equally
+/// long ones the first in `a`. No two runs share symbols of `a`: each is the longest one among the
+/// symbols that no run before it has. Its place in `b` is the first one there; runs may have the
+/// same.
+///
+/// There are at most as many as `a` has symbols, divided by `least`. Time grows as n log n with the
+/// number of symbols, whatever they are; memory is that of the automaton of `b`, and 28 bytes for
+/// each symbol of `a`.
+pub(super) fn shared_runs(
+    a: &[u32],
+    b: &[u32],
+    least: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<SharedRun> {
+    let mut runs = Vec::new();
+    if a.len().min(b.len()) < least {
+        return runs;
+    }
+    let automaton = SuffixAutomaton::new(b, check);
+    let mut heap = BinaryHeap::from(maximal_runs(a, &automaton, least, check));
+    let mut free = FreePositions::new(a.len());
+    for step in 0_usize.. {
+        if step.is_multiple_of(STEPS) {
+            check();
+        }
+        let Some((length, Reverse(start))) = heap.pop() else {
+            break;
+        };
+        let run = start as usize..(start + length) as usize;
+        let left = free.trim(run.clone());
+        if left == run {
+            free.take(run.clone());
+            let place = automaton.first_place(&a[run.clone()]);
+            runs.grow_push(SharedRun {
+                a: run.start,
+                b: place.expect("a run that both have"),
+                length: run.len(),
+            });
+        } else if left.len() >= least {
+            // There is room: one was taken out.
+            heap.push((left.len() as u32, Reverse(left.start as u32)));
+        }
+    }
+    runs
+}
+
+/// Runs of `a` that stand in the other sequence and that no longer one contains: their lengths and
+/// starts.
+fn maximal_runs(
+    a: &[u32],
+    automaton: &SuffixAutomaton,
+    least: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<(u32, Reverse<u32>)> {
+    let mut runs = Vec::new();
+    let (mut end, mut before) = (0, 0);
+    let mut add = |end: usize, length: usize| {
+        if length >= least {
+            runs.grow_push((length as u32, Reverse((end - length) as u32)));
+        }
+    };
+    let each = |length: usize| {
+        // Otherwise the next symbol makes the run longer.
+        if length != before + 1 {
+            add(end, before);
+        }
+        (end, before) = (end + 1, length);
+    };
+    automaton.match_ends(a, each, check);
+    add(end, before);
+    runs
+}
+
+/// Positions that no run has taken yet.
+///
+/// Runs are taken in the order of their lengths, so one that is taken covers the start or the end
+/// of a shorter one, or all of it, and what is left of it is in one piece.
+struct FreePositions {
+    /// For each position one behind it, or itself, before which none is free.
+    after: Vec<u32>,
+    /// The same towards the start, for the position behind it.
+    before: Vec<u32>,
+}
+
+impl FreePositions {
+    fn new(len: usize) -> Self {
+        let each = || {
+            let mut all = Vec::new();
+            all.grow_all(0..=len as u32);
+            all
+        };
+        Self {
+            after: each(),
+            before: each(),
+        }
+    }
+
+    fn take(&mut self, run: Range<usize>) {
+        self.after[run.clone()].fill(run.end as u32);
+        self.before[run.start + 1..=run.end].fill(run.start as u32);
+    }
+
+    /// Returns the part of a run that no other has taken.
+    fn trim(&mut self, run: Range<usize>) -> Range<usize> {
+        let start = follow(&mut self.after, run.start);
+        let end = follow(&mut self.before, run.end);
+        start..end.max(start)
+    }
+}
+
+/// Follows the entries from one to the next up to one that is its own; shortens the way.
+fn follow(next: &mut [u32], from: usize) -> usize {
+    let mut at = from;
+    while next[at] as usize != at {
+        let further = next[next[at] as usize];
+        next[at] = further;
+        at = further as usize;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition, by trying everything.
+    fn defined(a: &[u32], b: &[u32], least: usize) -> Vec<SharedRun> {
+        let place = |part: &[u32]| (0..b.len()).find(|&at| b[at..].starts_with(part));
+        let mut free = vec![true; a.len()];
+        let mut runs = Vec::new();
+        'next: loop {
+            for length in (least..=a.len()).rev() {
+                for start in 0..=a.len() - length {
+                    let run = start..start + length;
+                    if free[run.clone()].iter().all(|free| *free)
+                        && let Some(b) = place(&a[run.clone()])
+                    {
+                        free[run].fill(false);
+                        runs.push(SharedRun {
+                            a: start,
+                            b,
+                            length,
+                        });
+                        continue 'next;
+                    }
+                }
+            }
+            return runs;
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn equals_the_definition(
+            (a, b) in (1_u32..6).prop_flat_map(|symbols| (
+                prop::collection::vec(0..symbols, 0..40),
+                prop::collection::vec(0..symbols, 0..40),
+            )),
+            least in 1_usize..6,
+        ) {
+            let runs = shared_runs(&a, &b, least, &mut || ());
+            prop_assert_eq!(runs, defined(&a, &b, least));
+        }
+    }
+
+    #[test]
+    fn one_symbol_and_periods_take_no_longer() {
+        let (a, b) = (vec![7; 1_000_000], vec![7; 300_000]);
+        let runs = shared_runs(&a, &b, 24, &mut || ());
+        let lengths: Vec<usize> = runs.iter().map(|run| run.length).collect();
+        assert_eq!(lengths, [300_000, 300_000, 300_000, 100_000]);
+        let (a, b): (Vec<u32>, Vec<u32>) = (
+            (0..400_000).map(|n| n % 3).collect(),
+            (0..500_000).map(|n| n % 3 + n / 77_777 % 2).collect(),
+        );
+        let runs = shared_runs(&a, &b, 24, &mut || ());
+        assert!(runs[0].length >= 77_000, "{:?}", runs[0]);
+    }
+}

@@ -1,0 +1,368 @@
+//! Segments of a text: its paragraphs, lines or sentences, where they stand, and a hash of each.
+//!
+//! A segment is a part of the text as it stands there, without the white space around it; what is
+//! white space only is none. So all characters but white space are in a segment, each in one.
+//!
+//! - **Lines** end at the mandatory breaks of [UAX 14]: line feed, carriage return, form feed, ...
+//! - **Paragraphs** are lines without a blank one between them; a paragraph separator (U+2029) ends
+//!   one too.
+//! - **Sentences** are those of [UAX 29], which end at line ends as well, cut as
+//!   [`crate::sentences`] cuts them: 16 characters in a row that are neither letters nor digits end
+//!   one, and what follows of these is one by itself.
+//!
+//! [UAX 14]: https://www.unicode.org/reports/tr14/
+//! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
+
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::hash::feature_hash;
+use crate::memory::{GrowString, GrowVec};
+use crate::normalize::each_piece;
+use crate::options::NamedOption;
+use crate::sentences::{MAX_GAP, WINDOW, is_letter_or_digit};
+use crate::tokens::{is_line_end, is_space};
+
+/// Kind of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Lines between blank ones.
+    Paragraph,
+    /// Lines.
+    Line,
+    /// Sentences.
+    Sentence,
+}
+
+impl NamedOption for Unit {
+    const PARAMETER: &str = "unit";
+    const NAMES: &[(&str, Self)] = &[
+        ("paragraph", Self::Paragraph),
+        ("line", Self::Line),
+        ("sentence", Self::Sentence),
+    ];
+}
+
+/// Place of a segment in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its bytes.
+    pub bytes: Range<usize>,
+    /// Number of characters before it.
+    pub start: usize,
+}
+
+/// Characters between two calls of `check`.
+const CHECK_EVERY: usize = 1 << 16;
+
+/// The segments of a text in its order. Calls `check` every few 10 kB.
+///
+/// ```
+/// use neardup_sketch::segments::{Unit, segments};
+///
+/// let text = "A title\n\nOne line\nand another.\n";
+/// let found = segments(text, Unit::Paragraph, &mut || ());
+/// assert_eq!(&text[found[1].bytes.clone()], "One line\nand another.");
+/// assert_eq!(found[1].start, 9);
+/// ```
+#[must_use]
+pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment> {
+    let mut builder = Builder {
+        text,
+        segments: Vec::new(),
+        byte: 0,
+        chars: 0,
+    };
+    match unit {
+        Unit::Paragraph => paragraphs(text, check, |part| builder.add(part)),
+        Unit::Line => lines(text, check, |part, _| builder.add(part)),
+        Unit::Sentence => sentences(text, check, |part| builder.add(part)),
+    }
+    builder.segments
+}
+
+/// XXH3 (64 bits) of the normal form of a text, with one space for each run of white space and none
+/// at the ends: equal for segments that differ in case, width, composition and white space only. It
+/// is the hash of a line as a feature (`tokens => 'line'`).
+#[must_use]
+pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
+    let mut normal = String::new();
+    let mut space = false;
+    each_piece(segment, &mut String::new(), check, |piece| {
+        let mut rest = piece;
+        while let Some(first) = rest.chars().next() {
+            if is_space(first) {
+                space = !normal.is_empty();
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
+            if std::mem::take(&mut space) {
+                normal.grow_char(' ');
+            }
+            let (word, after) = rest.split_at(rest.find(is_space).unwrap_or(rest.len()));
+            normal.grow_str(word);
+            rest = after;
+        }
+    });
+    feature_hash(normal.as_bytes())
+}
+
+/// Gathers segments, and counts characters up to each.
+struct Builder<'a> {
+    text: &'a str,
+    segments: Vec<Segment>,
+    /// Byte up to which characters have been counted.
+    byte: usize,
+    chars: usize,
+}
+
+impl Builder<'_> {
+    /// Adds a part of the text, without white space around it, unless it is nothing else.
+    fn add(&mut self, part: Range<usize>) {
+        let whole = &self.text[part.clone()];
+        let start = part.end - whole.trim_start_matches(is_space).len();
+        let end = part.start + whole.trim_end_matches(is_space).len();
+        if start >= end {
+            return;
+        }
+        self.chars += self.text[self.byte..start].chars().count();
+        self.byte = start;
+        self.segments.grow_push(Segment {
+            bytes: start..end,
+            start: self.chars,
+        });
+    }
+}
+
+/// Calls `each` for each line with the character that ends it, if any does.
+fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>, Option<char>)) {
+    let mut start = 0;
+    for (n, (at, c)) in text.char_indices().enumerate() {
+        if n.is_multiple_of(CHECK_EVERY) {
+            check();
+        }
+        if !is_line_end(c) {
+            continue;
+        }
+        let after = at + c.len_utf8();
+        // Both are one line end.
+        if !(c == '\r' && text[after..].starts_with('\n')) {
+            each(start..at, Some(c));
+            start = after;
+        }
+    }
+    each(start..text.len(), None);
+}
+
+fn paragraphs(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
+    // From the start of the first line to the end of the last one.
+    let mut open: Option<Range<usize>> = None;
+    lines(text, check, |line, end| {
+        let is_blank = text[line.clone()].chars().all(is_space);
+        if !is_blank {
+            open.get_or_insert(line.clone()).end = line.end;
+        }
+        if (is_blank || matches!(end, Some('\u{2029}') | None))
+            && let Some(paragraph) = open.take()
+        {
+            each(paragraph);
+        }
+    });
+}
+
+fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
+    // Where the sentences begin that are not found yet, and the characters since the last letter
+    // or digit.
+    let (mut start, mut gap) = (0, 0);
+    for (n, (at, c)) in text.char_indices().enumerate() {
+        if n.is_multiple_of(CHECK_EVERY) {
+            check();
+        }
+        let end = at + c.len_utf8();
+        if is_letter_or_digit(c) {
+            if gap >= MAX_GAP && start < at {
+                each(start..at);
+                start = at;
+            }
+            gap = 0;
+        } else {
+            gap += 1;
+            if gap == MAX_GAP {
+                sentences_within(text, start..end, &mut each);
+                start = end;
+            }
+        }
+        if gap < MAX_GAP && end - start >= WINDOW {
+            // The last one may continue, unless it is the only one.
+            let last = text[start..end].split_sentence_bound_indices().last();
+            let cut = last.map_or(0, |(last, _)| last);
+            let cut = if cut == 0 { end } else { start + cut };
+            sentences_within(text, start..cut, &mut each);
+            start = cut;
+        }
+    }
+    if gap < MAX_GAP {
+        sentences_within(text, start..text.len(), &mut each);
+    } else {
+        each(start..text.len());
+    }
+}
+
+fn sentences_within(text: &str, part: Range<usize>, each: &mut impl FnMut(Range<usize>)) {
+    for (at, sentence) in text[part.clone()].split_sentence_bound_indices() {
+        let start = part.start + at;
+        each(start..start + sentence.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature_list::features;
+    use crate::options::{TextOptions, Tokens};
+    use crate::test_texts::any_text;
+    use proptest::prelude::*;
+
+    fn shown(text: &str, unit: Unit) -> Vec<&str> {
+        let found = segments(text, unit, &mut || ());
+        found.into_iter().map(|s| &text[s.bytes]).collect()
+    }
+
+    #[test]
+    fn paragraphs_and_lines() {
+        let text = " Title \r\n\r\nfirst line\nsecond\n \t\n\nlast\u{2029}one\r\rmore\u{2028}";
+        assert_eq!(
+            shown(text, Unit::Paragraph),
+            ["Title", "first line\nsecond", "last", "one", "more"]
+        );
+        assert_eq!(
+            shown(text, Unit::Line),
+            ["Title", "first line", "second", "last", "one", "more"]
+        );
+        for blank in ["", " ", "\n\n", "\u{3000}\r\n"] {
+            for unit in [Unit::Paragraph, Unit::Line, Unit::Sentence] {
+                assert_eq!(shown(blank, unit), [""; 0], "{blank:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sentences_of_several_scripts() {
+        for (text, expected) in [
+            (
+                "One two. Three! Four? \"Five.\" Six\nseven",
+                &["One two.", "Three!", "Four?", "\"Five.\"", "Six", "seven"][..],
+            ),
+            (
+                "It is 3.14, e.g. pi. Mr. Smith knows.",
+                &["It is 3.14, e.g. pi.", "Mr.", "Smith knows."],
+            ),
+            (
+                "你好，世界。再见！真的？是的……好",
+                &["你好，世界。", "再见！", "真的？", "是的……好"],
+            ),
+            ("यह एक वाक्य है। यह दूसरा है।", &["यह एक वाक्य है।", "यह दूसरा है।"]),
+            (
+                "Title --------------------- Text of it.",
+                &["Title ---------------", "------", "Text of it."],
+            ),
+            ("--------------------", &["----------------", "----"]),
+        ] {
+            assert_eq!(shown(text, Unit::Sentence), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_counted_in_characters() {
+        let text = "é 一\n\n  ж\nя.";
+        let found = segments(text, Unit::Line, &mut || ());
+        let starts: Vec<usize> = found.iter().map(|segment| segment.start).collect();
+        assert_eq!(starts, [0, 7, 9]);
+    }
+
+    /// As with fingerprints, a change of these would make stored keys worthless.
+    #[test]
+    fn hashes_never_change() {
+        for (text, expected) in [
+            ("The quick  brown FOX.", 0x4fce_2a1e_71a7_ae5d),
+            ("图书馆昨天\n宣布。", 0xc85a_3002_b0cb_fec4),
+            ("Ｃａｆｅ\u{301} 1", 0x04cf_3306_4092_55b0),
+            ("...", 0x77e9_e4a1_556d_5f7e),
+        ] {
+            let hash = segment_hash(text, &mut || ());
+            assert_eq!(hash, expected, "{text:?}: {hash:#x}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_count() {
+        let hash = |text| segment_hash(text, &mut || ());
+        assert_eq!(hash("One  Line\n of TEXT"), hash("one line of text"));
+        assert_eq!(hash("ｏｎｅ"), hash(" one "));
+        assert_ne!(hash("one"), hash("one."));
+    }
+
+    proptest! {
+        /// All characters but white space are in one segment, in their order.
+        #[test]
+        fn nothing_is_lost(
+            text in any_text(),
+            unit in prop::sample::select(vec![Unit::Paragraph, Unit::Line, Unit::Sentence]),
+        ) {
+            let mut at = 0;
+            for segment in segments(&text, unit, &mut || ()) {
+                let Range { start, end } = segment.bytes;
+                prop_assert!(text[at..start].chars().all(is_space));
+                prop_assert_eq!(segment.start, text[..start].chars().count());
+                prop_assert!(start < end);
+                let inner = &text[start..end];
+                prop_assert_eq!(inner.trim_matches(is_space), inner);
+                at = end;
+            }
+            prop_assert!(text[at..].chars().all(is_space));
+        }
+
+        /// A line's hash is that of the line as a feature.
+        #[test]
+        fn a_line_is_a_feature(text in "[a-cA-C1。！.é中 \t]{0,15}") {
+            let options = TextOptions { tokens: Tokens::Line, shingle: 1, ..TextOptions::SET };
+            let expected: Vec<u64> =
+                features(&text, &options, &mut || ()).iter().map(|f| f.hash).collect();
+            let found: Vec<u64> = shown(&text, Unit::Line)
+                .into_iter()
+                .map(|line| segment_hash(line, &mut || ()))
+                .collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        /// Without gaps, sentences are those of the whole text by UAX 29.
+        #[test]
+        fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
+            let expected: Vec<&str> = (text.split_sentence_bounds())
+                .map(|sentence| sentence.trim_matches(is_space))
+                .filter(|sentence| !sentence.is_empty())
+                .collect();
+            prop_assert_eq!(shown(&text, Unit::Sentence), expected);
+        }
+    }
+
+    /// Texts in which a search for the next letter is long; without windows it would be quadratic.
+    #[test]
+    fn hostile_texts_are_read_in_windows() {
+        for unit in [
+            "(", ". (1", "\u{301}", "a.\u{AD}", "a", "中", "a. b", "\n", "....1",
+        ] {
+            let text = unit.repeat(1_000_000 / unit.len()) + "x";
+            let mut checks = 0;
+            let found = segments(&text, Unit::Sentence, &mut || checks += 1);
+            assert!(checks >= 5, "{unit:?}: {checks}");
+            let longest = found.iter().map(|s| s.bytes.len()).max();
+            let signs = text.len() - unit.len();
+            assert!(
+                longest <= Some(WINDOW + 4) || longest >= Some(signs - 100),
+                "{unit:?}"
+            );
+        }
+    }
+}

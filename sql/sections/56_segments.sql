@@ -1,0 +1,13 @@
+-- ------------------------------------------------------------------------------------------------
+-- Paragraphs, lines and sentences of a text
+-- ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION neardup_segments(
+    body text, unit text DEFAULT 'paragraph',
+    OUT ordinal integer, OUT start integer, OUT segment text, OUT hash bigint, OUT fp fingerprint
+) RETURNS SETOF record
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 ROWS 30
+    AS 'MODULE_PATHNAME', 'neardup_segments';
+COMMENT ON FUNCTION neardup_segments(text, text) IS
+    'the paragraphs, lines or sentences of a text in its order, each with its place in characters, '
+    'a hash of its normal form, and its minhash64';

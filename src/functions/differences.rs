@@ -1,0 +1,148 @@
+//! The differences of two texts by words: `neardup_diff`, `neardup_diff_html`, `neardup_diff_ansi`.
+use std::fmt::{self, Write};
+
+use neardup_sketch::memory::{GrowString, copied};
+use neardup_textdiff::{Diff, MAX_BYTES, MAX_TOKENS, Part, Span, TooLong, ansi, html};
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::Datum;
+
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::{ServerHost, check_interrupts};
+use crate::pg::srf::SetReturning;
+use crate::pg::text;
+
+/// Compares two texts; raises an error if one of them is too long.
+pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {
+    Diff::new(a, b, &mut ServerHost).unwrap_or_else(|error| refuse(error))
+}
+
+#[cold]
+fn refuse(error: TooLong) -> ! {
+    let found = match error {
+        TooLong::Bytes(bytes) => format!("One of them has {bytes} bytes in UTF-8."),
+        TooLong::Tokens => format!("One of them has more than {MAX_TOKENS} words and signs."),
+    };
+    UserError::invalid_parameter("texts are too long to be compared word by word")
+        .detail(format!(
+            "{found} At most {MAX_BYTES} bytes are compared, and {MAX_TOKENS} words and signs."
+        ))
+        .hint("Compare parts of them, such as those that neardup_segments returns.")
+        .raise()
+}
+
+/// Spans as rows.
+struct SpanRows {
+    texts: [String; 2],
+    spans: std::vec::IntoIter<Span>,
+    ordinal: i32,
+}
+
+impl SetReturning for SpanRows {
+    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
+        let Some(span) = self.spans.next() else {
+            return false;
+        };
+        self.ordinal += 1;
+        columns.extend([
+            Some(Datum::from(self.ordinal)),
+            Some(text::datum(span.kind.name())),
+        ]);
+        for (part, text) in [&span.a, &span.b].into_iter().zip(&self.texts) {
+            columns.extend(place(part));
+            columns.push(Some(text::datum(&text[part.bytes.clone()])));
+        }
+        true
+    }
+}
+
+/// Start of a part in characters, counted from 1, and the start of what is behind it.
+fn place(part: &Part) -> [Option<Datum>; 2] {
+    // A text has less than 2^31 characters.
+    let place = |chars: usize| Some(Datum::from(chars as i32 + 1));
+    [place(part.chars.start), place(part.chars.end)]
+}
+
+/// `neardup_diff(a, b)`: the spans in the order of the texts.
+fn rows(call: &mut Call) -> Datum {
+    call.return_set(|call| {
+        let texts = [0, 1].map(|n| copied(&call.utf8(n)));
+        let spans = compared(&texts[0], &texts[1]).into_spans().into_iter();
+        SpanRows {
+            texts,
+            spans,
+            ordinal: 0,
+        }
+    })
+}
+
+/// Largest text that the server takes.
+const MAX_TEXT: usize = (1 << 30) - 5;
+/// Bytes between two checks for interrupts.
+const CHECK_BYTES: usize = 1 << 18;
+
+/// Text that is being written. Memory that runs out is an error and no abort.
+#[derive(Default)]
+struct TextBuffer {
+    text: String,
+    unchecked: usize,
+}
+
+impl Write for TextBuffer {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.text.len() + part.len() > MAX_TEXT {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                "the marked text is too long",
+            )
+            .detail(format!("A text has at most {MAX_TEXT} bytes."))
+            .hint("Give a number of words as context, or compare parts of the texts.")
+            .raise();
+        }
+        self.text.grow_str(part);
+        self.unchecked += part.len();
+        if self.unchecked >= CHECK_BYTES {
+            self.unchecked = 0;
+            check_interrupts();
+        }
+        Ok(())
+    }
+}
+
+/// A comparison written by `write`; NULL if a text is.
+fn written(
+    call: &mut Call,
+    write: fn(&Diff, Option<usize>, &mut dyn Write) -> fmt::Result,
+) -> Datum {
+    if call.is_null(0) || call.is_null(1) {
+        return call.return_null();
+    }
+    let context = (!call.is_null(2)).then(|| call.int4(2)).map(|context| {
+        usize::try_from(context).unwrap_or_else(|_| {
+            UserError::invalid_parameter("context must not be negative")
+                .detail(format!("It is {context}."))
+                .hint("It is the number of words shown beside a change; NULL shows the whole text.")
+                .raise()
+        })
+    });
+    let [a, b] = [0, 1].map(|n| call.utf8(n));
+    let mut out = TextBuffer::default();
+    write(&compared(&a, &b), context, &mut out).expect("errors are raised");
+    text::datum(&out.text)
+}
+
+/// `neardup_diff_html(a, b, context)`.
+fn as_html(call: &mut Call) -> Datum {
+    written(call, html::html)
+}
+
+/// `neardup_diff_ansi(a, b, context)`.
+fn as_ansi(call: &mut Call) -> Datum {
+    written(call, ansi::ansi)
+}
+
+export! {
+    guarded "neardup_diff" => rows;
+    guarded "neardup_diff_html" => as_html;
+    guarded "neardup_diff_ansi" => as_ansi;
+}

@@ -1,0 +1,183 @@
+//! Passages that texts share: `passages(body, length, options)`, the same without the features of a
+//! set, `passages_shared(a, b)` and `shared_passages(a, b, length, options)`.
+use std::borrow::Cow;
+
+use neardup_sketch::common_features::FeatureSet;
+use neardup_sketch::memory::GrowVec;
+use neardup_sketch::passages::{MAX_LENGTH, PassageError, PassageLength, SharedPassages};
+use neardup_sketch::{Place, Sketcher, TextOptions};
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::Datum;
+
+use super::text_options;
+use super::without::fitting_set;
+use crate::pg::arrays::bigint_array;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::{Call, export};
+use crate::pg::memory::check_interrupts;
+use crate::pg::srf::SetReturning;
+use crate::pg::text;
+
+/// Most elements of a `bigint[]`: what the server can allocate at once.
+const MOST_HASHES: usize = 100_000_000;
+/// Elements between two checks for interrupts.
+const CHECK_EVERY: usize = 1 << 16;
+
+/// The length that is argument `n`, for texts with these options.
+fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
+    let length = call.int4(n);
+    PassageLength::new(length.into(), options).unwrap_or_else(|error| match error {
+        PassageError::OutOfRange => {
+            UserError::invalid_parameter(format!("length {length} is out of range"))
+                .detail(format!(
+                    "It is the number of tokens of the shortest passage that is found with \
+                     certainty, from 1 to {MAX_LENGTH}."
+                ))
+                .hint("The default is 24; a sentence of English has some 20 words.")
+                .raise()
+        }
+        PassageError::ShorterThanShingle => {
+            let shingle = options.shingle;
+            UserError::invalid_parameter(format!("length {length} is less than shingle {shingle}"))
+                .detail(format!(
+                    "Each hash is that of {shingle} tokens in a row, so a passage has as many."
+                ))
+                .hint(format!(
+                    "Give a length from {shingle} to {MAX_LENGTH}, or a smaller shingle."
+                ))
+                .raise()
+        }
+        PassageError::Unordered => {
+            UserError::invalid_parameter("tokens \"jieba_tfidf\" are in no order")
+                .detail("A passage is a run of consecutive tokens; keywords are not consecutive.")
+                .hint("Give one of: word, char, line, jieba, jieba_search.")
+                .raise()
+        }
+    })
+}
+
+fn hashes(
+    text: &str,
+    length: PassageLength,
+    options: TextOptions,
+    without: Option<&FeatureSet>,
+) -> Datum {
+    let hashes = Sketcher::of_thread(options, |sketcher| {
+        sketcher.passages(text, length, without, &mut check_interrupts)
+    });
+    if hashes.len() > MOST_HASHES {
+        let count = hashes.len();
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            "the text has too many passages for an array",
+        )
+        .detail(format!(
+            "It has {count} hashes, and {MOST_HASHES} are possible."
+        ))
+        .hint("Give a greater length, or cut the text into parts.")
+        .raise();
+    }
+    bigint_array(hashes.into_iter().map(|hash| hash as i64))
+}
+
+/// `passages(body, length, tokens, shingle, html, accents, digits)`.
+fn of_text(call: &mut Call) -> Datum {
+    let options = text_options::unweighted(call, 2);
+    hashes(&call.utf8(0), length(call, 1, &options), options, None)
+}
+
+/// `passages(body, without, length, tokens, shingle, html, accents, digits)`.
+fn of_text_without(call: &mut Call) -> Datum {
+    let options = text_options::unweighted(call, 3);
+    let length = length(call, 2, &options);
+    let set = fitting_set(call, &options);
+    hashes(&call.utf8(0), length, options, Some(&set))
+}
+
+/// The elements of an array argument in ascending order, without repetitions.
+fn sorted(call: &Call, n: usize, name: &str) -> Vec<i64> {
+    let mut elements = Vec::new();
+    elements.grow_all(call.array::<i64>(n, name).iter());
+    check_interrupts();
+    // As `passages` makes them.
+    if !elements.is_sorted() {
+        elements.sort_unstable();
+    }
+    elements.dedup();
+    elements
+}
+
+/// `passages_shared(a, b)`: the number of different elements that both have.
+fn count_shared(call: &mut Call) -> Datum {
+    let (a, b) = (sorted(call, 0, "a"), sorted(call, 1, "b"));
+    let (mut a, mut b) = (a.as_slice(), b.as_slice());
+    let (mut shared, mut step) = (0_i32, 0_usize);
+    while let ([x, a_rest @ ..], [y, b_rest @ ..]) = (a, b) {
+        step += 1;
+        if step.is_multiple_of(CHECK_EVERY) {
+            check_interrupts();
+        }
+        (a, b) = match x.cmp(y) {
+            std::cmp::Ordering::Less => (a_rest, b),
+            std::cmp::Ordering::Greater => (a, b_rest),
+            std::cmp::Ordering::Equal => {
+                shared += 1;
+                (a_rest, b_rest)
+            }
+        };
+    }
+    Datum::from(shared)
+}
+
+/// Shared passages as rows.
+struct PassageRows {
+    found: SharedPassages,
+    next: usize,
+}
+
+impl SetReturning for PassageRows {
+    fn next(&mut self, columns: &mut Vec<Option<Datum>>) -> bool {
+        let Some(passage) = self.found.passages.get(self.next) else {
+            return false;
+        };
+        self.next += 1;
+        // Counted from 1, as by substr.
+        let start = |place: Option<Place>| Some(Datum::from(place?.start as i32 + 1));
+        let end = |place: Option<Place>| {
+            let Place { start, length } = place?;
+            Some(Datum::from((start + length) as i32 + 1))
+        };
+        let share = passage.tokens as f64 / self.found.a_tokens as f64;
+        columns.extend([
+            start(passage.a),
+            end(passage.a),
+            start(passage.b),
+            end(passage.b),
+            Some(Datum::from(passage.tokens as i32)),
+            Some(Datum::from(share.to_bits())),
+            // An entity of HTML may be a character that the database's encoding does not have.
+            Some(text::lossy_datum(&passage.text)),
+        ]);
+        true
+    }
+}
+
+/// `shared_passages(a, b, length, tokens, html, accents, digits)`.
+fn list(call: &mut Call) -> Datum {
+    call.return_set(|call| {
+        let options = text_options::single_tokens(call, 3);
+        let length = length(call, 2, &options);
+        let [a, b]: [Cow<str>; 2] = [0, 1].map(|n| call.utf8(n));
+        PassageRows {
+            found: SharedPassages::new(&a, &b, length, &options, &mut check_interrupts),
+            next: 0,
+        }
+    })
+}
+
+export! {
+    guarded "passages_text" => of_text;
+    guarded "passages_without" => of_text_without;
+    guarded "passages_shared" => count_shared;
+    guarded "shared_passages" => list;
+}
