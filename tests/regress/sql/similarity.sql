@@ -106,6 +106,18 @@ SET enable_bitmapscan = off;
 CREATE VIEW similar_to AS SELECT a.id, b.id AS other, fingerprint_similarity(a.fp, b.fp)
     AS similarity FROM articles a, articles b WHERE a.id <> b.id;
 SELECT plan('SELECT other FROM similar_to WHERE similarity >= 0.8 AND id = 7');
+-- Of signatures.
+CREATE TABLE signed (id int PRIMARY KEY, sig minhash_signature);
+INSERT INTO signed SELECT i, minhash(ARRAY(SELECT i / 4 || 'w' || n
+    FROM generate_series(i % 4, i % 4 + 20) n)) FROM generate_series(1, 400) i;
+CREATE INDEX signed_sig ON signed USING neardup (sig);
+SELECT plan('SELECT id FROM signed WHERE fingerprint_similarity(sig,
+    (SELECT sig FROM signed WHERE id = 7)) >= 0.8');
+SELECT plan('SELECT id FROM signed
+    WHERE 0.8 <= fingerprint_similarity((SELECT sig FROM signed WHERE id = 7), sig)');
+SELECT count(*) > 100 AS some, count(*) = (SELECT count(*) FROM signed a JOIN signed b
+    ON a.id < b.id AND (a.sig <%> b.sig)::float8 + 0 <= 0.2) AS same
+FROM signed a JOIN signed b ON fingerprint_similarity(a.sig, b.sig) >= 0.8 AND a.id < b.id;
 -- By itself, without a bound, and where no index helps, it is a function like any other.
 SELECT count(*), min(fingerprint_similarity(fp, '00000000000000ff')) < 0.3 FROM articles;
 SELECT count(fp) = (SELECT count(*) FROM articles
