@@ -41,6 +41,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         "# Which distance for my documents?",
         &[DOCS],
     ),
+    ("docs/report.md", "# A report to look at", &[]),
     ("docs/corpus.md", "# Clean a corpus", &[]),
     ("docs/differences.md", "# Where two texts differ", &[]),
     ("docs/segments.md", "# Repeated paragraphs", &[]),

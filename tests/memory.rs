@@ -209,6 +209,7 @@ const SHORT: &[&str] = &[
     "neardup_distance_histogram(",
     "neardup_radius(",
     "neardup_remark(",
+    "neardup_report(",
     "neardup_tune(",
     "_neardup_simhash_agg_load(",
     "_neardup_simhash_agg_save(",

@@ -48,6 +48,7 @@ mod queries;
 mod recipes;
 mod relations;
 mod replication;
+mod report;
 mod rules;
 mod rust_clients;
 mod scope_types;

@@ -13,6 +13,7 @@ mod keys;
 mod limits;
 mod pairs;
 mod progress;
+mod report;
 mod row_filter;
 mod scope;
 mod signatures;

@@ -1,29 +1,16 @@
 //! The differences of two texts by words: `neardup_diff`, `neardup_diff_html`, `neardup_diff_ansi`.
 use std::fmt::{self, Write};
 
-use neardup_sketch::memory::{GrowString, copied, ensure_available};
-use neardup_textdiff::{Diff, Host, MAX_BYTES, MAX_TOKENS, Part, Span, TooLong, ansi, html};
+use neardup_sketch::memory::{GrowString, copied};
+use neardup_textdiff::{Diff, MAX_BYTES, MAX_TOKENS, Part, Span, TooLong, ansi, html};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
+use crate::pg::memory::{ServerHost, check_interrupts};
 use crate::pg::srf::SetReturning;
 use crate::pg::text;
-
-/// The server as the program that a comparison runs in.
-pub struct ServerHost;
-
-impl Host for ServerHost {
-    fn check(&mut self) {
-        check_interrupts();
-    }
-
-    fn reserve(&mut self, bytes: usize) {
-        ensure_available(bytes);
-    }
-}
 
 /// Compares two texts; raises an error if one of them is too long.
 pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {

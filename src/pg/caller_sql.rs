@@ -81,6 +81,23 @@ impl Expression {
         Expression(quoted(name))
     }
 
+    /// Runs a query of a table's rows with the expression, without its rows, so that an error in it
+    /// is raised now. `name` is the caller's parameter.
+    pub fn check(&self, name: &str, table: Rel) {
+        let query = [
+            b"SELECT (",
+            self.sql().as_slice(),
+            b") FROM ONLY ",
+            &table.qualified_name(),
+        ]
+        .concat();
+        in_parameter(name, || {
+            spi::connected(c"SELECT expression", |connection| {
+                connection.open(&query, &[], &[]).columns();
+            });
+        });
+    }
+
     /// The expression with a line end behind it, which closes a comment.
     pub fn sql(&self) -> Vec<u8> {
         [self.0.as_slice(), b"\n"].concat()

@@ -12,6 +12,7 @@
 //!
 //! An allocator must not unwind itself, which is why the error waits.
 use neardup_sketch::memory;
+use neardup_textdiff::Host;
 
 use super::errors::UserError;
 use super::{held_back, server};
@@ -60,4 +61,17 @@ pub fn work_mem() -> usize {
 pub fn maintenance_work_mem() -> usize {
     // In kB.
     server::maintenance_work_mem() as usize * 1024
+}
+
+/// The server as the program that a comparison of texts runs in.
+pub struct ServerHost;
+
+impl Host for ServerHost {
+    fn check(&mut self) {
+        check_interrupts();
+    }
+
+    fn reserve(&mut self, bytes: usize) {
+        memory::ensure_available(bytes);
+    }
 }

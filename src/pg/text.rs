@@ -39,6 +39,20 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// The text in UTF-8 as [`bytes_utf8`] makes it, but with replacement characters for bytes that a
+/// database in SQL_ASCII has and UTF-8 has not.
+pub fn utf8_lossy(bytes: &[u8]) -> String {
+    match server::GetDatabaseEncoding() as pg_enc::Type {
+        pg_enc::PG_SQL_ASCII => String::from_utf8_lossy(bytes).into_owned(),
+        _ => bytes_utf8(bytes).into_owned(),
+    }
+}
+
+/// Returns whether the database has UTF-8.
+pub fn is_utf8() -> bool {
+    server::GetDatabaseEncoding() as pg_enc::Type == pg_enc::PG_UTF8
+}
+
 /// A text in the server's encoding and the current memory context. Characters that the encoding
 /// does not have are written as `\uXXXX` or `\UXXXXXXXX`.
 pub fn datum(text: &str) -> Datum {

@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::arrays::{self, ElementType};
 use super::catalog;
+use super::text;
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h). Compares bytes, uncompressed.
@@ -121,6 +122,11 @@ impl<'a> Value<'a> {
             },
             _memory: PhantomData,
         }
+    }
+
+    /// A `bool`.
+    pub fn bool(value: bool) -> Self {
+        Self::small(Datum::from(value), pg_sys::BOOLOID, 1)
     }
 
     /// An `int4`.
@@ -296,12 +302,22 @@ impl<'a> Value<'a> {
 
     /// The text form.
     pub fn output(self) -> String {
+        String::from_utf8_lossy(&self.output_bytes()).into_owned()
+    }
+
+    /// The text form in UTF-8, whatever the encoding of the database is.
+    pub fn utf8(self) -> String {
+        text::utf8_lossy(&self.output_bytes())
+    }
+
+    /// The text form in the encoding of the database.
+    fn output_bytes(self) -> Vec<u8> {
         let (mut output, mut varlena) = (pg_sys::InvalidOid, false);
         // SAFETY: the type's output function takes the value and returns a C string.
         unsafe {
             pg_sys::getTypeOutputInfo(self.of.oid, &mut output, &mut varlena);
             let text = pg_sys::OidOutputFunctionCall(output, self.datum);
-            CStr::from_ptr(text).to_string_lossy().into_owned()
+            CStr::from_ptr(text).to_bytes().to_vec()
         }
     }
 

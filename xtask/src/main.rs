@@ -29,6 +29,9 @@ enum Command {
         /// A folder of text files, a .tsv (identifier, tab, text), or a .jsonl (an object with
         /// "text" or "body", and perhaps "id", per line); the last two also as .gz
         path: Option<PathBuf>,
+        /// Write a report of it as well, an HTML page
+        #[arg(long, value_name = "FILE")]
+        report: Option<PathBuf>,
     },
     /// Run all tests, or those whose name contains a FILTER
     ///
@@ -107,7 +110,9 @@ fn main() -> ExitCode {
         let choice = &arguments.choice;
         match arguments.command {
             Command::Setup => setup::command(choice),
-            Command::Demo { path } => demo::command(choice, path.as_deref()),
+            Command::Demo { path, report } => {
+                demo::command(choice, path.as_deref(), report.as_deref())
+            }
             Command::Test { citus, filters } => test::command(choice, &filters, citus.as_deref()),
             Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Arm64(options) => cross::arm64(&options),

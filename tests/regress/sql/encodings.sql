@@ -50,6 +50,13 @@ CREATE TRIGGER dedup BEFORE INSERT ON docs FOR EACH ROW EXECUTE FUNCTION neardup
     'tokens=char', 'shingle=3');
 INSERT INTO docs VALUES (1, :'german'), (2, :'german');
 SELECT id, fp = minhash64(body, 'char', 3) AS same FROM docs;
+-- A report is in ASCII, whose bytes are the same everywhere, with references to other characters.
+CREATE TABLE pages AS SELECT n AS id, :'german' || n AS body, n::bigint::fingerprint AS fp
+    FROM generate_series(1, 2) n;
+CREATE INDEX pages_fp ON pages USING neardup (fp);
+SELECT page ~ '^[\x01-\x7f]+$' AS is_ascii, page ~ '<h1><bdi>Gr&#252;&#223;e</bdi></h1>' AS title,
+    page ~ '<del>[^<]*1</del>' AS marked, page ~ '&#\d{3};.*<del>' AS texts
+FROM neardup_report('pages', 3, body => 'body', key => 'body', title => 'Grüße') page;
 -- Characters that the encoding does not have take no longer than others.
 SET statement_timeout = '60s';
 SELECT length(euros), left(euros, 12) AS euros FROM html_text(repeat('&#8364;', 6e6::int)) euros;
@@ -105,6 +112,12 @@ SET client_encoding = 'SQL_ASCII';
 SELECT getdatabaseencoding(), everything(:'german') = :'utf8_german' AS german,
     everything(:'chinese') = :'utf8_chinese' AS chinese,
     everything(:'russian') = :'utf8_russian' AS russian;
+-- In a report bytes that are no UTF-8 are seen as such.
+CREATE TABLE pages AS SELECT n AS id, E'Gr\xfc\xdfe ' || n AS body, n::bigint::fingerprint AS fp
+    FROM generate_series(1, 2) n;
+CREATE INDEX pages_fp ON pages USING neardup (fp);
+SELECT page ~ '^[\x01-\x7f]+$' AS is_ascii, page ~ 'Gr&#65533;&#65533;e <del>' AS texts
+FROM neardup_report('pages', 3, body => 'body', key => 'body') page;
 CREATE FUNCTION refused(expression text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE made text;
 BEGIN

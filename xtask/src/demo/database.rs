@@ -249,6 +249,15 @@ impl Demo {
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
+    /// The report on all documents, an HTML page.
+    pub fn page(&mut self, title: &str) -> Result<String> {
+        let query = format!(
+            "SELECT neardup_report('docs_fp_idx', {RADIUS}, title => $1, key => 'name', \
+             keep => 'id')"
+        );
+        Ok(self.client.query_one(&query, &[&title])?.get(0))
+    }
+
     /// A document's text.
     pub fn body(&mut self, id: i64) -> Result<String> {
         let query = "SELECT body FROM docs WHERE id = $1";

@@ -11,7 +11,7 @@ mod source;
 
 use crate::setup::PgChoice;
 use crate::{private, psql, ui};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use database::{CREATE_INDEX, CREATE_TABLE, Choice, Demo, Loaded};
 use document::Complaints;
 use groups::Groups;
@@ -21,17 +21,23 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Loads the documents at `path`, or those that the machine has, and shows what is alike.
-pub fn command(choice: &PgChoice, path: Option<&Path>) -> Result<ExitCode> {
-    // Before the build: a slip in the path should not cost minutes.
+/// Loads the documents at `path`, or those that the machine has, and shows what is alike; in a
+/// report as well if there is a file for it.
+pub fn command(
+    choice: &PgChoice,
+    path: Option<&Path>,
+    report_file: Option<&Path>,
+) -> Result<ExitCode> {
+    // Before the build: a slip in a path should not cost minutes.
     let source = Source::of(path)?;
+    report_file.map_or(Ok(()), check_file)?;
     let private = private::prepare(choice)?;
     let lock = psql::take_lock(&private)?;
     let server = psql::start(&private, true)?;
     psql::create_database(&server)?;
     psql::remember_scripts(&private, &server)?;
     let mut demo = Demo::connect(&server.conninfo(psql::DATABASE))?;
-    let report = run(&mut demo, &source);
+    let report = run(&mut demo, &source, report_file);
     drop(demo);
     drop(server);
     drop(lock);
@@ -39,7 +45,18 @@ pub fn command(choice: &PgChoice, path: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(demo: &mut Demo, source: &Source) -> Result<String> {
+/// Returns an error if a file cannot be written, as far as can be told without writing it.
+fn check_file(file: &Path) -> Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
+    ensure!(!file.is_dir(), "{} is a folder", file.display());
+    Ok(())
+}
+
+fn run(demo: &mut Demo, source: &Source, report_file: Option<&Path>) -> Result<String> {
     let mut complaints = Complaints::default();
     let loaded = demo.load(source, &mut complaints)?;
     tell(&complaints);
@@ -94,6 +111,12 @@ fn run(demo: &mut Demo, source: &Source) -> Result<String> {
         Choice::NoIndex => "   (the planner finds no use for the index)\n",
     };
     write!(out, "\n{}", report::comparison(&comparison))?;
+    if let Some(file) = report_file {
+        let title = format!("What repeats: {}", source.describe());
+        let page = ui::step("Writing the report", || demo.page(&title))?;
+        std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
+        writeln!(out, "\nA report to look at: {}", file.display())?;
+    }
     out += "\nThe tables are still there: cargo xtask psql\n";
     Ok(out)
 }

@@ -1,41 +1,85 @@
-//! Packages for Node.js, which `tests/clients.rs` runs.
+//! Packages for Node.js, which `tests/clients.rs` and `tests/report.rs` run, and a browser.
 use crate::cargo::{target_dir, workspace};
 use crate::program::run;
 use crate::ui;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Files that pin the packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// Parts of the names of tests that need them.
-const TESTS: [&str; 4] = ["clients", "node", "drizzle", "javascript"];
+/// Parts of the names of tests that need the packages of clients.
+const CLIENTS: &[&str] = &["clients", "node", "drizzle", "javascript"];
+/// Parts of the names of tests that need a browser.
+const BROWSER: &[&str] = &["report", "browser"];
+/// Names that Chromium has.
+const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// The folder with the packages that `tests/drivers/node` pins, made in the target folder at the
 /// first call. `None` if no test that `filters` select needs it, or if it cannot be made, which is
 /// said.
 pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
-    let is_selected = |filter: &String| {
-        TESTS
-            .iter()
-            .any(|test| test.contains(filter.as_str()) || filter.contains(test))
-    };
-    if !filters.is_empty() && !filters.iter().any(is_selected) {
+    if !are_selected(CLIENTS, filters) {
         return None;
     }
-    match packages() {
-        Ok(folder) => Some(folder),
-        Err(error) => {
-            let what = "The examples in JavaScript of docs/clients.md are not tested";
-            ui::heading(format!("{what}: {error:#}"));
-            None
-        }
-    }
+    let what = "The examples in JavaScript of docs/clients.md are not tested";
+    said(what, packages("node", "node-drivers"))
 }
 
-fn packages() -> Result<PathBuf> {
-    let folder = target_dir()?.join("node-drivers");
-    let from = workspace().join("tests/drivers/node");
+/// A browser, and the folder with the packages and the script of `tests/drivers/browser`. `None`
+/// as for [`with_packages`].
+pub fn with_browser(filters: &[String]) -> Option<Browser> {
+    if !are_selected(BROWSER, filters) {
+        return None;
+    }
+    said("The report is not looked at in a browser", browser())
+}
+
+/// Browser for tests.
+pub struct Browser {
+    /// The program.
+    pub chromium: PathBuf,
+    /// The folder with packages for Node.js that use it.
+    pub packages: PathBuf,
+}
+
+fn browser() -> Result<Browser> {
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let named = std::env::var_os("NEARDUP_TEST_CHROMIUM").map(PathBuf::from);
+    let found = || {
+        std::env::split_paths(&on_path)
+            .flat_map(|folder| CHROMIUM.map(|name| folder.join(name)))
+            .find(|program| program.is_file())
+    };
+    let chromium = named.or_else(found);
+    let chromium = chromium.context("no Chromium is installed (Debian's package: chromium)")?;
+    let packages = packages("browser", "node-browser")?;
+    // It may have changed, and finds its packages from its own folder on.
+    let script = "report.mjs";
+    let from = workspace().join("tests/drivers/browser").join(script);
+    std::fs::copy(from, packages.join(script))?;
+    Ok(Browser { chromium, packages })
+}
+
+/// Returns whether filters (none: everything) select one of these tests.
+fn are_selected(tests: &[&str], filters: &[String]) -> bool {
+    let selects = |filter: &String| {
+        (tests.iter()).any(|test| test.contains(filter.as_str()) || filter.contains(test))
+    };
+    filters.is_empty() || filters.iter().any(selects)
+}
+
+/// Returns what was found; if nothing was, the reason is printed.
+fn said<T>(what: &str, found: Result<T>) -> Option<T> {
+    found
+        .inspect_err(|error| ui::heading(format!("{what}: {error:#}")))
+        .ok()
+}
+
+/// The packages that a folder of `tests/drivers` pins, in a folder of the target folder.
+fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
+    let folder = target_dir()?.join(name);
+    let from = workspace().join("tests/drivers").join(pinned_by);
     let done = folder.join("done");
     let wanted = std::fs::read(from.join(PINS[1]))?;
     if std::fs::read(&done).ok().as_ref() != Some(&wanted) {

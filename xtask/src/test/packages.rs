@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 
 /// Packages with tests in Rust; only the last needs the server. That of the benchmarks is left to
 /// `cargo test`, since it is no use to build its dependencies here.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "neardup-sketch",
     "neardup-blocktree",
     "neardup-textdiff",
+    "neardup-report",
     "neardup-pgserver",
     "xtask",
     "neardup-tests",
@@ -79,6 +80,11 @@ fn cargo_test(
         }
         if let Some(folder) = node::with_packages(filters) {
             command.env("NEARDUP_TEST_NODE", folder);
+        }
+        if let Some(browser) = node::with_browser(filters) {
+            command
+                .env("NEARDUP_TEST_BROWSER", browser.packages)
+                .env("NEARDUP_TEST_CHROMIUM", browser.chromium);
         }
     }
     let mut child = command

@@ -1,0 +1,200 @@
+//! The histogram: bars as SVG, and the same numbers as a table.
+use std::fmt::Write;
+
+use crate::data::{Bar, Measure, Report};
+use crate::numbers::{count, counted, distance};
+
+// The drawing, in its own units.
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = 8.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 44.0;
+/// The most labels below the bars.
+const MOST_LABELS: usize = 17;
+
+/// Appends the chart and its table.
+pub fn push(html: &mut String, report: &Report) {
+    html.push_str("<div class=\"chart-and-table\">\n<figure class=\"chart\">\n");
+    push_svg(html, report);
+    push_caption(html, report);
+    html.push_str("</figure>\n");
+    push_table(html, report);
+    html.push_str("</div>\n");
+}
+
+/// Vertical place of a count: counts grow from one distance to the next as powers do.
+struct Scale {
+    /// Tens in the highest line.
+    tens: u32,
+}
+
+impl Scale {
+    fn new(bars: &[Bar]) -> Self {
+        let most = bars.iter().map(|bar| bar.pairs).max().unwrap_or(0);
+        let mut tens = 1;
+        while tens < 19 && 10u64.pow(tens) < most {
+            tens += 1;
+        }
+        Scale { tens }
+    }
+
+    fn y(&self, pairs: u64) -> f64 {
+        let share = match pairs {
+            0 => 0.0,
+            // Half a step of the scale for a single pair.
+            pairs => (0.5 + (pairs as f64).log10()) / (0.5 + f64::from(self.tens)),
+        };
+        HEIGHT - BOTTOM - share.min(1.0) * (HEIGHT - BOTTOM - TOP)
+    }
+}
+
+fn push_svg(html: &mut String, report: &Report) {
+    let bars = &report.histogram.bars;
+    let scale = Scale::new(bars);
+    let _ = writeln!(
+        html,
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-labelledby=\"chart-title chart-desc\">\n\
+         <title id=\"chart-title\">Pairs of rows by distance</title>\n\
+         <desc id=\"chart-desc\">{}</desc>",
+        description(report)
+    );
+    let right = WIDTH - RIGHT;
+    let step = scale.tens.div_ceil(6);
+    for tens in (0..=scale.tens).step_by(step as usize) {
+        let y = scale.y(10u64.pow(tens));
+        let _ = writeln!(
+            html,
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\"/>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 8.0,
+            y + 4.0,
+            short(10u64.pow(tens))
+        );
+    }
+    let base = HEIGHT - BOTTOM;
+    let room = (right - LEFT) / bars.len().max(1) as f64;
+    let gap = (room * 0.2).min(6.0);
+    let labels = bars.len().div_ceil(MOST_LABELS).max(1);
+    for (place, bar) in bars.iter().enumerate() {
+        let (x, y) = (LEFT + room * place as f64, scale.y(bar.pairs));
+        if bar.pairs > 0 {
+            let _ = writeln!(
+                html,
+                "<rect class=\"bar{}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" \
+                 height=\"{:.1}\"/>",
+                within(report, bar),
+                x + gap / 2.0,
+                room - gap,
+                base - y
+            );
+        }
+        if place % labels == 0 {
+            let _ = writeln!(
+                html,
+                "<text class=\"tick{}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                if place / labels % 2 == 1 { " odd" } else { "" },
+                x + room / 2.0,
+                base + 16.0,
+                distance(report.measure, bar.distance)
+            );
+        }
+    }
+    let _ = writeln!(
+        html,
+        "<path class=\"axis\" d=\"M{LEFT} {base}H{right}\"/>\n\
+         <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n</svg>",
+        (LEFT + right) / 2.0,
+        HEIGHT - 6.0,
+        unit(report.measure)
+    );
+}
+
+/// Classes of a bar: the radii that it is within.
+fn within(report: &Report, bar: &Bar) -> String {
+    let mut classes = String::new();
+    for (number, radius) in report.radii.iter().enumerate() {
+        if bar.distance <= radius.distance + 1e-9 {
+            let _ = write!(classes, " within-{number}");
+        }
+    }
+    if bar.distance <= report.chosen_radius().distance + 1e-9 {
+        classes.push_str(" chosen");
+    }
+    classes
+}
+
+/// A power of ten for an axis.
+fn short(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{}k", n / 1_000),
+        1_000_000..1_000_000_000 => format!("{}M", n / 1_000_000),
+        n => format!("{}G", count(n / 1_000_000_000)),
+    }
+}
+
+fn unit(measure: Measure) -> String {
+    match measure {
+        Measure::Bits(bits) => format!("bits of {bits} in which two fingerprints differ"),
+        Measure::Signatures => "share in which two signatures differ".to_owned(),
+    }
+}
+
+fn description(report: &Report) -> String {
+    let bars = &report.histogram.bars;
+    let all: u64 = bars.iter().map(|bar| bar.pairs).sum();
+    let radius = report.chosen_radius().distance + 1e-9;
+    let within = bars.iter().filter(|bar| bar.distance <= radius);
+    let near: u64 = within.map(|bar| bar.pairs).sum();
+    format!(
+        "{} up to a distance of {}, {} of them up to {}. The table beside it has all numbers.",
+        counted(all, "pair", "pairs"),
+        bars.last()
+            .map_or_else(String::new, |bar| distance(report.measure, bar.distance)),
+        count(near),
+        distance(report.measure, report.chosen_radius().distance)
+    )
+}
+
+fn push_caption(html: &mut String, report: &Report) {
+    html.push_str(
+        "<figcaption>Pairs at each distance, on a logarithmic scale. <span class=\"key\">Coloured: \
+         within the radius.</span>",
+    );
+    if let Some(rows) = report.histogram.sample {
+        let _ = write!(
+            html,
+            " <strong>Estimated</strong> from a sample: {} were compared with all {}.",
+            counted(rows, "row", "rows"),
+            count(report.rows)
+        );
+    }
+    html.push_str("</figcaption>\n");
+}
+
+fn push_table(html: &mut String, report: &Report) {
+    html.push_str(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Pairs by distance, \
+         table\">\n<table>\n<caption>Pairs by distance</caption>\n<thead><tr>\
+         <th scope=\"col\">Distance</th><th scope=\"col\">Pairs</th></tr></thead>\n<tbody>\n",
+    );
+    let about = if report.histogram.sample.is_some() {
+        "≈ "
+    } else {
+        ""
+    };
+    for bar in &report.histogram.bars {
+        let about = if bar.pairs == 0 { "" } else { about };
+        let _ = writeln!(
+            html,
+            "<tr class=\"row{}\"><th scope=\"row\">{}</th><td>{about}{}</td></tr>",
+            within(report, bar),
+            distance(report.measure, bar.distance),
+            count(bar.pairs)
+        );
+    }
+    html.push_str("</tbody>\n</table>\n</div>\n");
+}

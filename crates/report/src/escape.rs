@@ -1,0 +1,58 @@
+//! The one way of text onto the page.
+
+/// Appends text from outside to HTML, as the content of an element: the function of
+/// [`neardup_textdiff`], so that a page has one way of escaping.
+pub fn push_text(html: &mut String, text: &str) {
+    // Writing to memory cannot fail.
+    let _ = neardup_textdiff::html::escape(text, html);
+}
+
+/// Returns text from outside as HTML; see [`push_text`].
+pub fn text(text: &str) -> String {
+    let mut html = String::with_capacity(text.len() + text.len() / 16);
+    push_text(&mut html, text);
+    html
+}
+
+/// Returns text from outside for an element or an attribute that holds no others, such as the
+/// title of a page: with a space for each control character.
+pub fn plain(text: &str) -> String {
+    let is_seen = |c: char| c != '\r' && !neardup_textdiff::html::is_shown_by_name(c);
+    let seen: String = (text.chars())
+        .map(|c| if is_seen(c) { c } else { ' ' })
+        .collect();
+    self::text(&seen)
+}
+
+/// Returns a page in ASCII, with a reference for each other character, so that its bytes mean the
+/// same in every encoding. A page has such characters only where references are read: in texts.
+pub fn ascii(page: &str) -> String {
+    let mut ascii = String::with_capacity(page.len());
+    for c in page.chars() {
+        match c {
+            c if c.is_ascii() => ascii.push(c),
+            c => ascii.push_str(&format!("&#{};", u32::from(c))),
+        }
+    }
+    ascii
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(text("<b a='1'>&amp;"), "&lt;b a=&#39;1&#39;&gt;&amp;amp;");
+    }
+
+    #[test]
+    fn a_title_has_no_elements() {
+        assert_eq!(plain("a\u{202e}b\r\nc\u{1b}<"), "a b \nc &lt;");
+    }
+
+    #[test]
+    fn ascii_refers_to_other_characters() {
+        assert_eq!(ascii("<p>é \u{1f600}</p>"), "<p>&#233; &#128512;</p>");
+    }
+}

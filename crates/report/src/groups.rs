@@ -1,0 +1,341 @@
+//! The largest groups, with marked differences.
+use std::fmt::Write;
+use std::ops::Range;
+
+use neardup_textdiff::{Diff, Host, Kind};
+
+use crate::data::{Group, Measure, Member, Report, Text};
+use crate::escape::{push_text, text};
+use crate::hunks::{self, Piece, Row, Span};
+use crate::numbers::{count, counted, distance, distance_with_unit, size};
+
+/// Groups whose rows are unfolded at first.
+const OPEN_GROUPS: usize = 1;
+/// Characters of a kept row's text that are shown.
+const MOST_OF_KEPT: usize = 1200;
+
+/// Appends the groups.
+pub fn push(html: &mut String, report: &Report, host: &mut dyn Host) {
+    for (place, group) in report.groups.iter().enumerate() {
+        push_group(html, report, place, group, host);
+    }
+}
+
+fn push_group(
+    html: &mut String,
+    report: &Report,
+    place: usize,
+    group: &Group,
+    host: &mut dyn Host,
+) {
+    let Some((kept, others)) = group.members.split_first() else {
+        return;
+    };
+    let number = place + 1;
+    let open = if place < OPEN_GROUPS { " open" } else { "" };
+    let _ = write!(
+        html,
+        "<details class=\"group\" id=\"group-{number}\"{open}>\n<summary>\
+         <h3><span class=\"number\">Group {number}</span> <span class=\"name\">"
+    );
+    push_name(html, kept);
+    let _ = writeln!(
+        html,
+        "</span></h3> <span class=\"facts\">{}, {}</span></summary>",
+        counted(group.size, "row", "rows"),
+        match group.widest {
+            widest if widest > 0.0 => format!("up to {} apart", apart(report.measure, widest)),
+            _ => match report.measure {
+                Measure::Bits(_) => "equal fingerprints".to_owned(),
+                Measure::Signatures => "equal signatures".to_owned(),
+            },
+        }
+    );
+    html.push_str("<ol class=\"members\">\n");
+    push_kept(html, report, kept);
+    let mut is_first_difference = place < OPEN_GROUPS;
+    for member in others {
+        push_member(html, report, kept, member, &mut is_first_difference, host);
+    }
+    html.push_str("</ol>\n");
+    let unlisted = group.size.saturating_sub(group.members.len() as u64);
+    if unlisted > 0 {
+        let _ = writeln!(
+            html,
+            "<p class=\"note\">{} of this group {} not listed. Those that are listed are the \
+             farthest from the kept one.</p>",
+            counted(unlisted, "more row", "more rows"),
+            if unlisted == 1 { "is" } else { "are" }
+        );
+    }
+    html.push_str("</details>\n");
+}
+
+/// A distance in front of "apart".
+fn apart(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Bits(_) => distance_with_unit(measure, value),
+        Measure::Signatures => distance(measure, value),
+    }
+}
+
+/// The row's name, in its own direction of writing.
+fn push_name(html: &mut String, member: &Member) {
+    html.push_str("<bdi>");
+    match member.key.as_deref() {
+        Some("") => html.push_str("<i>empty name</i>"),
+        Some(key) => push_text(html, key),
+        None => html.push_str("<i>without a name</i>"),
+    }
+    html.push_str("</bdi>");
+}
+
+/// Opens the item of a row, and the details behind its name if there are some.
+fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) {
+    let mut classes = String::new();
+    for number in &member.goes_at {
+        let _ = write!(classes, " goes-{number}");
+    }
+    if member.goes_at.contains(&report.chosen) {
+        classes.push_str(" chosen");
+    }
+    let _ = writeln!(html, "<li class=\"member{classes}\">");
+    html.push_str(match head.details {
+        Details::None => "<p class=\"head\">",
+        Details::Closed => "<details><summary class=\"head\">",
+        Details::Open => "<details open><summary class=\"head\">",
+    });
+    let stays = if head.is_kept { "kept" } else { "stays" };
+    let _ = write!(
+        html,
+        "<span class=\"badge fate-stays\">{stays}</span>\
+         <span class=\"badge fate-goes\">goes</span> <span class=\"name\">"
+    );
+    push_name(html, member);
+    html.push_str("</span>");
+    if !head.is_kept {
+        let _ = write!(
+            html,
+            " <span class=\"facts\">{}{}</span>",
+            distance_with_unit(report.measure, member.distance),
+            if head.is_same { ", the same text" } else { "" }
+        );
+    }
+    html.push_str(match head.details {
+        Details::None => "</p>\n",
+        _ => "</summary>\n",
+    });
+}
+
+fn close_member(html: &mut String, details: Details) {
+    html.push_str(match details {
+        Details::None => "</li>\n",
+        _ => "</details>\n</li>\n",
+    });
+}
+
+/// Head of a row's item.
+#[derive(Clone, Copy)]
+struct Head {
+    is_kept: bool,
+    /// The text is that of the kept row, byte for byte.
+    is_same: bool,
+    details: Details,
+}
+
+/// State of the details below a row's name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Details {
+    None,
+    Closed,
+    Open,
+}
+
+fn push_kept(html: &mut String, report: &Report, kept: &Member) {
+    let details = match kept.text {
+        Text::Some { .. } => Details::Closed,
+        _ => Details::None,
+    };
+    let head = Head {
+        is_kept: true,
+        is_same: false,
+        details,
+    };
+    open_member(html, report, kept, head);
+    if let Text::Some {
+        shown,
+        bytes,
+        is_cut,
+        ..
+    } = &kept.text
+    {
+        let end = shown.char_indices().nth(MOST_OF_KEPT);
+        let beginning = end.map_or(shown.as_str(), |(end, _)| &shown[..end]);
+        let _ = writeln!(
+            html,
+            "<div class=\"plain\" dir=\"auto\">{}</div>",
+            text(beginning)
+        );
+        if *is_cut || end.is_some() {
+            let size = size(*bytes);
+            let _ = writeln!(html, "<p class=\"note\">The beginning of {size}.</p>");
+        }
+    }
+    push_missing_text(html, report, &kept.text);
+    close_member(html, details);
+}
+
+fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
+    let why = match text {
+        Text::None if report.body.is_some() => "It has no text.",
+        Text::LeftOut => "Its text is left out: the page has no room for more.",
+        _ => return,
+    };
+    let _ = writeln!(html, "<p class=\"note\">{why}</p>");
+}
+
+fn push_member(
+    html: &mut String,
+    report: &Report,
+    kept: &Member,
+    member: &Member,
+    is_first_difference: &mut bool,
+    host: &mut dyn Host,
+) {
+    let is_same = is_same(&kept.text, &member.text);
+    let head = |details| Head {
+        is_kept: false,
+        is_same,
+        details,
+    };
+    let (Text::Some { shown: old, .. }, Text::Some { shown: new, .. }) = (&kept.text, &member.text)
+    else {
+        let details = Details::None;
+        open_member(html, report, member, head(details));
+        push_missing_text(html, report, &member.text);
+        close_member(html, details);
+        return;
+    };
+    let details = match is_same {
+        true => Details::None,
+        false if std::mem::take(is_first_difference) => Details::Open,
+        false => Details::Closed,
+    };
+    open_member(html, report, member, head(details));
+    if !is_same {
+        host.reserve(2 * html.len());
+        push_difference(html, old, new, host);
+        if is_cut(kept) || is_cut(member) {
+            let _ = writeln!(
+                html,
+                "<p class=\"note\">Only the first {} of each text are compared here.</p>",
+                counted(report.limits.characters, "character", "characters")
+            );
+        }
+    }
+    close_member(html, details);
+}
+
+fn is_same(a: &Text, b: &Text) -> bool {
+    match (a, b) {
+        (Text::Some { digest: a, .. }, Text::Some { digest: b, .. }) => a == b,
+        _ => false,
+    }
+}
+
+fn is_cut(member: &Member) -> bool {
+    matches!(member.text, Text::Some { is_cut: true, .. })
+}
+
+fn push_difference(html: &mut String, old: &str, new: &str, host: &mut dyn Host) {
+    let diff = match Diff::new(old, new, host) {
+        Ok(diff) => diff,
+        Err(why) => {
+            let _ = writeln!(html, "<p class=\"note\">They are not compared: {why}.</p>");
+            return;
+        }
+    };
+    if diff.spans().iter().all(|span| span.kind == Kind::Equal) {
+        html.push_str("<p class=\"note\">Nothing, as far as they are shown here.</p>\n");
+        return;
+    }
+    let changes = |span: &&_| diff.texts(span)[0] != diff.texts(span)[1];
+    if (diff.spans().iter().filter(changes)).all(|span| diff.is_white_space(span)) {
+        html.push_str("<p class=\"note\">White space only.</p>\n");
+        return;
+    }
+    let spans = spans(&diff);
+    html.push_str(
+        "<table class=\"sides\"><thead><tr><th scope=\"col\">Kept</th>\
+         <th scope=\"col\">This row</th></tr></thead>\n<tbody>\n",
+    );
+    for row in hunks::rows(&spans) {
+        match row {
+            Row::Texts { old, new } => {
+                let is_same = |piece: &Piece| matches!(piece, Piece::Equal(_));
+                html.push_str(match old.iter().chain(&new).all(is_same) {
+                    true => "<tr class=\"same\">",
+                    false => "<tr>",
+                });
+                push_cell(html, "old", "del", &old);
+                push_cell(html, "new", "ins", &new);
+                html.push_str("</tr>\n");
+            }
+            Row::LeftOut(characters) => {
+                let _ = writeln!(
+                    html,
+                    "<tr class=\"skip\"><td colspan=\"2\">{} alike</td></tr>",
+                    counted(characters as u64, "character", "characters")
+                );
+            }
+            Row::End => html.push_str(
+                "<tr class=\"skip\"><td colspan=\"2\">More differs than is shown.</td></tr>\n",
+            ),
+        }
+    }
+    html.push_str("</tbody></table>\n");
+}
+
+/// The spans, those that differ in white space only as equal text.
+fn spans<'a>(diff: &Diff<'a>) -> Vec<Span<'a>> {
+    let originals = diff.originals();
+    let mut merged: Vec<(bool, Range<usize>, Range<usize>)> = Vec::new();
+    for span in diff.spans() {
+        let is_equal = span.kind == Kind::Equal || diff.is_white_space(span);
+        match merged.last_mut() {
+            Some((true, a, b)) if is_equal => {
+                a.end = span.a.bytes.end;
+                b.end = span.b.bytes.end;
+            }
+            _ => merged.push((is_equal, span.a.bytes.clone(), span.b.bytes.clone())),
+        }
+    }
+    let span = |(is_equal, a, b): (bool, Range<usize>, Range<usize>)| Span {
+        is_equal,
+        old: &originals[0][a],
+        new: &originals[1][b],
+    };
+    merged.into_iter().map(span).collect()
+}
+
+fn push_cell(html: &mut String, class: &str, mark: &str, pieces: &[Piece]) {
+    let _ = write!(html, "<td class=\"{class}\"><div dir=\"auto\">");
+    for piece in pieces {
+        match piece {
+            Piece::Equal(text) => push_text(html, text),
+            Piece::Marked(text) => {
+                let _ = write!(html, "<{mark}>");
+                push_text(html, text);
+                let _ = write!(html, "</{mark}>");
+            }
+            Piece::More(characters) => {
+                let _ = write!(
+                    html,
+                    "<span class=\"more\">… and {} more</span>",
+                    count(*characters as u64)
+                );
+            }
+        }
+    }
+    html.push_str("</div></td>");
+}

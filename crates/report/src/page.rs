@@ -1,0 +1,179 @@
+//! The page as a whole.
+use std::fmt::Write;
+
+use neardup_textdiff::Host;
+
+use crate::data::{MOST_RADII, Measure, Report};
+use crate::escape::{plain, push_text, text};
+use crate::numbers::{count, counted, distance_with_unit};
+use crate::{chart, groups, radii};
+
+/// The stylesheet, which is the same on each page.
+const STYLE: &str = include_str!("style.css");
+/// SHA-256 of the stylesheet in base64, for the content security policy.
+const STYLE_DIGEST: &str = "V2w+5J+x9FOcAJM/kxGnGvUiMlRn0Z+5Kyd1WHKN1Rg=";
+
+/// Writes a report as an HTML page. `host` may cancel it, and learns of memory that comparisons
+/// take.
+///
+/// # Panics
+/// Without radii, with more than [`MOST_RADII`], or with a chosen one that is not among them.
+pub fn page(report: &Report, host: &mut dyn Host) -> String {
+    assert!(report.radii.len() <= MOST_RADII && report.chosen < report.radii.len());
+    let mut html = String::new();
+    push_head(&mut html, report);
+    html.push_str("<main id=\"content\">\n");
+    radii::push_control(&mut html, report);
+    push_summary(&mut html, report);
+    push_histogram(&mut html, report);
+    push_radii(&mut html, report);
+    push_groups(&mut html, report, host);
+    push_about(&mut html, report);
+    html.push_str("</main>\n</body>\n</html>\n");
+    html
+}
+
+fn push_head(html: &mut String, report: &Report) {
+    let title = text(&report.title);
+    let _ = write!(
+        html,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'sha256-{STYLE_DIGEST}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta name=\"robots\" content=\"noindex\">\n\
+         <meta name=\"generator\" content=\"neardup\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip-link\" href=\"#groups\">Skip to the groups</a>\n\
+         <header>\n<h1><bdi>{title}</bdi></h1>\n<p>Table <code>{}</code>, index <code>{}</code>, \
+         {}. As of {}.</p>\n</header>\n",
+        plain(&report.title),
+        text(&report.table),
+        text(&report.index),
+        match report.measure {
+            Measure::Bits(bits) => format!("fingerprints of {bits} bits"),
+            Measure::Signatures => "MinHash signatures".to_owned(),
+        },
+        text(&report.made_at),
+    );
+}
+
+fn open_section(html: &mut String, id: &str, heading: &str) {
+    let _ = write!(
+        html,
+        "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{heading}</h2>\n"
+    );
+}
+
+fn push_summary(html: &mut String, report: &Report) {
+    open_section(html, "summary", "What repeats");
+    radii::push_figures(html, report);
+    html.push_str("</section>\n");
+}
+
+fn push_histogram(html: &mut String, report: &Report) {
+    open_section(html, "distances", "How far apart pairs are");
+    html.push_str(match report.measure {
+        Measure::Bits(_) => {
+            "<p>Near-duplicates are on the left. A radius fits where few pairs lie: in a valley \
+             between them and the unrelated pairs, which rise to the right.</p>\n"
+        }
+        Measure::Signatures => {
+            "<p>Near-duplicates are on the left. The distance is 1 minus the similarity: up to \
+             0.2 are pairs that have 80 % and more in common.</p>\n"
+        }
+    });
+    chart::push(html, report);
+    html.push_str("</section>\n");
+}
+
+fn push_radii(html: &mut String, report: &Report) {
+    open_section(html, "radii", "What each radius finds");
+    radii::push_table(html, report);
+    html.push_str("</section>\n");
+}
+
+fn push_groups(html: &mut String, report: &Report, host: &mut dyn Host) {
+    open_section(html, "groups", "The largest groups");
+    let radius = report.chosen_radius();
+    let within = distance_with_unit(report.measure, radius.distance);
+    let shown = report.groups.len() as u64;
+    let which = match shown {
+        0 => format!("No two rows are within {within}."),
+        n if n < radius.groups => format!(
+            "{} of {} within {within}, the largest first.",
+            counted(n, "group", "groups"),
+            count(radius.groups)
+        ),
+        1 => format!("The only group within {within}."),
+        n => format!(
+            "All {} groups within {within}, the largest first.",
+            count(n)
+        ),
+    };
+    let _ = write!(html, "<p>{which}");
+    if shown > 0 && report.radii.len() > 1 {
+        html.push_str(
+            " What is marked <span class=\"badge fate-goes sample\">goes</span> would go at the \
+             radius chosen above; at another radius a row can belong to another group.",
+        );
+    }
+    html.push_str("</p>\n");
+    if shown > 0 && report.body.is_none() {
+        html.push_str(
+            "<p class=\"note\">The page has no texts, since it is not known which column holds \
+             them: <code>body =&gt; '...'</code> names it.</p>\n",
+        );
+    }
+    groups::push(html, report, host);
+    html.push_str("</section>\n");
+}
+
+fn push_about(html: &mut String, report: &Report) {
+    open_section(html, "about", "How this was made");
+    html.push_str("<dl class=\"about\">\n");
+    let mut entry = |name: &str, value: &str| {
+        let _ = write!(html, "<div><dt>{name}</dt><dd>");
+        push_text(html, value);
+        html.push_str("</dd></div>\n");
+    };
+    let radius = report.chosen_radius();
+    entry(
+        "Radius of the groups",
+        &distance_with_unit(report.measure, radius.distance),
+    );
+    entry("Rows looked at", report.filter.as_deref().unwrap_or("all"));
+    entry(
+        "Row that stays",
+        report.keep.as_deref().unwrap_or("the first in the table"),
+    );
+    entry("Rows are named by", &report.key);
+    entry("Texts", report.body.as_deref().unwrap_or("not known"));
+    entry(
+        "Limits of this page",
+        &format!(
+            "{}, {} of each, {} of a text",
+            counted(report.limits.groups, "group", "groups"),
+            counted(report.limits.members, "row", "rows"),
+            counted(report.limits.characters, "character", "characters")
+        ),
+    );
+    entry(
+        "Pairs by distance",
+        &match report.histogram.sample {
+            Some(rows) => {
+                let rows = counted(rows, "row", "rows");
+                format!("estimated from a sample of {rows}; groups and rows that go are exact")
+            }
+            None => "all pairs were counted".to_owned(),
+        },
+    );
+    html.push_str("</dl>\n<p>This statement removes the rows that would go:</p>\n");
+    radii::push_statements(html, report);
+    html.push_str(
+        "<p class=\"note\">A fingerprint is a summary. Look at the differences before anything is \
+         removed.</p>\n</section>\n",
+    );
+}

@@ -1,0 +1,142 @@
+//! Results for each radius: the control, the numbers, a table of all.
+use std::fmt::Write;
+
+use crate::data::{Measure, Radius, Report};
+use crate::escape::push_text;
+use crate::numbers::{count, distance, distance_with_unit, percent, size};
+
+/// Classes of what belongs to one radius: the stylesheet shows the chosen one.
+fn at(report: &Report, number: usize) -> String {
+    let chosen = if number == report.chosen {
+        " chosen"
+    } else {
+        ""
+    };
+    format!("at at-{number}{chosen}")
+}
+
+/// Appends the control, if there is a choice.
+pub fn push_control(html: &mut String, report: &Report) {
+    if report.radii.len() < 2 {
+        return;
+    }
+    let unit = match report.measure {
+        Measure::Bits(_) => "Radius, in bits",
+        Measure::Signatures => "Radius, a distance",
+    };
+    let _ = write!(
+        html,
+        "<fieldset class=\"radius\">\n<legend>{unit}</legend>\n<div class=\"stops\">\n"
+    );
+    for (number, radius) in report.radii.iter().enumerate() {
+        let checked = if number == report.chosen {
+            " checked"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            html,
+            "<label><input type=\"radio\" name=\"radius\" id=\"radius-{number}\"{checked}>\
+             <span>{}</span></label>",
+            distance(report.measure, radius.distance)
+        );
+    }
+    html.push_str("</div>\n<p class=\"outcome\" aria-live=\"polite\">");
+    for (number, radius) in report.radii.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<span class=\"{}\"><b>{}</b> of {} rows would go</span>",
+            at(report, number),
+            count(radius.copies),
+            count(report.rows)
+        );
+    }
+    html.push_str("</p>\n</fieldset>\n");
+}
+
+/// Appends the numbers of each radius, of which one is shown.
+pub fn push_figures(html: &mut String, report: &Report) {
+    for (number, radius) in report.radii.iter().enumerate() {
+        let _ = writeln!(html, "<dl class=\"figures {}\">", at(report, number));
+        push_figure(html, "Rows", &count(report.rows), &rows_note(report));
+        let within = format!(
+            "within {}",
+            distance_with_unit(report.measure, radius.distance)
+        );
+        push_figure(html, "Groups", &count(radius.groups), &within);
+        let share = format!("{} of all rows", percent(radius.copies, report.rows));
+        push_figure(html, "Rows that would go", &count(radius.copies), &share);
+        if let (Some(saved), Some(all)) = (radius.bytes, report.bytes) {
+            let share = format!("{} of all text", percent(saved, all));
+            push_figure(html, "Text that would go", &size(saved), &share);
+        }
+        html.push_str("</dl>\n");
+    }
+}
+
+fn rows_note(report: &Report) -> String {
+    match report.bytes {
+        Some(bytes) => format!("with {} of text", size(bytes)),
+        None => "in the table".to_owned(),
+    }
+}
+
+fn push_figure(html: &mut String, name: &str, value: &str, note: &str) {
+    let _ = writeln!(
+        html,
+        "<div><dt>{name}</dt><dd><strong>{value}</strong> <span>{note}</span></dd></div>"
+    );
+}
+
+/// Appends the table of all radii.
+pub fn push_table(html: &mut String, report: &Report) {
+    let has_bytes = report.radii.iter().any(|radius| radius.bytes.is_some());
+    html.push_str(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Results for each \
+         radius, table\">\n<table>\n<caption>Rows that go if one row of each group stays\
+         </caption>\n<thead><tr><th scope=\"col\">Radius</th><th scope=\"col\">Groups</th>\
+         <th scope=\"col\">Rows that go</th><th scope=\"col\">Share</th>",
+    );
+    if has_bytes {
+        html.push_str("<th scope=\"col\">Text that goes</th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (number, radius) in report.radii.iter().enumerate() {
+        let chosen = if number == report.chosen {
+            " chosen"
+        } else {
+            ""
+        };
+        let _ = write!(
+            html,
+            "<tr class=\"of of-{number}{chosen}\"><th scope=\"row\">{}</th><td>{}</td><td>{}</td>\
+             <td>{}</td>",
+            distance(report.measure, radius.distance),
+            count(radius.groups),
+            count(radius.copies),
+            percent(radius.copies, report.rows)
+        );
+        if has_bytes {
+            let _ = write!(
+                html,
+                "<td>{}</td>",
+                radius.bytes.map_or_else(String::new, size)
+            );
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+/// Appends the statement that removes the rows, for each radius.
+pub fn push_statements(html: &mut String, report: &Report) {
+    for (number, Radius { statement, .. }) in report.radii.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<pre class=\"{}\" tabindex=\"0\"><code>",
+            at(report, number)
+        );
+        push_text(html, statement);
+        html.push_str("</code></pre>\n");
+    }
+}

@@ -1,0 +1,161 @@
+//! `neardup_report`: what repeats in a table, as one HTML page.
+//!
+//! It asks by queries of the caller's own: the functions for clusters and for the histogram, and
+//! the table for names and texts. So they take the caller's rights and see the same snapshot.
+mod arguments;
+mod groups;
+mod queries;
+mod subject;
+
+use neardup_report::data::{Group, Histogram, Member, Radius, Report};
+use neardup_report::{escape, page};
+use pgrx::pg_sys;
+
+use super::source::{Distances, find_index};
+use crate::pg::fmgr::{Call, export};
+use crate::pg::locked_index::LockedIndex;
+use crate::pg::memory::ServerHost;
+use crate::pg::spi;
+use crate::pg::text;
+use arguments::{Arguments, radii, shown};
+use groups::{FoundGroup, Largest, Totals};
+use queries::Queries;
+use subject::Subject;
+
+export! {
+    guarded "neardup_report" => report;
+}
+
+/// `neardup_report(relation, distance, similarity, body, key, keep, title, column_name, filter,
+/// radii, groups, members, characters, sample_rows, exhaustive)`.
+fn report(call: &mut Call) -> pg_sys::Datum {
+    let report = {
+        let arguments = Arguments::read(call);
+        let (function, column) = (call.function_oid(), arguments.column.as_deref());
+        let (relation, least) = (call.oid(arguments::RELATION), arguments.least_similarity());
+        let index = find_index(function, relation, column, Distances::Any, least);
+        let relations = LockedIndex::open_checked(index);
+        arguments.check(relations.table());
+        let subject = Subject::new(&relations, &arguments);
+        gather(function, index, &subject, &arguments)
+    };
+    let html = page(&report, &mut ServerHost);
+    match text::is_utf8() {
+        true => text::datum(&html),
+        // Its bytes are to mean the same wherever they are read.
+        false => text::datum(&escape::ascii(&html)),
+    }
+}
+
+/// All that the page says.
+fn gather(
+    function: pg_sys::Oid,
+    index: pg_sys::Oid,
+    subject: &Subject,
+    arguments: &Arguments,
+) -> Report {
+    let (radii, chosen) = radii(
+        arguments.radii.as_deref(),
+        subject.distance,
+        subject.measure,
+    );
+    spi::connected(c"SELECT report", |connection| {
+        let queries = Queries::new(connection, function, index, subject, arguments);
+        let (rows, bytes) = queries.rows();
+        let mut largest = Largest::new(arguments.limits);
+        let mut totals: Vec<Totals> = radii.iter().map(|_| Totals::default()).collect();
+        queries.clusters(radii[chosen], |row| {
+            totals[chosen].add(row);
+            largest.add(row);
+        });
+        let mut found = largest.into_groups();
+        for row in found.iter_mut().flat_map(|group| &mut group.rows[1..]) {
+            row.goes_at.push(chosen);
+        }
+        for number in (0..radii.len()).filter(|&number| number != chosen) {
+            mark(
+                &queries,
+                radii[number],
+                number,
+                &mut totals[number],
+                &mut found,
+            );
+        }
+        let radius = |(&distance, totals): (&f64, Totals)| Radius {
+            distance,
+            groups: totals.groups,
+            copies: totals.copies,
+            bytes: bytes.map(|_| totals.bytes),
+            statement: queries.statement(distance),
+        };
+        let texts = &arguments.shown;
+        let table = shown(&subject.table);
+        Report {
+            title: (texts.title.clone()).unwrap_or_else(|| format!("Near-duplicates in {table}")),
+            table,
+            index: shown(&subject.index),
+            made_at: queries.time(),
+            measure: subject.measure,
+            rows,
+            bytes,
+            body: subject.body.as_ref().map(|body| body.1.clone()),
+            key: subject.key.1.clone(),
+            filter: texts.filter.clone(),
+            keep: texts.keep.clone(),
+            radii: radii.iter().zip(totals).map(radius).collect(),
+            chosen,
+            histogram: Histogram {
+                bars: queries.histogram(),
+                sample: Some(arguments.sample.unsigned_abs().into()).filter(|&most| rows > most),
+            },
+            groups: with_texts(&queries, found),
+            limits: arguments.limits,
+        }
+    })
+}
+
+/// Adds up the clusters of another radius, and notes which of the rows found would go there.
+fn mark(
+    queries: &Queries,
+    radius: f64,
+    number: usize,
+    totals: &mut Totals,
+    found: &mut [FoundGroup],
+) {
+    let mut rows: std::collections::HashMap<_, _> = (found.iter_mut())
+        .flat_map(|group| &mut group.rows)
+        .map(|row| (row.row, row))
+        .collect();
+    queries.clusters(radius, |row| {
+        totals.add(row);
+        if row.goes()
+            && let Some(found) = rows.get_mut(&row.member)
+        {
+            found.goes_at.push(number);
+        }
+    });
+}
+
+/// The groups for the page, with the names and texts of their rows.
+fn with_texts(queries: &Queries, found: Vec<FoundGroup>) -> Vec<Group> {
+    let rows: Vec<_> = (found.iter())
+        .flat_map(|group| &group.rows)
+        .map(|row| row.row)
+        .collect();
+    let mut named = queries.texts(&rows).into_iter();
+    found
+        .into_iter()
+        .map(|group| Group {
+            size: group.size,
+            widest: group.widest,
+            members: (group.rows.into_iter().zip(named.by_ref()))
+                .map(|(row, (key, text))| Member {
+                    key,
+                    distance: row.distance,
+                    goes_at: row.goes_at,
+                    text,
+                })
+                .collect(),
+        })
+        .collect()
+}

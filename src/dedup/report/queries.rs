@@ -1,0 +1,297 @@
+//! Queries of a report, which run as the caller's own.
+use std::ffi::CString;
+
+use neardup_blocktree::key::Tid;
+use neardup_report::data::{Bar, Measure, Text};
+use pgrx::pg_sys;
+
+use super::arguments::{Arguments, shown};
+use super::groups::ClusterRow;
+use super::subject::Subject;
+use crate::pg::caller_sql::Condition;
+use crate::pg::catalog;
+use crate::pg::cursor::Parameter;
+use crate::pg::spi::{self, Connection};
+use crate::pg::tid::item_pointer;
+use crate::pg::value::Value;
+
+/// Bytes of all texts of a page together.
+const MOST_TEXT: i64 = 16 << 20;
+/// Characters of a row's name.
+const LONGEST_KEY: usize = 200;
+/// Distance of signatures up to which pairs are counted at least.
+const WIDEST_SIGNATURES: f64 = 0.5;
+
+/// The queries about one table.
+pub struct Queries<'a> {
+    connection: &'a Connection,
+    /// The schema of the extension's functions.
+    schema: CString,
+    index: pg_sys::Oid,
+    subject: &'a Subject,
+    arguments: &'a Arguments<'a>,
+}
+
+impl<'a> Queries<'a> {
+    pub fn new(
+        connection: &'a Connection,
+        function: pg_sys::Oid,
+        index: pg_sys::Oid,
+        subject: &'a Subject,
+        arguments: &'a Arguments<'a>,
+    ) -> Self {
+        Queries {
+            connection,
+            schema: catalog::schema_name(catalog::schema_of_function(function)),
+            index,
+            subject,
+            arguments,
+        }
+    }
+
+    /// The expression with the texts, as one; NULL if there is none.
+    fn body(&self) -> Vec<u8> {
+        let none = (b"NULL".to_vec(), String::new());
+        let (sql, _) = self.subject.body.as_ref().unwrap_or(&none);
+        [b"((", sql.as_slice(), b")::pg_catalog.text)"].concat()
+    }
+
+    fn key(&self) -> Vec<u8> {
+        [b"((", self.subject.key.0.as_slice(), b")::pg_catalog.text)"].concat()
+    }
+
+    fn filter(&self) -> Vec<u8> {
+        let filter = self.arguments.filter.as_ref().map(Condition::expression);
+        filter.map_or_else(Vec::new, |filter| [b" WHERE ", filter.as_slice()].concat())
+    }
+
+    /// The number of rows that take part, and the bytes of their texts.
+    pub fn rows(&self) -> (u64, Option<u64>) {
+        let query = [
+            b"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.octet_length(",
+            self.body().as_slice(),
+            b")) FROM ONLY ",
+            &self.subject.table,
+            &self.filter(),
+        ]
+        .concat();
+        let mut counted = (0, None);
+        self.connection.open(&query, &[], &[]).for_each(|row| {
+            let number = |n: usize| row[n].and_then(Value::integer).map(i64::unsigned_abs);
+            counted = (number(0).unwrap_or(0), number(1));
+        });
+        let has_body = self.subject.body.is_some();
+        (counted.0, has_body.then(|| counted.1.unwrap_or(0)))
+    }
+
+    /// Gives the rows of all clusters at a radius, group by group, the kept row first.
+    pub fn clusters(&self, radius: f64, mut each: impl FnMut(&ClusterRow)) {
+        let called = [
+            catalog::qualified(&self.schema, c"neardup_clusters"),
+            b"($1, $2, 'star', $3, NULL, $4, false, $5)".to_vec(),
+        ]
+        .concat();
+        let query = [
+            b"SELECT c.member, c.representative, c.size, c.distance, m.bytes FROM ",
+            called.as_slice(),
+            b" WITH ORDINALITY AS c (member, representative, size, distance, place) JOIN (SELECT \
+              ctid AS address, pg_catalog.octet_length(",
+            &self.body(),
+            b") AS bytes FROM ONLY ",
+            &self.subject.table,
+            b") AS m ON m.address OPERATOR(pg_catalog.=) c.member ORDER BY c.place",
+        ]
+        .concat();
+        let exhaustive = Parameter {
+            type_oid: pg_sys::BOOLOID,
+            value: Some(Value::bool(self.arguments.exhaustive)),
+        };
+        let [relation, distance] = self.index_and_distance(radius);
+        let parameters = [
+            relation,
+            distance,
+            self.keep(),
+            self.filter_text(),
+            exhaustive,
+        ];
+        let rows = self.connection.open(&query, &parameters, &[]);
+        rows.for_each(|row| {
+            if let Some(row) = ClusterRow::read(row) {
+                each(&row);
+            }
+        });
+    }
+
+    fn index_and_distance(&self, distance: f64) -> [Parameter<'_>; 2] {
+        [
+            Parameter {
+                type_oid: pg_sys::REGCLASSOID,
+                value: Some(Value::oid(self.index)),
+            },
+            Parameter {
+                type_oid: pg_sys::FLOAT8OID,
+                value: Some(Value::float8(distance)),
+            },
+        ]
+    }
+
+    fn keep(&self) -> Parameter<'_> {
+        Parameter {
+            ..self.arguments.keep
+        }
+    }
+
+    fn filter_text(&self) -> Parameter<'_> {
+        Parameter {
+            ..self.arguments.filter_text
+        }
+    }
+
+    /// Pairs by distance, from 0 on, by a sample.
+    pub fn histogram(&self) -> Vec<Bar> {
+        let radius = self.subject.distance;
+        let widest = match self.subject.measure {
+            Measure::Bits(bits) => (radius * 1.5 + 2.0)
+                .floor()
+                .max(f64::from(bits / 4))
+                .min(f64::from(bits)),
+            Measure::Signatures => (radius * 2.0).clamp(WIDEST_SIGNATURES, 1.0),
+        };
+        let query = [
+            b"SELECT h.distance, h.pairs FROM ",
+            catalog::qualified(&self.schema, c"neardup_distance_histogram").as_slice(),
+            b"($1, $2, $3, NULL, 0, false, $4) AS h ORDER BY h.distance",
+        ]
+        .concat();
+        let [relation, distance] = self.index_and_distance(widest);
+        let sample = Parameter {
+            type_oid: pg_sys::INT4OID,
+            value: Some(Value::int4(self.arguments.sample)),
+        };
+        let parameters = [relation, distance, sample, self.filter_text()];
+        let mut bars = Vec::new();
+        self.connection
+            .open(&query, &parameters, &[])
+            .for_each(|row| {
+                if let [Some(distance), Some(pairs)] = row {
+                    bars.push(Bar {
+                        distance: distance.float().unwrap_or_default(),
+                        pairs: pairs.integer().unwrap_or_default().unsigned_abs(),
+                    });
+                }
+            });
+        bars
+    }
+
+    /// The names and texts of rows, in their order.
+    pub fn texts(&self, rows: &[Tid]) -> Vec<(Option<String>, Text)> {
+        let columns = [(c"place", pg_sys::INT8OID), (c"address", pg_sys::TIDOID)];
+        let mut store = self.connection.store(c"neardup report rows", &columns);
+        for (place, &row) in (0..).zip(rows) {
+            store.push(&[Value::int8(place), Value::tid(&item_pointer(row))]);
+        }
+        let query = [
+            TEXTS_FRONT,
+            b" FROM \"neardup report rows\" AS s JOIN (SELECT ctid AS address, ",
+            &self.key(),
+            b" AS key, ",
+            &self.body(),
+            b" AS body FROM ONLY ",
+            &self.subject.table,
+            b") AS r ON r.address OPERATOR(pg_catalog.=) s.address) AS u) AS w ORDER BY w.place",
+        ]
+        .concat();
+        let parameters = [
+            Value::int4(self.arguments.limits.characters as i32),
+            Value::int8(MOST_TEXT),
+            Value::int4(LONGEST_KEY as i32 + 1),
+        ]
+        .map(|value| Parameter {
+            type_oid: value.type_oid(),
+            value: Some(value),
+        });
+        let mut found = Vec::with_capacity(rows.len());
+        let result = self.connection.open(&query, &parameters, &[&store]);
+        result.for_each(|row| {
+            found.push((row[0].map(|key| shortened(key.utf8())), text_of(&row[1..])));
+        });
+        found
+    }
+
+    /// Time of the transaction, which is that of the snapshot or a little before.
+    pub fn time(&self) -> String {
+        let time = spi::value(
+            c"SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), \
+              'YYYY-MM-DD HH24:MI')",
+            &[],
+        );
+        time.map_or_else(String::new, |time| format!("{} UTC", time.get().utf8()))
+    }
+
+    /// The statement that removes the rows that would go.
+    pub fn statement(&self, radius: f64) -> String {
+        let literal = |bytes: &[u8]| {
+            let text = CString::new(bytes).unwrap_or_default();
+            catalog::literal(&text)
+        };
+        let distance = match self.subject.measure {
+            Measure::Signatures if radius.fract() == 0.0 => format!("{radius:.1}"),
+            _ => format!("{radius}"),
+        };
+        let mut statement = [
+            b"DELETE FROM ",
+            self.subject.table.as_slice(),
+            b" AS t\nUSING ",
+            &catalog::qualified(&self.schema, c"neardup_clusters"),
+            b"(",
+            &literal(&self.subject.index),
+            b", ",
+            distance.as_bytes(),
+        ]
+        .concat();
+        for (name, text) in &self.arguments.clauses {
+            if let Some(text) = text {
+                statement.extend([b",\n    ", name.as_bytes(), b" => "].concat());
+                statement.extend(literal(text));
+            }
+        }
+        statement.extend_from_slice(
+            b") AS c\nWHERE t.ctid = c.member AND c.member <> c.representative;",
+        );
+        shown(&statement)
+    }
+}
+
+/// Beginning of the query for texts. When a page has as many bytes of text as it can, no further
+/// text is read. A text counts with its bytes, and with four for each character shown at most.
+const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
+    pg_catalog.\"left\"(w.body, $1), w.bytes, pg_catalog.encode(pg_catalog.sha256(
+        pg_catalog.convert_to(w.body, pg_catalog.getdatabaseencoding())), 'hex'),
+    pg_catalog.length(w.body) OPERATOR(pg_catalog.>) $1
+    FROM (SELECT u.place, u.key, u.bytes,
+        CASE WHEN u.used OPERATOR(pg_catalog.<=) $2 THEN u.body END AS body
+    FROM (SELECT s.place, r.key, r.body, pg_catalog.octet_length(r.body) AS bytes,
+        pg_catalog.sum(LEAST(pg_catalog.octet_length(r.body), 4 OPERATOR(pg_catalog.*) $1))
+            OVER (ORDER BY s.place) AS used";
+
+/// The text of a row of the query: beginning, bytes of the whole, digest, and if more follows.
+fn text_of(row: &[Option<Value>]) -> Text {
+    match row {
+        [Some(beginning), Some(bytes), Some(digest), Some(is_cut)] => Text::Some {
+            shown: beginning.utf8(),
+            bytes: bytes.integer().unwrap_or_default().unsigned_abs(),
+            is_cut: is_cut.as_bool(),
+            digest: digest.utf8(),
+        },
+        [_, Some(_), ..] => Text::LeftOut,
+        _ => Text::None,
+    }
+}
+
+/// A name of bounded length.
+fn shortened(key: String) -> String {
+    match key.char_indices().nth(LONGEST_KEY) {
+        Some((end, _)) => format!("{}\u{2026}", &key[..end]),
+        None => key,
+    }
+}
