@@ -13,7 +13,8 @@ pub(crate) struct OwnFeature {
 }
 
 /// Counts for each of `owners` the bits that are due to its features. `differing` are the bits in
-/// which the fingerprints of two sets differ, `own` passes all features that one of the sets has alone.
+/// which the fingerprints of two sets differ, `own` passes all features that one of the sets has
+/// alone.
 ///
 /// Where two minima differ, the lesser one is that of a feature which the other set does not have:
 /// this feature is why the minima differ. So each bit belongs to one feature, and the numbers add
