@@ -1,0 +1,263 @@
+//! Indexes on arrays of `bigint`: they answer what a sequential scan and GIN answer, whatever
+//! happens to the table.
+use crate::support::oracle::Way;
+use crate::support::table::value;
+use crate::support::{Outcome, with, workload};
+use anyhow::{Context, Result, ensure};
+use neardup_tests::{Database, connect, own_server};
+use postgres::Client;
+use postgres::error::SqlState;
+use std::time::{Duration, Instant};
+
+/// Makes an array of up to 30 elements: some rare, some that many rows have, NULLs and repeated
+/// ones; or NULL or none.
+const SETUP: &str = "
+    CREATE EXTENSION IF NOT EXISTS neardup;
+    CREATE FUNCTION some_tags(n bigint) RETURNS bigint[] VOLATILE LANGUAGE sql AS $$
+        SELECT CASE WHEN random() < 0.02 THEN NULL WHEN random() < 0.02 THEN '{}' ELSE ARRAY(
+            SELECT CASE WHEN random() < 0.02 THEN NULL
+                WHEN random() < 0.1 THEN (random() * 3)::bigint
+                WHEN random() < 0.5 THEN (random() * 1000)::bigint - 500
+                ELSE hashint8extended((random() * 20000)::bigint, 1) END
+            FROM generate_series(0, n % 30)) END
+    $$;
+    CREATE TABLE docs (id bigint, site int, tags bigint[]);
+    CREATE FUNCTION more(first bigint, rows bigint) RETURNS void LANGUAGE sql AS $$
+        INSERT INTO docs SELECT id, id % 3, some_tags(id)
+        FROM generate_series(first, first + rows - 1) id
+    $$;";
+
+/// `gin` takes no part in conditions on the column itself.
+const INDEXES: &str = "
+    CREATE INDEX docs_tags ON docs USING neardup (tags) WITH (fillfactor = 50);
+    CREATE INDEX docs_site ON docs USING neardup (site, tags);
+    CREATE INDEX docs_gin ON docs USING gin ((tags || '{}'::bigint[]));";
+
+const VACUUM: &str = "VACUUM (INDEX_CLEANUP ON) docs";
+
+/// Statements that change the table, one after the other.
+const STEPS: [&str; 13] = [
+    "SELECT more(100000, 3000)",
+    "DELETE FROM docs WHERE id % 4 = 1",
+    VACUUM,
+    // The rows' places in the table are used again.
+    "SELECT more(200000, 3000)",
+    "UPDATE docs SET tags = some_tags(id) WHERE id % 5 = 1",
+    "UPDATE docs SET tags = CASE WHEN tags IS NULL THEN '{1,2}'::bigint[] END WHERE id % 7 = 1",
+    "BEGIN; SELECT more(300000, 3000); DELETE FROM docs WHERE id % 2 = 0; ROLLBACK",
+    VACUUM,
+    "REINDEX INDEX CONCURRENTLY docs_tags",
+    "DELETE FROM docs WHERE id % 10 <> 0",
+    VACUUM,
+    "VACUUM FULL docs",
+    "TRUNCATE docs; SELECT more(1, 500)",
+];
+
+/// Rows that a condition admits, in an order.
+fn ids(client: &mut Client, condition: &str) -> Result<Vec<i64>> {
+    let query = format!("SELECT id FROM docs WHERE {condition}");
+    let mut ids: Vec<i64> = (client.query(&query, &[])?.iter())
+        .map(|row| row.get(0))
+        .collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Compares the ways to find the rows of some conditions. Returns the rows found.
+fn agree(client: &mut Client, conditions: usize) -> Result<usize> {
+    let mut found = 0;
+    for i in 0..conditions {
+        // Few elements and many, of which rows have some.
+        let most = [1, 4, 300][i % 3];
+        let query: String = value(
+            client,
+            &format!(
+                "SELECT coalesce(array_agg(it), '{{}}')::text FROM (SELECT unnest(some_tags(29)) \
+                 FROM generate_series(1, 20) LIMIT {most}) t (it)"
+            ),
+        )?;
+        let same: Option<String> = value(
+            client,
+            "SELECT (SELECT tags::text FROM docs ORDER BY random() LIMIT 1)",
+        )?;
+        let same = same.map_or("NULL".to_owned(), |same| format!("'{same}'"));
+        for condition in [
+            format!("tags && '{query}'"),
+            format!("site = 1 AND tags && '{query}'"),
+            format!("tags = {same}"),
+            "tags IS NULL".to_owned(),
+            "site = 2".to_owned(),
+        ] {
+            Way::Sequential.set(client)?;
+            let expected = ids(client, &condition)?;
+            found += expected.len();
+            let gin = condition.replace("tags &&", "(tags || '{}'::bigint[]) &&");
+            let all = [condition, gin];
+            for condition in &all {
+                for way in Way::INDEXED {
+                    way.set(client)?;
+                    let rows = ids(client, condition)?;
+                    ensure!(
+                        rows == expected,
+                        "{condition} by {way:?}: {rows:?} {expected:?}"
+                    );
+                }
+            }
+        }
+        Way::Sequential.set(client)?;
+        let all: i64 = value(client, "SELECT count(*) FROM docs")?;
+        client.batch_execute("SET enable_seqscan = off; SET enable_indexonlyscan = on")?;
+        let counted: i64 = value(client, "SELECT count(*) FROM docs")?;
+        ensure!(
+            counted == all,
+            "{counted} rows by an index alone, not {all}"
+        );
+    }
+    for index in ["docs_tags", "docs_site"] {
+        for concurrently in [true, false] {
+            let check = "SELECT rows + null_rows FROM neardup_index_check";
+            value::<i64>(client, &format!("{check}('{index}', true, {concurrently})"))?;
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn arrays_agree_after_each_change() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(SETUP)?;
+    client.batch_execute("SELECT setseed(0.5), more(1, 3000)")?;
+    client.batch_execute(INDEXES)?;
+    for step in STEPS {
+        // Several passes, or one.
+        let memory = if step == VACUUM { "64kB" } else { "4MB" };
+        client.batch_execute(&format!("SET work_mem = '{memory}'"))?;
+        client.batch_execute(step)?;
+        ensure!(agree(&mut client, 6)? > 100, "hardly a row after {step}");
+        if step == VACUUM {
+            let rows = "SELECT rows + null_rows FROM neardup_index_check('docs_tags')";
+            let rows: i64 = value(&mut client, rows)?;
+            let expected: i64 = value(&mut client, "SELECT count(*) FROM docs")?;
+            assert_eq!(rows, expected);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_build_of_arrays_that_spills_is_the_same() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(SETUP)?;
+    client.batch_execute("SELECT setseed(0.1), more(1, 20000)")?;
+    client.batch_execute("SET maintenance_work_mem = '1MB'")?;
+    client.batch_execute(INDEXES)?;
+    assert!(agree(&mut client, 3)? > 1000);
+    let info = "SELECT (rows, null_rows, pages, candidates)::text FROM neardup_index_info";
+    let spilled: String = value(&mut client, &format!("{info}('docs_tags')"))?;
+    client.batch_execute("SET maintenance_work_mem = '256MB'; REINDEX INDEX docs_tags")?;
+    let in_memory: String = value(&mut client, &format!("{info}('docs_tags')"))?;
+    assert_eq!(spilled, in_memory);
+    Ok(())
+}
+
+#[test]
+fn a_crash_leaves_an_index_on_arrays_sound() -> Outcome {
+    with(own_server("arrays", &[("fsync", "off")])?, |server| {
+        let conninfo = server.conninfo("postgres");
+        let mut client = connect(&conninfo)?;
+        client.batch_execute(SETUP)?;
+        client.batch_execute("SELECT more(1, 1000)")?;
+        client.batch_execute(INDEXES)?;
+        for round in 0..3 {
+            std::thread::scope(|scope| -> Outcome {
+                let mut watcher = connect(&conninfo)?;
+                let size = "SELECT pg_relation_size('docs_tags')";
+                let before: i64 = value(&mut watcher, size)?;
+                let cut = scope.spawn(|| client.batch_execute("SELECT more(10000, 10000000)"));
+                while value::<i64>(&mut watcher, size)? < before + (2 << 20) && !cut.is_finished() {
+                    workload::wait(5)?;
+                }
+                workload::wait(40)?;
+                server.kill_9()?;
+                let result = cut.join().ok().context("the client panicked")?;
+                ensure!(result.is_err());
+                Ok(())
+            })?;
+            server.start()?;
+            client = connect(&conninfo)?;
+            client.batch_execute(&format!("SELECT more({}, 500)", 2000 + round * 500))?;
+            ensure!(agree(&mut client, 3)? > 100);
+            client.batch_execute(VACUUM)?;
+            ensure!(agree(&mut client, 3)? > 100);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_constraint_on_arrays_waits_for_others_and_refuses() -> Outcome {
+    let database = Database::create()?;
+    let [mut first, mut second] = [database.connect()?, database.connect()?];
+    first.batch_execute(
+        "CREATE TABLE apart (id int, tags bigint[], EXCLUDE USING neardup (tags WITH &&)); \
+         INSERT INTO apart VALUES (1, '{1,2,3}')",
+    )?;
+    for (ends, refused) in [("COMMIT", true), ("ROLLBACK", false)] {
+        first.batch_execute("BEGIN; INSERT INTO apart VALUES (2, '{10,11}')")?;
+        let waiting: i32 = value(&mut second, "SELECT pg_backend_pid()")?;
+        let result = std::thread::scope(|scope| {
+            let insert =
+                scope.spawn(|| second.batch_execute("INSERT INTO apart VALUES (3, '{7,8,9,10}')"));
+            let waits = format!(
+                "SELECT wait_event_type IS NOT DISTINCT FROM 'Lock' FROM pg_stat_activity \
+                 WHERE pid = {waiting}"
+            );
+            while !value::<bool>(&mut first, &waits)? {
+                workload::wait(5)?;
+                // A snapshot of the activity is kept in a transaction.
+                first.batch_execute("SELECT pg_stat_clear_snapshot()")?;
+            }
+            first.batch_execute(ends)?;
+            insert.join().ok().context("the client panicked")
+        })?;
+        let code = result.err().and_then(|error| error.code().cloned());
+        assert_eq!(
+            code,
+            refused.then_some(SqlState::EXCLUSION_VIOLATION),
+            "{ends}"
+        );
+        first.batch_execute("DELETE FROM apart WHERE id > 1")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_entries_of_a_huge_array_can_be_cancelled() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE huge (tags bigint[]); \
+         CREATE TABLE source AS SELECT array_agg(hashint8extended(n, 7)) AS tags \
+         FROM generate_series(1, 3000000) n; \
+         CREATE INDEX ON huge USING neardup (tags); \
+         SET statement_timeout = '500ms'",
+    )?;
+    let begun = Instant::now();
+    let result = client.batch_execute("INSERT INTO huge SELECT tags FROM source");
+    let code = result.err().and_then(|error| error.code().cloned());
+    assert_eq!(code, Some(SqlState::QUERY_CANCELED));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    client.batch_execute(
+        "SET statement_timeout = 0; SET enable_seqscan = off; INSERT INTO huge VALUES ('{1}')",
+    )?;
+    client.batch_execute("VACUUM huge")?;
+    let found = "SELECT count(*) FROM huge, source WHERE huge.tags && (source.tags || 1::bigint)";
+    assert_eq!(value::<i64>(&mut client, found)?, 1);
+    value::<i64>(
+        &mut client,
+        "SELECT rows FROM neardup_index_check('huge_tags_idx', true)",
+    )?;
+    Ok(())
+}
