@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::{Database, connect, own_server};
 use postgres::Client;
 use postgres::error::SqlState;
+use std::fs;
 use std::time::{Duration, Instant};
 
 /// Makes an array of up to 30 elements: some rare, some that many rows have, NULLs and repeated
@@ -260,4 +261,63 @@ fn the_entries_of_a_huge_array_can_be_cancelled() -> Outcome {
         "SELECT rows FROM neardup_index_check('huge_tags_idx', true)",
     )?;
     Ok(())
+}
+
+/// Bytes that are written over the first key of a leaf, and what the check with the table says.
+/// Ranges of keys and links stay right, so that no other check notices.
+const CHANGED_KEYS: [(usize, u64, &str); 3] = [
+    (1, 1, "has another value in the index"),
+    (2, 1, "is missing in a table of the index"),
+    (2, u64::MAX, "is missing in a table of the index"),
+];
+
+#[test]
+fn a_check_finds_elements_that_are_not_those_of_the_row() -> Outcome {
+    const PAGE: usize = 8192;
+    const FIRST_KEY: usize = 24;
+    // Servers that have checksums would refuse the pages before the index sees them.
+    let settings = [("fsync", "off"), ("ignore_checksum_failure", "on")];
+    with(own_server("elements", &settings)?, |server| {
+        let conninfo = server.conninfo("postgres");
+        let mut client = connect(&conninfo)?;
+        client.batch_execute("CREATE EXTENSION neardup")?;
+        let mut files = Vec::new();
+        for case in 0..CHANGED_KEYS.len() {
+            client.batch_execute(&format!(
+                "CREATE TABLE docs_{case} AS SELECT ARRAY[n, n + 100] AS tags \
+                 FROM generate_series(5::bigint, 44) n; \
+                 CREATE INDEX tags_{case} ON docs_{case} USING neardup (tags)"
+            ))?;
+            let path = format!("SELECT pg_relation_filepath('tags_{case}')");
+            files.push(server.data().join(value::<String>(&mut client, &path)?));
+        }
+        drop(client);
+        server.stop()?;
+        for (file, (block, key, _)) in files.iter().zip(CHANGED_KEYS) {
+            let mut pages = fs::read(file)?;
+            let at = PAGE * block + FIRST_KEY;
+            pages[at..at + 8].copy_from_slice(&key.to_ne_bytes());
+            fs::write(file, pages)?;
+        }
+        server.start()?;
+        let mut client = connect(&conninfo)?;
+        for (case, (_, _, expected)) in CHANGED_KEYS.into_iter().enumerate() {
+            let mut check = |heap: bool, concurrently: bool| {
+                client.query_one(
+                    "SELECT neardup_index_check(('tags_' || $1::text)::regclass, $2, $3)",
+                    &[&case.to_string(), &heap, &concurrently],
+                )
+            };
+            check(false, false)?;
+            for concurrently in [false, true] {
+                let result = check(true, concurrently);
+                let error = result.err().context("no damage found")?;
+                let error = error.as_db_error().context("an error of the server")?;
+                assert_eq!(error.code().code(), "XX002");
+                let detail = error.detail().unwrap_or_default();
+                assert!(detail.contains(expected), "{detail}");
+            }
+        }
+        Ok(())
+    })
 }

@@ -155,6 +155,28 @@ UPDATE apart SET tags = '{2,3}' WHERE id = 2;
 INSERT INTO apart VALUES (9, 'b', '{8,1}'), (10, 'c', '{8,1}') ON CONFLICT DO NOTHING;
 SELECT id, tags FROM apart ORDER BY id;
 
+CREATE TABLE unequal (tags bigint[], EXCLUDE USING neardup (tags WITH =));
+INSERT INTO unequal VALUES ('{1,2}'), ('{2,1}'), ('{1,2,2}'), ('{1,2}'), ('{}'), (NULL), (NULL),
+    ('{}') ON CONFLICT DO NOTHING;
+SELECT tags FROM unequal;
+
+-- A function that changes its mind, and one that returns an array in pieces.
+CREATE FUNCTION lying(id int) RETURNS bigint[] IMMUTABLE LANGUAGE sql
+    AS $$ SELECT ARRAY[id, current_setting('array_index_test.lie')::bigint] $$;
+SET array_index_test.lie = 1;
+CREATE TABLE lies AS SELECT id FROM generate_series(1, 10) id;
+CREATE INDEX lies_index ON lies USING neardup (lying(id));
+SELECT * FROM neardup_index_check('lies_index', true);
+SET array_index_test.lie = 2;
+SELECT * FROM neardup_index_check('lies_index', true);
+CREATE FUNCTION expanded(id int) RETURNS bigint[] IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE result bigint[]; BEGIN result[id] := id; result[id + 1] := 77; RETURN result; END $$;
+CREATE INDEX lies_expanded ON lies USING neardup (expanded(id));
+INSERT INTO lies VALUES (20);
+SELECT * FROM neardup_index_check('lies_expanded', true);
+SELECT count(*) FROM lies WHERE expanded(id) && '{77}';
+SELECT id FROM lies WHERE expanded(id) && expanded(20) AND expanded(id) && '{20,7}' ORDER BY id;
+
 -- Passages: no stored column; a partial index; partitions; an unlogged table; a domain.
 CREATE TABLE docs (id int, site int, body text) PARTITION BY HASH (site);
 CREATE TABLE docs_0 PARTITION OF docs FOR VALUES WITH (MODULUS 2, REMAINDER 0);
