@@ -23,7 +23,7 @@ const BUILD_MEMORY: &str = "1GB";
 /// The numbers of rows: this one, and each time ten times as many or, between, three times.
 const FIRST: u64 = 100_000;
 
-/// What was measured over a table of some size.
+/// Measurements over a table of some size.
 pub struct Point {
     pub rows: u64,
     /// Seconds of `CREATE INDEX`.
