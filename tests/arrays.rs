@@ -263,6 +263,84 @@ fn the_entries_of_a_huge_array_can_be_cancelled() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn rows_that_stay_are_found_while_others_come_and_go() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(SETUP)?;
+    client.batch_execute(INDEXES)?;
+    // They have elements among those of the others, so that splits and merges move them.
+    client.batch_execute(
+        "INSERT INTO docs SELECT -n, n % 3, ARRAY[n % 7, hashint8extended(n, 1), n, 999] \
+         FROM generate_series(1, 3000) n",
+    )?;
+    let until = Instant::now() + Duration::from_secs(8);
+    let churn = |part: i64| -> Outcome {
+        let mut client = database.connect()?;
+        let first = 1_000_000 * part;
+        let mut round = 0;
+        while Instant::now() < until {
+            client.batch_execute(&format!("SELECT more({first}, 2000)"))?;
+            let (least, most) = (first, first + 1_000_000);
+            client.batch_execute(&format!(
+                "DELETE FROM docs WHERE id BETWEEN {least} AND {most} AND id % 5 <> {round} % 5"
+            ))?;
+            if part == 1 {
+                client.batch_execute(VACUUM)?;
+            }
+            round += 1;
+        }
+        Ok(())
+    };
+    let search = |way: Way| -> Outcome {
+        let mut client = database.connect()?;
+        client.batch_execute("SET work_mem = '64kB'")?;
+        way.set(&mut client)?;
+        let mut searches = 0;
+        while Instant::now() < until {
+            for (condition, expected) in [
+                ("tags && '{999}'", 3000),
+                ("tags && '{0,1,2,3,4,5,6}'", 3000),
+                (
+                    "tags && ARRAY(SELECT generate_series(1, 2000)::bigint)",
+                    3000,
+                ),
+                (
+                    "tags && ARRAY(SELECT generate_series(500, 520)::bigint)",
+                    21,
+                ),
+                ("site = 1 AND tags && '{999,3}'", 1000),
+                ("tags = ARRAY[5 % 7, hashint8extended(5, 1), 5, 999]", 1),
+            ] {
+                let mut rows = ids(&mut client, condition)?;
+                rows.retain(|&id| id < 0);
+                ensure!(
+                    rows.is_sorted_by(|a, b| a < b),
+                    "a row twice by {way:?}, {condition}"
+                );
+                let stay = rows.len();
+                ensure!(
+                    stay == expected,
+                    "{condition} by {way:?}: {stay} of {expected}"
+                );
+                searches += 1;
+            }
+        }
+        ensure!(searches > 10, "{searches} searches");
+        Ok(())
+    };
+    std::thread::scope(|scope| -> Outcome {
+        let writers = [1, 2].map(|part| scope.spawn(move || churn(part)));
+        let readers = Way::INDEXED.map(|way| scope.spawn(move || search(way)));
+        for thread in writers.into_iter().chain(readers) {
+            thread.join().ok().context("a thread panicked")??;
+        }
+        Ok(())
+    })?;
+    ensure!(agree(&mut client, 3)? > 100);
+    Ok(())
+}
+
 /// Bytes that are written over the first key of a leaf, and what the check with the table says.
 /// Ranges of keys and links stay right, so that no other check notices.
 const CHANGED_KEYS: [(usize, u64, &str); 3] = [
