@@ -171,6 +171,10 @@ fn a_crash_leaves_an_index_on_arrays_sound() -> Outcome {
         client.batch_execute(SETUP)?;
         client.batch_execute("SELECT more(1, 1000)")?;
         client.batch_execute(INDEXES)?;
+        client.batch_execute(
+            "CREATE UNLOGGED TABLE forgotten AS SELECT tags FROM docs; \
+             CREATE INDEX forgotten_tags ON forgotten USING neardup (tags)",
+        )?;
         for round in 0..3 {
             std::thread::scope(|scope| -> Outcome {
                 let mut watcher = connect(&conninfo)?;
@@ -188,6 +192,13 @@ fn a_crash_leaves_an_index_on_arrays_sound() -> Outcome {
             })?;
             server.start()?;
             client = connect(&conninfo)?;
+            client
+                .batch_execute("INSERT INTO forgotten VALUES ('{7,8}'), (NULL), ('{8}'), ('{}')")?;
+            Way::Index.set(&mut client)?;
+            let found = "SELECT count(*) FROM forgotten WHERE tags && '{8}'";
+            assert_eq!(value::<i64>(&mut client, found)?, 2);
+            let rows = "SELECT rows + null_rows FROM neardup_index_check('forgotten_tags', true)";
+            assert_eq!(value::<i64>(&mut client, rows)?, 4);
             client.batch_execute(&format!("SELECT more({}, 500)", 2000 + round * 500))?;
             ensure!(agree(&mut client, 3)? > 100);
             client.batch_execute(VACUUM)?;
