@@ -31,10 +31,32 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
+    /// Adds several entries of one table. The leaves of some are found and prefetched together.
+    pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
+        let mut entry_keys = entry_keys.fuse();
+        loop {
+            let some: [_; PREFETCH_DEPTH] = std::array::from_fn(|_| entry_keys.next());
+            if some[0].is_none() {
+                return Ok(());
+            }
+            let wanted = some.map(|entry_key| entry_key.map(|it| (it, it.key)));
+            let leaves = self.leaves_of(&wanted, |leaf| self.store.prefetch_for_write(leaf))?;
+            for (entry_key, leaf) in some.iter().flatten().zip(leaves.into_iter().flatten()) {
+                self.insert_from(entry_key, leaf)?;
+            }
+            self.store.check_interrupts();
+        }
+    }
+
     /// Adds an entry.
     pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
+        let known = self.leaf_of(entry_key, &entry_key.key)?;
+        self.insert_from(entry_key, known)
+    }
+
+    /// Adds an entry to the leaf where it belongs, about which is known where it was.
+    fn insert_from(&self, entry_key: &EntryKey<N>, mut known: Block) -> Result<()> {
         loop {
-            let known = self.leaf_of(entry_key, &entry_key.key)?;
             let mut leaf: Leaf<_, N> =
                 self.find(entry_key, 0, Some(known), |block| self.store.write(block))?;
             if leaf.block() != known {
@@ -45,6 +67,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 return Ok(());
             }
             self.split(leaf.page, entry_key)?;
+            known = self.leaf_of(entry_key, &entry_key.key)?;
         }
     }
 
