@@ -22,8 +22,8 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use crate::memory::{Grow, GrowString, ensure_available};
 pub(crate) use accents_and_digits::fold_accents_and_digits;
 use class::Class;
-pub(crate) use fold::fold;
-use fold::{by_itself, is_ignorable};
+use fold::by_itself;
+pub(crate) use fold::{fold, is_ignorable};
 
 /// Returns the normal form of a text.
 ///

@@ -4,7 +4,7 @@
 //! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
 use super::popcount::PositionalPopcount;
-use crate::feature_counts::FeatureCount;
+use crate::feature_counts::{Counted, FeatureCount};
 
 /// Weight per bit position of `W` words, and the weight of all features.
 #[derive(Clone)]
@@ -20,6 +20,14 @@ impl<const W: usize> Default for Accumulator<W> {
             total: 0,
         }
     }
+}
+
+/// Returns true if the processor adds to sums that a mask selects, as [`Accumulator::add_all`] does.
+fn has_masks() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// Adds a weight to the sums of those bits that the hash has set.
@@ -65,14 +73,26 @@ impl<const W: usize> Accumulator<W> {
     /// Adds features with their weights.
     pub fn add_all(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as checked above.
-            #[allow(unsafe_code)]
-            unsafe {
-                self.add_all_avx2(features);
+        {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx512f") {
+                // SAFETY: the processor has AVX-512, as checked above.
+                #[allow(unsafe_code)]
+                return unsafe { self.add_all_avx512(features) };
             }
-            return;
+            if has!("avx2") {
+                // SAFETY: the processor has AVX2, as checked above.
+                #[allow(unsafe_code)]
+                return unsafe { self.add_all_avx2(features) };
+            }
         }
+        self.add_all_portable(features);
+    }
+
+    /// [`Self::add_all_portable`], compiled for vectors of 64 bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    fn add_all_avx512(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
         self.add_all_portable(features);
     }
 
@@ -91,7 +111,7 @@ impl<const W: usize> Accumulator<W> {
     }
 
     /// Adds features of one weight, given the number of them that have each bit, word for word.
-    fn add_group(&mut self, group: &[PositionalPopcount; W], weight: u64) {
+    fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
             for (set, ones) in set.iter_mut().zip(counted.ones()) {
@@ -115,6 +135,8 @@ pub(crate) struct GroupedAccumulator<const W: usize> {
     all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
     groups: [CountGroup<W>; GROUPS],
+    /// Number of the groups that are used: none where adding one by one is fast.
+    groups_used: usize,
     rest: Accumulator<W>,
     rest_batch: Batch<FeatureCount<W>>,
     weight: fn(u64) -> u64,
@@ -203,8 +225,7 @@ impl<const W: usize> CountGroup<W> {
             self.count_batch();
         }
         if self.counted[0].len > 0 {
-            self.counted.iter_mut().for_each(PositionalPopcount::finish);
-            sums.add_group(&self.counted, weight);
+            sums.add_group(&mut self.counted, weight);
         }
     }
 }
@@ -214,8 +235,12 @@ impl<const W: usize> Default for GroupedAccumulator<W> {
         Self {
             all: CountGroup::EMPTY,
             groups: [const { CountGroup::EMPTY }; GROUPS],
+            groups_used: if has_masks() { 0 } else { GROUPS },
             rest: Accumulator::default(),
-            rest_batch: Batch::new(FeatureCount::NONE),
+            rest_batch: Batch::new(FeatureCount {
+                hash: [0; W],
+                count: 0,
+            }),
             weight: |count| count,
         }
     }
@@ -228,39 +253,36 @@ impl<const W: usize> GroupedAccumulator<W> {
         self.rest = Accumulator::default();
         self.rest_batch.len = 0;
         self.all.reset();
-        self.groups.iter_mut().for_each(CountGroup::reset);
+        self.groups[..self.groups_used]
+            .iter_mut()
+            .for_each(CountGroup::reset);
     }
 
     /// Adds distinct features.
-    pub fn add(&mut self, features: &[FeatureCount<W>]) {
-        let (batches, last) = features.as_chunks::<BATCH>();
-        for batch in batches {
-            self.all.add(&batch.map(|feature| feature.hash));
+    pub fn add(&mut self, features: Counted<W>) {
+        self.all.add(features.hashes);
+        let hashes = features.hashes.chunks(BATCH);
+        for (hashes, counts) in hashes.zip(features.counts.chunks(BATCH)) {
             // Which ones occur more often is hard to predict, so that it must not be a branch.
-            let mut repeated = [FeatureCount::NONE; BATCH];
+            let mut repeated = [0; BATCH];
             let mut len = 0;
-            for feature in batch {
-                repeated[len % BATCH] = *feature;
-                len += usize::from(feature.count > 1);
+            for (at, &count) in counts.iter().enumerate() {
+                repeated[len % BATCH] = at;
+                len += usize::from(count > 1);
             }
-            let repeated = repeated[..len].iter();
-            repeated.for_each(|feature| self.add_extra_weight(feature));
-        }
-        for feature in last {
-            self.all.push(feature.hash);
-            if feature.count > 1 {
-                self.add_extra_weight(feature);
+            for &at in &repeated[..len] {
+                self.add_extra_weight(hashes[at], counts[at]);
             }
         }
     }
 
     /// Adds the weight of a feature that occurs more than once, less that of one occurrence.
     #[inline(always)]
-    fn add_extra_weight(&mut self, feature: &FeatureCount<W>) {
-        match self.groups.get_mut(feature.count as usize - 2) {
-            Some(group) => group.push(feature.hash),
+    fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
+        match self.groups[..self.groups_used].get_mut(count as usize - 2) {
+            Some(group) => group.push(hash),
             None => {
-                if self.rest_batch.push(*feature) {
+                if self.rest_batch.push(FeatureCount { hash, count }) {
                     self.add_rest_batch();
                 }
             }
@@ -279,7 +301,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         self.add_rest_batch();
         let once = (self.weight)(1);
         self.all.finish(once, &mut self.rest);
-        for (count, group) in (2..).zip(&mut self.groups) {
+        for (count, group) in (2..).zip(&mut self.groups[..self.groups_used]) {
             group.finish((self.weight)(count) - once, &mut self.rest);
         }
         self.rest.simhash()
@@ -292,33 +314,33 @@ mod tests {
     use crate::weight::sqrt_weight;
     use proptest::prelude::*;
 
-    fn counted<const W: usize>(hash: [u64; W], count: u64) -> FeatureCount<W> {
-        FeatureCount { hash, count }
-    }
-
     proptest! {
         #[test]
         fn grouped_sums_equal_plain_sums(
             features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..1000),
             before in 0_u64..500,
             piece in 1_usize..1000,
+            groups_used in prop::sample::select(vec![0, GROUPS]),
         ) {
             let mut grouped = GroupedAccumulator::default();
             let mut narrow = GroupedAccumulator::default();
+            (grouped.groups_used, narrow.groups_used) = (groups_used, groups_used);
             // Features of an earlier text, which reset() has to forget.
             grouped.reset(|_| 1);
             for n in 0..before {
-                grouped.add(&[counted([n, n], n % 6 + 1)]);
+                grouped.add(Counted { hashes: &[[n, n]], counts: &[n % 6 + 1] });
             }
             grouped.reset(sqrt_weight);
             narrow.reset(sqrt_weight);
             let mut plain = Accumulator::default();
             for &(hash, count) in &features {
                 plain.add(hash, sqrt_weight(count));
-                narrow.add(&[counted([hash[1]], count)]);
+                narrow.add(Counted { hashes: &[[hash[1]]], counts: &[count] });
             }
-            let features: Vec<_> = features.iter().map(|f| counted(f.0, f.1)).collect();
-            features.chunks(piece).for_each(|piece| grouped.add(piece));
+            let (hashes, counts): (Vec<_>, Vec<_>) = features.into_iter().unzip();
+            for (hashes, counts) in hashes.chunks(piece).zip(counts.chunks(piece)) {
+                grouped.add(Counted { hashes, counts });
+            }
             let grouped = grouped.simhash();
             prop_assert_eq!(grouped, plain.simhash());
             // Each word for itself.
