@@ -30,7 +30,8 @@ impl WindowHash for [u64; 2] {
     fn push_windows(windows: Windows<impl Position>, out: &mut Vec<Self>) {
         for block in windows.pieces(BLOCK) {
             let mut hashes = [[0; 2]; BLOCK];
-            for members in members_by_length(&block) {
+            // The hash function branches on the length, which is hard to predict.
+            for members in Spans::new(&block).members {
                 each_member(members, |at| {
                     hashes[at] = Self::new(&block.bytes[block.range(at)]);
                 });
@@ -99,17 +100,19 @@ fn hash_short<P: Position>(
     let (bytes, gap) = (windows.bytes, windows.gap);
     let first = starts[0].index();
     let len = (ends[0].index() - gap - first) as u64;
+    if len > 8 || ends[BLOCK - 1].index() - gap - starts[BLOCK - 1].index() > 8 {
+        return None;
+    }
     // Characters of one byte each, as in most texts: all windows have the same length.
     if starts[BLOCK - 1].index() - first == BLOCK - 1
         && ends[BLOCK - 1].index() - ends[0].index() == BLOCK - 1
         && let Some(bytes) = bytes[first..].first_chunk::<{ BLOCK + PAD }>()
     {
         let words: [u64; BLOCK] = std::array::from_fn(|n| word(bytes, n));
-        return match len {
-            4..=8 => Some(words.map(|word| [hash_4_to_8(word, len)])),
-            1..=3 => Some(words.map(|word| [hash_1_to_3(word, len)])),
-            _ => None,
-        };
+        return Some(match len {
+            4.. => words.map(|word| [hash_4_to_8(word, len)]),
+            _ => words.map(|word| [hash_1_to_3(word, len)]),
+        });
     }
     let lens: [u64; BLOCK] =
         std::array::from_fn(|n| (ends[n].index() - gap - starts[n].index()) as u64);
@@ -139,56 +142,80 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("padding"))
 }
 
+/// Starts and lengths of up to [`BLOCK`] windows.
+struct Spans {
+    starts: [usize; BLOCK],
+    lens: [usize; BLOCK],
+    /// The windows of up to 8 bytes, those of up to 16, and the others, a bit for each.
+    members: [u64; 3],
+}
+
+impl Spans {
+    #[inline(always)]
+    fn new(windows: &Windows<impl Position>) -> Self {
+        let (mut starts, mut lens) = ([0; BLOCK], [0; BLOCK]);
+        let each = windows.starts.iter().zip(&windows.starts[windows.width..]);
+        for ((start, len), (from, to)) in starts.iter_mut().zip(&mut lens).zip(each) {
+            *start = from.index();
+            *len = to.index() - windows.gap - from.index();
+        }
+        let (mut above_8, mut above_16) = (0, 0);
+        for (at, &len) in lens.iter().enumerate() {
+            above_8 |= u64::from(len > 8) << at;
+            above_16 |= u64::from(len > 16) << at;
+        }
+        let all = u64::MAX >> (BLOCK - windows.len());
+        Self {
+            starts,
+            lens,
+            members: [all & !above_8, above_8 & !above_16, above_16],
+        }
+    }
+
+    /// Start and length of a window.
+    #[inline(always)]
+    fn get(&self, at: usize) -> (usize, usize) {
+        (self.starts[at % BLOCK], self.lens[at % BLOCK])
+    }
+}
+
 /// Appends the hashes of up to [`BLOCK`] windows of any length.
 #[inline(always)]
 fn hash_mixed(windows: &Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
-    let (bytes, count) = (windows.bytes, windows.len());
-    let [short, to_16, to_32, long] = members_by_length(windows);
+    let bytes = windows.bytes;
+    let spans = Spans::new(windows);
+    let [short, to_16, longer] = spans.members;
     let mut hashes = [[0]; BLOCK];
     each_member(short, |at| {
-        let range = windows.range(at);
-        let (word, len) = (word(bytes, range.start), range.len() as u64);
-        hashes[at] = [if len < 4 {
+        let (start, len) = spans.get(at);
+        let (word, len) = (word(bytes, start), len as u64);
+        hashes[at % BLOCK] = [if len < 4 {
             hash_1_to_3(word, len)
         } else {
             hash_4_to_8(word, len)
         }];
     });
     each_member(to_16, |at| {
-        let range = windows.range(at);
-        let (first, last) = (word(bytes, range.start), word(bytes, range.end - 8));
-        hashes[at] = [hash_9_to_16(first, last, range.len() as u64)];
+        let (start, len) = spans.get(at);
+        let (first, last) = (word(bytes, start), word(bytes, start + len - 8));
+        hashes[at % BLOCK] = [hash_9_to_16(first, last, len as u64)];
     });
-    each_member(to_32, |at| {
-        let range = windows.range(at);
+    each_member(longer, |at| {
+        let (start, len) = spans.get(at);
         let two = |at| [word(bytes, at), word(bytes, at + 8)];
-        let (first, last) = (two(range.start), two(range.end - 16));
-        hashes[at] = [hash_17_to_32(first, last, range.len() as u64)];
+        hashes[at % BLOCK] = if len <= 32 {
+            [hash_17_to_32(two(start), two(start + len - 16), len as u64)]
+        } else {
+            hash_long(&bytes[start..start + len])
+        };
     });
-    each_member(long, |at| {
-        hashes[at] = FeatureHash::new(&bytes[windows.range(at)])
-    });
-    out.extend_from_slice(&hashes[..count]);
+    out.extend_from_slice(&hashes[..windows.len()]);
 }
 
-/// A bit for each of up to [`BLOCK`] windows in each class of lengths: up to 8, 16, 32 bytes, more.
-#[inline(always)]
-fn members_by_length(windows: &Windows<impl Position>) -> [u64; 4] {
-    let (mut above_8, mut above_16, mut above_32) = (0, 0, 0);
-    let count = windows.len();
-    for at in 0..count {
-        let len = windows.range(at).len();
-        above_8 |= u64::from(len > 8) << at;
-        above_16 |= u64::from(len > 16) << at;
-        above_32 |= u64::from(len > 32) << at;
-    }
-    let all = u64::MAX >> (BLOCK - count);
-    [
-        all & !above_8,
-        above_8 & !above_16,
-        above_16 & !above_32,
-        above_32,
-    ]
+/// The hash of a long window: not compiled for the vectors of the caller, which slows it down.
+#[inline(never)]
+fn hash_long(window: &[u8]) -> [u64; 1] {
+    FeatureHash::new(window)
 }
 
 /// Calls `each` for the position of every bit that is set.

@@ -4,7 +4,13 @@
 //! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
 use super::popcount::PositionalPopcount;
-use crate::feature_counts::{Counted, FeatureCount};
+
+/// Hash and weight of a feature.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weighted<const W: usize> {
+    pub hash: [u64; W],
+    pub weight: u64,
+}
 
 /// Weight per bit position of `W` words, and the weight of all features.
 #[derive(Clone)]
@@ -22,14 +28,6 @@ impl<const W: usize> Default for Accumulator<W> {
     }
 }
 
-/// Returns true if the processor adds to sums that a mask selects, as [`Accumulator::add_all`] does.
-fn has_masks() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512f");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
 /// Adds a weight to the sums of those bits that the hash has set.
 #[inline(always)]
 pub(super) fn add_where_set<const W: usize>(
@@ -41,6 +39,59 @@ pub(super) fn add_where_set<const W: usize>(
         // No branch: the compiler turns this into vector code.
         for (bit, set) in set.iter_mut().enumerate() {
             *set += weight & ((word >> bit) & 1).wrapping_neg();
+        }
+    }
+}
+
+#[inline(always)]
+fn add_all_portable<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
+    for feature in features {
+        add_where_set(sums, feature.hash, feature.weight);
+    }
+}
+
+/// [`add_all_portable`], compiled for vectors of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_all_avx2<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
+    add_all_portable(sums, features);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::{
+        _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
+        _mm512_storeu_si512,
+    };
+
+    use super::Weighted;
+
+    /// As [`super::add_all_portable`]: a hash is the mask that chooses the sums.
+    #[target_feature(enable = "avx512f")]
+    pub fn add_all<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
+        for (word, sums) in sums.iter_mut().enumerate() {
+            let (parts, _) = sums.as_chunks_mut::<8>();
+            let mut vectors = [_mm512_setzero_si512(); 8];
+            for (vector, part) in vectors.iter_mut().zip(&*parts) {
+                // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+                #[allow(unsafe_code)]
+                unsafe {
+                    *vector = _mm512_loadu_si512(part.as_ptr().cast());
+                }
+            }
+            for feature in features {
+                let weight = _mm512_set1_epi64(feature.weight as i64);
+                for (vector, mask) in vectors.iter_mut().zip(feature.hash[word].to_le_bytes()) {
+                    *vector = _mm512_mask_add_epi64(*vector, mask, *vector, weight);
+                }
+            }
+            for (vector, part) in vectors.iter().zip(parts) {
+                // SAFETY: 64 bytes are what is stored, without a need for alignment.
+                #[allow(unsafe_code)]
+                unsafe {
+                    _mm512_storeu_si512(part.as_mut_ptr().cast(), *vector);
+                }
+            }
         }
     }
 }
@@ -70,48 +121,28 @@ impl<const W: usize> Accumulator<W> {
         }
     }
 
-    /// Adds features with their weights.
-    pub fn add_all(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+    /// Adds features.
+    pub(super) fn add_all(&mut self, features: &[Weighted<W>]) {
+        self.total += features.iter().map(|feature| feature.weight).sum::<u64>();
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
             if has!("avx512f") {
                 // SAFETY: the processor has AVX-512, as checked above.
                 #[allow(unsafe_code)]
-                return unsafe { self.add_all_avx512(features) };
+                return unsafe { avx512::add_all(&mut self.set, features) };
             }
             if has!("avx2") {
                 // SAFETY: the processor has AVX2, as checked above.
                 #[allow(unsafe_code)]
-                return unsafe { self.add_all_avx2(features) };
+                return unsafe { add_all_avx2(&mut self.set, features) };
             }
         }
-        self.add_all_portable(features);
-    }
-
-    /// [`Self::add_all_portable`], compiled for vectors of 64 bytes.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    fn add_all_avx512(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        self.add_all_portable(features);
-    }
-
-    /// [`Self::add_all_portable`], compiled for vectors of 32 bytes.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn add_all_avx2(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        self.add_all_portable(features);
-    }
-
-    #[inline(always)]
-    fn add_all_portable(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        for (hash, weight) in features {
-            self.add(hash, weight);
-        }
+        add_all_portable(&mut self.set, features);
     }
 
     /// Adds features of one weight, given the number of them that have each bit, word for word.
-    fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
+    pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
             for (set, ones) in set.iter_mut().zip(counted.ones()) {
@@ -126,236 +157,35 @@ impl<const W: usize> Accumulator<W> {
     }
 }
 
-/// Accumulator for features whose weights follow from their counts. Reusable.
-///
-/// Most features of a text occur once or a few times. Every feature is added with the weight of a
-/// single occurrence by a [`PositionalPopcount`]. For those that occur more often, the difference
-/// to their own weight is added: per group of equal count by a popcount again, the rest one by one.
-pub(crate) struct GroupedAccumulator<const W: usize> {
-    all: CountGroup<W>,
-    /// `groups[i]` holds the features that occur i + 2 times.
-    groups: [CountGroup<W>; GROUPS],
-    /// Number of the groups that are used: none where adding one by one is fast.
-    groups_used: usize,
-    rest: Accumulator<W>,
-    rest_batch: Batch<FeatureCount<W>>,
-    weight: fn(u64) -> u64,
-}
-
-/// Features of one weight.
-struct CountGroup<const W: usize> {
-    /// One for each word of the hashes.
-    counted: [PositionalPopcount; W],
-    batch: Batch<[u64; W]>,
-}
-
-const GROUPS: usize = 3;
-/// Features that are processed at once.
-const BATCH: usize = 64;
-/// Number of features up to which adding them one by one is faster than counting bits.
-const FEW: usize = 8;
-
-/// Features that are gathered to be processed at once.
-struct Batch<T> {
-    features: [T; BATCH],
-    len: usize,
-}
-
-impl<T: Copy> Batch<T> {
-    const fn new(none: T) -> Self {
-        Self {
-            features: [none; BATCH],
-            len: 0,
-        }
-    }
-
-    /// Adds a feature; returns true if the batch is full now.
-    #[inline(always)]
-    fn push(&mut self, feature: T) -> bool {
-        self.features[self.len] = feature;
-        self.len += 1;
-        self.len == BATCH
-    }
-
-    /// Empties the batch and returns its features.
-    fn take(&mut self) -> &[T] {
-        &self.features[..std::mem::take(&mut self.len)]
-    }
-}
-
-impl<const W: usize> CountGroup<W> {
-    const EMPTY: Self = Self {
-        counted: [PositionalPopcount::EMPTY; W],
-        batch: Batch::new([0; W]),
-    };
-
-    fn reset(&mut self) {
-        self.batch.len = 0;
-        if self.counted[0].len > 0 {
-            self.counted = [PositionalPopcount::EMPTY; W];
-        }
-    }
-
-    fn add(&mut self, hashes: &[[u64; W]]) {
-        for (word, counted) in self.counted.iter_mut().enumerate() {
-            counted.add(hashes, word);
-        }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, hash: [u64; W]) {
-        if self.batch.push(hash) {
-            self.count_batch();
-        }
-    }
-
-    fn count_batch(&mut self) {
-        let hashes = self.batch.take();
-        for (word, counted) in self.counted.iter_mut().enumerate() {
-            counted.add(hashes, word);
-        }
-    }
-
-    /// Adds all features with their weight to `sums`.
-    fn finish(&mut self, weight: u64, sums: &mut Accumulator<W>) {
-        if self.batch.len <= FEW {
-            let hashes = self.batch.take().iter();
-            sums.add_all(hashes.map(|&hash| (hash, weight)));
-        } else {
-            self.count_batch();
-        }
-        if self.counted[0].len > 0 {
-            sums.add_group(&mut self.counted, weight);
-        }
-    }
-}
-
-impl<const W: usize> Default for GroupedAccumulator<W> {
-    fn default() -> Self {
-        Self {
-            all: CountGroup::EMPTY,
-            groups: [const { CountGroup::EMPTY }; GROUPS],
-            groups_used: if has_masks() { 0 } else { GROUPS },
-            rest: Accumulator::default(),
-            rest_batch: Batch::new(FeatureCount {
-                hash: [0; W],
-                count: 0,
-            }),
-            weight: |count| count,
-        }
-    }
-}
-
-impl<const W: usize> GroupedAccumulator<W> {
-    /// Forgets all features. `weight` maps a count of at least 1 to a weight and is monotonic.
-    pub fn reset(&mut self, weight: fn(u64) -> u64) {
-        self.weight = weight;
-        self.rest = Accumulator::default();
-        self.rest_batch.len = 0;
-        self.all.reset();
-        self.groups[..self.groups_used]
-            .iter_mut()
-            .for_each(CountGroup::reset);
-    }
-
-    /// Adds distinct features.
-    pub fn add(&mut self, features: Counted<W>) {
-        self.all.add(features.hashes);
-        let hashes = features.hashes.chunks(BATCH);
-        for (hashes, counts) in hashes.zip(features.counts.chunks(BATCH)) {
-            // Which ones occur more often is hard to predict, so that it must not be a branch.
-            let mut repeated = [0; BATCH];
-            let mut len = 0;
-            for (at, &count) in counts.iter().enumerate() {
-                repeated[len % BATCH] = at;
-                len += usize::from(count > 1);
-            }
-            for &at in &repeated[..len] {
-                self.add_extra_weight(hashes[at], counts[at]);
-            }
-        }
-    }
-
-    /// Adds the weight of a feature that occurs more than once, less that of one occurrence.
-    #[inline(always)]
-    fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
-        match self.groups[..self.groups_used].get_mut(count as usize - 2) {
-            Some(group) => group.push(hash),
-            None => {
-                if self.rest_batch.push(FeatureCount { hash, count }) {
-                    self.add_rest_batch();
-                }
-            }
-        }
-    }
-
-    fn add_rest_batch(&mut self) {
-        let features = self.rest_batch.take().iter();
-        let once = (self.weight)(1);
-        self.rest
-            .add_all(features.map(|feature| (feature.hash, (self.weight)(feature.count) - once)));
-    }
-
-    /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(&mut self) -> Option<[u64; W]> {
-        self.add_rest_batch();
-        let once = (self.weight)(1);
-        self.all.finish(once, &mut self.rest);
-        for (count, group) in (2..).zip(&mut self.groups[..self.groups_used]) {
-            group.finish((self.weight)(count) - once, &mut self.rest);
-        }
-        self.rest.simhash()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weight::sqrt_weight;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn grouped_sums_equal_plain_sums(
-            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..1000),
-            before in 0_u64..500,
-            piece in 1_usize..1000,
-            groups_used in prop::sample::select(vec![0, GROUPS]),
-        ) {
-            let mut grouped = GroupedAccumulator::default();
-            let mut narrow = GroupedAccumulator::default();
-            (grouped.groups_used, narrow.groups_used) = (groups_used, groups_used);
-            // Features of an earlier text, which reset() has to forget.
-            grouped.reset(|_| 1);
-            for n in 0..before {
-                grouped.add(Counted { hashes: &[[n, n]], counts: &[n % 6 + 1] });
-            }
-            grouped.reset(sqrt_weight);
-            narrow.reset(sqrt_weight);
-            let mut plain = Accumulator::default();
-            for &(hash, count) in &features {
-                plain.add(hash, sqrt_weight(count));
-                narrow.add(Counted { hashes: &[[hash[1]]], counts: &[count] });
-            }
-            let (hashes, counts): (Vec<_>, Vec<_>) = features.into_iter().unzip();
-            for (hashes, counts) in hashes.chunks(piece).zip(counts.chunks(piece)) {
-                grouped.add(Counted { hashes, counts });
-            }
-            let grouped = grouped.simhash();
-            prop_assert_eq!(grouped, plain.simhash());
-            // Each word for itself.
-            prop_assert_eq!(grouped.map(|[_, low]| [low]), narrow.simhash());
-        }
-
-        #[test]
-        fn vector_and_portable_code_agree(
+        fn implementations_agree(
             features in prop::collection::vec((any::<[u64; 2]>(), 0_u64..1 << 40), 0..100),
         ) {
-            let (mut chosen, mut portable) = (Accumulator::default(), Accumulator::default());
-            chosen.add_all(features.iter().copied());
-            portable.add_all_portable(features.iter().copied());
-            prop_assert_eq!(chosen.set, portable.set);
-            prop_assert_eq!(chosen.total, portable.total);
+            let weighted = |&(hash, weight): &([u64; 2], u64)| Weighted { hash, weight };
+            let all: Vec<_> = features.iter().map(weighted).collect();
+            let mut chosen = Accumulator::default();
+            chosen.add_all(&all);
+            let mut portable = [[0; 64]; 2];
+            add_all_portable(&mut portable, &all);
+            let mut expected = Accumulator::default();
+            features.iter().for_each(|&(hash, weight)| expected.add(hash, weight));
+            prop_assert_eq!(chosen.set, expected.set);
+            prop_assert_eq!(chosen.total, expected.total);
+            prop_assert_eq!(portable, expected.set);
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                let mut avx2 = [[0; 64]; 2];
+                // SAFETY: the processor has AVX2, as checked above.
+                #[allow(unsafe_code)]
+                unsafe { add_all_avx2(&mut avx2, &all) };
+                prop_assert_eq!(avx2, expected.set);
+            }
         }
     }
 }

@@ -43,7 +43,10 @@ pub(super) fn tokenize(
     for blocks in blocks.chunks(BLOCKS).chain([&[last][..]]) {
         done += blocks.len() * BLOCK;
         let after = text.get(done).copied().unwrap_or(b' ');
-        add_words(blocks, after, &mut before, shingles);
+        match blocks.len() {
+            1 => add_words::<1>(blocks, after, &mut before, shingles),
+            _ => add_words::<BLOCKS>(blocks, after, &mut before, shingles),
+        }
         shingles.emit_full_batch(sink);
         if done.is_multiple_of(CHECK_BYTES) {
             check();
@@ -51,24 +54,34 @@ pub(super) fn tokenize(
     }
 }
 
-/// Adds the words of up to [`BLOCKS`] blocks, which `after` follows.
-fn add_words(blocks: &[[u8; BLOCK]], after: u8, before: &mut Before, shingles: &mut Shingles) {
-    let mut masks = [Masks::default(); BLOCKS + 1];
+/// Adds the words of up to `N` blocks, which `after` follows.
+fn add_words<const N: usize>(
+    blocks: &[[u8; BLOCK]],
+    after: u8,
+    before: &mut Before,
+    shingles: &mut Shingles,
+) {
+    let mut masks = [Masks::default(); N];
     classify(blocks, &mut masks);
-    masks[blocks.len()].letter = (after.is_ascii_alphabetic() || !after.is_ascii()).into();
-    masks[blocks.len()].digit = after.is_ascii_digit().into();
-    let mut all = [Words::default(); BLOCKS];
+    let after = Masks {
+        letter: (after.is_ascii_alphabetic() || !after.is_ascii()).into(),
+        digit: after.is_ascii_digit().into(),
+        ..Masks::default()
+    };
+    let mut all = [Words::default(); N];
     let mut underscores = 0;
-    for (words, masks) in all.iter_mut().zip(masks.windows(2)).take(blocks.len()) {
-        let inside = word_characters(&masks[0], *before, &masks[1]);
+    for (at, words) in all.iter_mut().take(blocks.len()).enumerate() {
+        let masks_after = masks[..blocks.len()].get(at + 1).unwrap_or(&after);
+        let masks = &masks[at];
+        let inside = word_characters(masks, *before, masks_after);
         *words = Words {
             inside,
             ends: (inside << 1 | u64::from(before.word)) & !inside,
         };
-        underscores |= masks[0].underscore;
+        underscores |= masks.underscore;
         *before = Before {
-            letter: masks[0].letter >> (BLOCK - 1) == 1,
-            digit: masks[0].digit >> (BLOCK - 1) == 1,
+            letter: masks.letter >> (BLOCK - 1) == 1,
+            digit: masks.digit >> (BLOCK - 1) == 1,
             word: inside >> (BLOCK - 1) == 1,
         };
     }

@@ -2,11 +2,11 @@
 
 use crate::memory::GrowVec;
 use crate::normalize::class::Class;
-use crate::normalize::{fold, is_ignorable};
+use crate::normalize::{fold, is_ignorable, leading_ascii};
 
 /// Bytes of text that are simplified at once.
 const SIMPLE: usize = 1 << 13;
-/// Bytes of ASCII that are copied at once.
+/// Bytes of ASCII that are copied in one step.
 const CHUNK: usize = 16;
 
 /// The start of a text in the form that [`super::ascii::tokenize`] takes: non-ASCII letters folded,
@@ -72,23 +72,26 @@ impl SimpleText {
         self.cut.1
     }
 
-    /// Adds the ASCII at the start of `text`, at most [`CHUNK`] bytes, and returns their number.
+    /// Adds the ASCII at the start of `text`, as far as there is room, and returns its length.
     #[inline(always)]
     fn push_ascii(&mut self, text: &[u8]) -> usize {
-        let ascii = match text.first_chunk::<CHUNK>() {
-            Some(chunk) => {
-                self.bytes[self.len..][..CHUNK].copy_from_slice(chunk);
-                let high = u128::from_le_bytes(*chunk) & (u128::MAX / 0xFF * 0x80);
-                high.trailing_zeros() as usize / 8
+        let mut ascii = 0;
+        // Most often another character comes soon, or none for long.
+        if let Some(chunk) = text.first_chunk::<CHUNK>() {
+            self.bytes[self.len..][..CHUNK].copy_from_slice(chunk);
+            let high = u128::from_le_bytes(*chunk) & (u128::MAX / 0xFF * 0x80);
+            ascii = high.trailing_zeros() as usize / 8;
+            self.len += ascii;
+            if ascii < CHUNK {
+                return ascii;
             }
-            None => {
-                let ascii = text.iter().take_while(|byte| byte.is_ascii()).count();
-                self.bytes[self.len..][..ascii].copy_from_slice(&text[..ascii]);
-                ascii
-            }
-        };
-        self.len += ascii;
-        ascii
+        }
+        let room = (SIMPLE + CHUNK).saturating_sub(self.len);
+        let rest = &text[ascii..];
+        let more = leading_ascii(&rest[..rest.len().min(room)]);
+        self.bytes[self.len..][..more].copy_from_slice(&rest[..more]);
+        self.len += more;
+        ascii + more
     }
 
     /// Adds a character that is not ASCII and comes before `rest`. Returns false if it is another
