@@ -68,11 +68,11 @@ impl Shingles {
         self.emit_full_batch(sink);
     }
 
-    /// Adds a token.
+    /// Adds a token; none may be open unless it is the rest of that one.
     #[inline]
     pub fn push(&mut self, token: &[u8], sink: &mut impl FeatureSink) {
-        self.push_part(token);
-        self.end_token(sink);
+        self.tokens.push(token, self.separator);
+        self.emit_full_batch(sink);
     }
 
     /// Adds a character as a token.

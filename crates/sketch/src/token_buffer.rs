@@ -73,6 +73,18 @@ impl TokenBuffer {
         self.len += part.len();
     }
 
+    /// Adds a whole token.
+    #[inline]
+    pub fn push(&mut self, token: &[u8], separator: u8) {
+        let end = self.len + token.len();
+        self.make_room(token.len() + 1, 1);
+        self.bytes[self.len..end].copy_from_slice(token);
+        self.bytes[end] = separator;
+        self.len = end + 1;
+        self.count += 1;
+        self.starts[self.count] = self.len;
+    }
+
     /// Ends the open token, which has at least one byte.
     #[inline(always)]
     pub fn close(&mut self, separator: u8) {
