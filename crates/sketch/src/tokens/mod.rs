@@ -4,7 +4,8 @@
 //!
 //! | tokens | module |
 //! |---|---|
-//! | words | `word`, with `ascii` and `ascii_class` for ASCII |
+//! | words | `word`, with `simple_text`, `ascii`, `ascii_class` and `pack` for ASCII and what |
+//! | | behaves like it, and `single_char` for Han |
 //! | characters | `chars` |
 //! | lines | `lines` |
 //! | Chinese words | [`jieba`] |

@@ -228,7 +228,7 @@ mod tests {
             let expected = defined(text, &inside, open);
             let got = |how: Implementation| packed(how, text, &inside, open);
             prop_assert_eq!(&got(pack), &expected);
-            prop_assert_eq!(&got(|b, w, t| pack_portable(b, w, t)), &expected);
+            prop_assert_eq!(&got(pack_portable), &expected);
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2")
                 && std::arch::is_x86_feature_detected!("bmi1")
