@@ -3,7 +3,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::types::FromSqlOwned;
 use postgres::{Client, NoTls};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A connection and the process that serves it.
@@ -63,19 +63,8 @@ impl Session {
         Ok(Self { client, clock })
     }
 
-    /// Seconds that the server's process has spent on a processor (Linux tells nanoseconds).
-    fn cpu(&self) -> Option<f64> {
-        let text = fs::read_to_string(&self.clock).ok()?;
-        let nanoseconds: f64 = text.split(' ').next()?.parse().ok()?;
-        Some(nanoseconds / 1e9)
-    }
-
     fn measure(&mut self, run: impl FnOnce(&mut Client) -> Result<()>) -> Result<Time> {
-        let (cpu, start) = (self.cpu(), Instant::now());
-        run(&mut self.client)?;
-        let wall = start.elapsed().as_secs_f64();
-        let cpu = self.cpu().zip(cpu).map(|(after, before)| after - before);
-        Ok(Time { wall, cpu })
+        measure(&self.clock, || run(&mut self.client))
     }
 
     /// Runs statements without results.
@@ -120,14 +109,12 @@ impl Session {
     pub fn times(&mut self, query: &str) -> Result<Vec<Time>> {
         let statement = self.client.prepare(query).context(query.to_owned())?;
         self.client.query_one(&statement, &[])?;
-        let (mut times, begin) = (Vec::new(), Instant::now());
-        while times.len() < FEWEST || (begin.elapsed() < LONG_ENOUGH && times.len() < MOST) {
-            times.push(self.measure(|client| {
+        repeated(|| {
+            self.measure(|client| {
                 client.query_one(&statement, &[])?;
                 Ok(())
-            })?);
-        }
-        Ok(times)
+            })
+        })
     }
 
     /// The query's plan. It must contain `part`, or the benchmark would measure something else.
@@ -157,6 +144,42 @@ impl Session {
     pub fn wal(&mut self) -> Result<i64> {
         self.value("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
     }
+}
+
+/// Seconds that a process or thread has spent on a processor (Linux tells nanoseconds).
+fn on_processor(clock: &Path) -> Option<f64> {
+    let text = fs::read_to_string(clock).ok()?;
+    let nanoseconds: f64 = text.split(' ').next()?.parse().ok()?;
+    Some(nanoseconds / 1e9)
+}
+
+fn measure(clock: &Path, run: impl FnOnce() -> Result<()>) -> Result<Time> {
+    let (cpu, start) = (on_processor(clock), Instant::now());
+    run()?;
+    let wall = start.elapsed().as_secs_f64();
+    let cpu = on_processor(clock)
+        .zip(cpu)
+        .map(|(after, before)| after - before);
+    Ok(Time { wall, cpu })
+}
+
+/// Times of work in this thread, after it has been done once.
+pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
+    work();
+    repeated(|| {
+        measure(Path::new("/proc/thread-self/schedstat"), || {
+            work();
+            Ok(())
+        })
+    })
+}
+
+fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
+    let (mut times, begin) = (Vec::new(), Instant::now());
+    while times.len() < FEWEST || (begin.elapsed() < LONG_ENOUGH && times.len() < MOST) {
+        times.push(one()?);
+    }
+    Ok(times)
 }
 
 /// The smallest of some measurements: what disturbs a measurement only ever adds to it.

@@ -264,8 +264,10 @@ mod tests {
         let katakana = "㌖".repeat(30_000);
         let marks = format!("a{}b c", "\u{316}\u{301}".repeat(100_000));
         let phrases = "ﷺ".repeat(20_000);
+        let hyphens = "so\u{AD}ft hyphens in Ma\u{200B}ße, ".repeat(3000);
+        let invisible = "a\u{AD}".repeat(30_000) + "\u{301} b";
         for text in [
-            english, russian, chinese, one_word, katakana, marks, phrases,
+            english, russian, chinese, one_word, katakana, marks, phrases, hyphens, invisible,
         ] {
             assert_eq!(
                 simhash64(&text),

@@ -21,6 +21,8 @@ pub(super) struct SimpleText {
     /// The last place to cut before the last character that was left out: the position here, and
     /// in the text.
     cut: (usize, usize),
+    /// The position here up to which `cut` has been searched.
+    searched: usize,
 }
 
 impl SimpleText {
@@ -35,7 +37,8 @@ impl SimpleText {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);
         }
-        (self.len, self.left_out, self.cut) = (0, 0, (0, 0));
+        (self.len, self.left_out) = (0, 0);
+        (self.cut, self.searched) = ((0, 0), 0);
         let bytes = text.as_bytes();
         let (mut at, mut last_len) = (0, 0);
         let whole = loop {
@@ -118,10 +121,12 @@ impl SimpleText {
             },
             // Without it, what follows is next to what is before: a mark would combine with that.
             Class::Other if is_ignorable(c) && !starts_with_other(rest) => {
-                let cut = last_break(before);
-                if cut > self.cut.0 {
+                let after = last_break(&before[self.searched..]);
+                if after > 0 {
+                    let cut = self.searched + after;
                     self.cut = (cut, cut + self.left_out);
                 }
+                self.searched = self.len;
                 self.left_out += len;
                 return true;
             }

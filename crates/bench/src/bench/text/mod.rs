@@ -1,5 +1,7 @@
-//! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions in one run.
+//! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions and jieba-rs
+//! in one run.
 pub mod clickhouse;
+mod jieba;
 #[path = "../../../../sketch/benches/texts/mod.rs"]
 pub mod texts;
 
@@ -21,7 +23,8 @@ const DOCUMENT: usize = 3_900;
 /// Bytes of a line of the file that are one document at most: a row fits a page.
 const LINE: usize = 7_000;
 
-/// A line of the table: an expression over `body` here, and over `t` there.
+/// A line of the table: an expression over `body` here, and over `t` there, in ClickHouse unless it
+/// says otherwise.
 pub struct Case {
     pub what: &'static str,
     pub texts: &'static str,
@@ -93,9 +96,9 @@ pub const CASES: &[Case] = &[
         what: "Chinese, 2 words by jieba",
         texts: "chinese_words",
         ours: "simhash(body, 'jieba')",
-        theirs: &[],
+        theirs: &[jieba::CUT],
         speed: None,
-        times: None,
+        times: Some(0.8),
     },
     Case {
         what: "English, set of 3 words",
@@ -145,6 +148,8 @@ pub fn bench(
     let bytes = ui::step("Making the texts", || {
         load(session, clickhouse.as_mut(), file)
     })?;
+    let cut = (cases.iter().any(|case| case.theirs.contains(&jieba::CUT)))
+        .then(|| jieba::Cut::new(lines(&texts::chinese_words(BYTES))));
     let mut measured: Vec<Vec<Vec<Time>>> = Vec::new();
     for case in cases {
         measured.push(vec![Vec::new(); 1 + case.theirs.len()]);
@@ -155,7 +160,11 @@ pub fn bench(
                 let query = format!("SELECT count({}) FROM {}", case.ours, case.texts);
                 times[0].extend(session.times(&query)?);
                 for (function, times) in case.theirs.iter().zip(&mut times[1..]) {
-                    if let Some(clickhouse) = &mut clickhouse {
+                    if *function == jieba::CUT {
+                        if let Some(cut) = &cut {
+                            times.extend(cut.times()?);
+                        }
+                    } else if let Some(clickhouse) = &mut clickhouse {
                         let query =
                             format!("SELECT sum(toUInt64({function})) FROM bench.{}", case.texts);
                         times.extend(clickhouse.times(&query)?);
