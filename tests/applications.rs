@@ -5,8 +5,9 @@ use neardup_tests::Database;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a section of the document, or says that there is no Python to run it with.
-fn section(heading: &str) -> Outcome {
+/// Runs a section of the document with options of the program in `drivers/`, or says that there is
+/// no Python to run it with.
+fn section(heading: &str, options: &[&str]) -> Outcome {
     let Ok(python) = std::env::var("NEARDUP_TEST_PYTHON") else {
         eprintln!(
             "{heading}: not tested, `cargo xtask test` has found no Python with the packages"
@@ -20,6 +21,7 @@ fn section(heading: &str) -> Outcome {
         .arg(heading)
         .arg(tests.join("../docs/applications.md"))
         .arg(database.conninfo())
+        .args(options)
         .output()
         .with_context(|| format!("cannot run {python}"))?;
     let done = String::from_utf8_lossy(&output.stdout);
@@ -34,15 +36,20 @@ fn section(heading: &str) -> Outcome {
 
 #[test]
 fn sqlalchemy_and_alembic() -> Outcome {
-    section("SQLAlchemy and Alembic")
+    section("SQLAlchemy and Alembic", &[])
 }
 
 #[test]
 fn django() -> Outcome {
-    section("Django")
+    section("Django", &[])
+}
+
+#[test]
+fn django_with_a_pool() -> Outcome {
+    section("Django", &["pool"])
 }
 
 #[test]
 fn retries() -> Outcome {
-    section("Retries")
+    section("Retries", &[])
 }

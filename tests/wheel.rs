@@ -64,6 +64,7 @@ fn wheel_is_documented() -> Outcome {
 #[test]
 fn psycopg_has_types() -> Outcome {
     run("wheel_types.py", "with_psycopg")?;
+    run("wheel_types.py", "with_psycopg_pool")?;
     run("wheel_types.py", "with_psycopg_async")
 }
 

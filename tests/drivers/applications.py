@@ -1,8 +1,9 @@
 """Runs a section of docs/applications.md as an application would.
 
-Usage: applications.py SECTION DOCUMENT CONNINFO. Code under the heading that is marked with a path
-becomes that file, or its continuation, the rest is one script from top to bottom. The frame around
-it is what `alembic init` and `django-admin startproject` make.
+Usage: applications.py SECTION DOCUMENT CONNINFO [pool]. Code under the heading that is marked with
+a path becomes that file, or its continuation, the rest is one script from top to bottom. The frame
+around it is what `alembic init` and `django-admin startproject` make; with `pool`, Django takes its
+connections out of psycopg's pool.
 """
 
 import os
@@ -71,7 +72,7 @@ def check_models(url):
     assert not tables, tables
 
 
-def with_django(settings):
+def with_django(settings, pool=None):
     import django
     from django.conf import settings as django_settings
     from django.core.management import call_command
@@ -83,7 +84,9 @@ def with_django(settings):
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         DATABASES={"default": {
             "ENGINE": "django.db.backends.postgresql", "NAME": settings["dbname"],
-            "USER": settings["user"], "HOST": settings["host"], "PORT": settings["port"]}})
+            "USER": settings["user"], "HOST": settings["host"], "PORT": settings["port"],
+            # One connection, which is the next one to be taken out whenever it is put back.
+            "OPTIONS": {"pool": {"min_size": 1, "max_size": 1}} if pool else {}}})
     django.setup()
     call_command("migrate", verbosity=0)
     call_command("migrate", "news", "zero", verbosity=0)
@@ -101,7 +104,7 @@ FRAMES = {"Django": with_django, "Retries": with_psycopg}
 
 
 def main():
-    section, document, conninfo = sys.argv[1:]
+    section, document, conninfo, *options = sys.argv[1:]
     document = Path(document).resolve()
     settings = dict(part.split("=", 1) for part in conninfo.split())
     files, script = code(document, section)
@@ -111,7 +114,7 @@ def main():
         for name, text in files.items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(text)
-        FRAMES.get(section, with_sqlalchemy)(settings)
+        FRAMES.get(section, with_sqlalchemy)(settings, *options)
         exec(compile(script, str(document), "exec"), {"__name__": "__main__"})
         os.chdir("/")
     print(f"{section}: done")

@@ -79,6 +79,19 @@ def with_psycopg(conninfo):
             assert "CREATE EXTENSION" in str(error)
 
 
+def with_psycopg_pool(conninfo):
+    import psycopg
+    from psycopg_pool import ConnectionPool
+
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        moved(connection)
+    with ConnectionPool(conninfo, min_size=1, max_size=1,
+                        configure=neardup.psycopg.register) as pool:
+        for _ in range(2):
+            with pool.connection() as connection:
+                assert connection.execute("SELECT %s", [FP]).fetchone() == (FP,)
+
+
 def with_psycopg_async(conninfo):
     import psycopg
 

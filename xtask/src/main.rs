@@ -45,7 +45,8 @@ enum Command {
         /// Parts of names
         filters: Vec<String>,
     },
-    /// Run all tests, or those whose name contains a FILTER, on each version that is supported
+    /// Run all tests, or those whose name contains a FILTER, and the example with sqlx, on each
+    /// version that is supported, or on those of --pg
     Matrix {
         /// Parts of names
         filters: Vec<String>,

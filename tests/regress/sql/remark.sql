@@ -163,6 +163,18 @@ CREATE INDEX ON chosen USING neardup (fp);
 CREATE TRIGGER marks BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang = 'zh')
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
 SELECT neardup_remark('chosen');
+-- Several: one that is for all rows may be named, and without one none may.
+CREATE TRIGGER others BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang <> 'zh')
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+SELECT neardup_remark('chosen');
+SELECT neardup_remark('chosen', 'others');
+ALTER TABLE chosen ADD far int;
+CREATE TRIGGER wider BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'distance=8');
+SELECT neardup_remark('chosen');
+DROP TRIGGER others ON chosen;
+SELECT neardup_remark('chosen');
+SELECT neardup_remark('chosen', 'wider');
 CREATE ROLE regress_neardup_marker;
 GRANT ALL ON SCHEMA remark TO regress_neardup_marker;
 GRANT ALL ON narrow TO regress_neardup_marker;

@@ -9,6 +9,15 @@ use std::process::Command;
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 
+/// Age of lists of packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    /// Not past the moment that they state themselves.
+    Valid,
+    /// Any, as a mirror has them that is behind. They are signed all the same.
+    Any,
+}
+
 /// A set of lists of packages, with what is taken to be installed.
 pub struct Packages {
     settings: PathBuf,
@@ -20,11 +29,11 @@ impl Packages {
     /// `architectures[0]` and others. The packages in `assumed` are taken to be installed.
     ///
     /// # Errors
-    /// When apt-get cannot fetch them.
+    /// When apt-get cannot fetch them, or they are too old.
     pub fn fetch(
         root: &Path,
         architectures: &[&str],
-        suites: &[&str],
+        (suites, age): (&[&str], Age),
         assumed: &[&str],
     ) -> Result<Self> {
         let archives = root.join("var/cache/apt/archives");
@@ -40,7 +49,7 @@ impl Packages {
         }
         let sources = suites
             .iter()
-            .map(|suite| format!("deb [signed-by={KEYRING}] {MIRROR} {suite} main\n"));
+            .map(|suite| format!("deb [{}] {MIRROR} {suite} main\n", options(age)));
         fs::write(
             root.join("etc/apt/sources.list"),
             sources.collect::<String>(),
@@ -105,6 +114,15 @@ impl Packages {
     }
 }
 
+/// Options of a source of packages.
+fn options(age: Age) -> String {
+    let ignored = match age {
+        Age::Valid => "",
+        Age::Any => " check-valid-until=no",
+    };
+    format!("signed-by={KEYRING}{ignored}")
+}
+
 /// Settings of apt that keep it below `root`.
 fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String {
     let all: String = architectures
@@ -115,7 +133,8 @@ fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String
         "Dir {root:?};\nDir::State::status \"{root}/var/lib/dpkg/status\";\n\
          APT::Architecture {first:?};\nAPT::Architectures {{{all} }};\n\
          APT::Default-Release {preferred:?};\n\
-         APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\n",
+         APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\n\
+         Acquire::Retries \"3\";\n",
         root = root.display().to_string(),
         first = architectures.first().copied().unwrap_or_default(),
         preferred = suites.last().copied().unwrap_or_default(),
@@ -148,6 +167,13 @@ mod tests {
         assert_eq!(candidate(shown), Some("1.96.1+dfsg1-2"));
         assert_eq!(candidate("rustc:\n  Candidate: (none)\n"), None);
         assert_eq!(candidate(""), None);
+    }
+
+    #[test]
+    fn lists_are_signed_and_expire() {
+        assert_eq!(options(Age::Valid), format!("signed-by={KEYRING}"));
+        let ignored = format!("signed-by={KEYRING} check-valid-until=no");
+        assert_eq!(options(Age::Any), ignored);
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub const S390X: Machine = Machine {
 /// Packages that need no PostgreSQL and make or read what is stored.
 const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
 
+/// Variable for the number of cases of each property test of the tree, the longest of all, and its
+/// value under QEMU.
+const TREE_CASES: (&str, &str) = ("NEARDUP_TEST_TREE_CASES", "4");
+
 /// Options of the command line.
 #[derive(clap::Args)]
 pub struct Options {
@@ -108,6 +112,14 @@ fn pure(toolchain: &Toolchain) -> Result<bool> {
     command.args(["test", "--release", "--no-fail-fast"]);
     for name in PURE {
         command.args(["--package", name]);
+    }
+    let (variable, cases) = TREE_CASES;
+    if std::env::var_os(variable).is_none() {
+        command.env(variable, cases);
+        ui::note(format!(
+            "property tests of the tree: {cases} cases each, fewer than on this machine, since \
+             QEMU is slow; {variable}=NUMBER overrules it"
+        ));
     }
     let status = command
         .arg("--target-dir")

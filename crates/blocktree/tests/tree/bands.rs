@@ -239,7 +239,7 @@ fn tid(n: u32) -> Tid {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(super::cases(12))]
 
     #[test]
     fn random_operations(
@@ -492,7 +492,7 @@ fn signatures(rng: &mut StdRng, count: usize, centers: usize, changes: usize) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(super::cases(24))]
 
     #[test]
     fn clusters_of_crowded_signatures_are_as_by_definition(

@@ -147,7 +147,7 @@ fn clusters(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(super::cases(64))]
     #[test]
     fn as_by_definition(
         seed in any::<u64>(), count in 1..600usize, most in 0..40u32,

@@ -120,7 +120,7 @@ fn small_memory_changes_nothing<const N: usize>(layout: BlockLayout<N>, seed: u6
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(super::cases(8))]
 
     #[test]
     fn narrow_keys_come_in_order(seed: u64, rows in 0..3000u32) {

@@ -27,6 +27,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::rc::Rc;
 
+/// Settings of a property test with a number of cases, or with that of a variable: an emulated
+/// machine is slow.
+fn cases(usual: u32) -> ProptestConfig {
+    let wanted = std::env::var("NEARDUP_TEST_TREE_CASES").ok();
+    let wanted = wanted.map(|cases| cases.parse().expect("NEARDUP_TEST_TREE_CASES is a number"));
+    ProptestConfig::with_cases(wanted.unwrap_or(usual))
+}
+
 fn any_design<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
     (0..=4u32, 1..=3u32).prop_filter_map("no layout", |(distance, more)| {
         BlockLayout::new(distance, distance + more).ok()
@@ -82,7 +90,7 @@ fn random_operations<const N: usize>(layout: BlockLayout<N>, seed: u64, start: u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn narrow_keys_equal_the_model(layout in any_design::<1>(), seed: u64, start in 0..3000u32) {

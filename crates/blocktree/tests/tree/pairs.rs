@@ -101,7 +101,7 @@ fn assert_pairs<const N: usize>(layout: BlockLayout<N>, seed: u64, count: u32, s
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(super::cases(24))]
 
     #[test]
     fn narrow_keys(

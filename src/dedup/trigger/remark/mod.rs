@@ -7,6 +7,7 @@
 //! neither trigger has anything to decide about these rows: each announced one passes.
 mod manual;
 mod recent;
+mod rule;
 
 use core::cell::Cell;
 use core::ops::ControlFlow;
@@ -15,19 +16,19 @@ use std::ffi::{CStr, CString};
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::arguments::{Action, Arguments};
+use super::arguments::Arguments;
 use super::columns::{Columns, Types};
 use super::marks::Marks;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
 use crate::pg::acl;
 use crate::pg::caller_sql::Condition;
-use crate::pg::catalog::{self, Named};
+use crate::pg::catalog;
 use crate::pg::equality::TypeOrder;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::local_rows::{self, Reader};
 use crate::pg::memory_context::OwnContext;
-use crate::pg::rel::{OpenRelation, Rel, Trigger};
+use crate::pg::rel::{OpenRelation, Rel};
 use crate::pg::security_context::AsConstraint;
 use crate::pg::slot::Slot;
 use crate::pg::spi;
@@ -94,7 +95,7 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
 /// Sets the marks of a table that is locked, but for those that a condition calls set by hand.
 /// Returns how many rows it has written.
 fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Condition>) -> u64 {
-    let trigger = find_trigger(table, types, name);
+    let trigger = rule::find(table, types, name);
     let arguments = Arguments::of(&trigger);
     let columns = Columns::find(table, types, &arguments);
     if let Some(manual) = manual {
@@ -121,64 +122,6 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
             .raise(),
         }
     }
-}
-
-/// The BEFORE trigger that marks rows of a table, also if it is disabled.
-fn find_trigger(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
-    let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
-    let mut found: Vec<Trigger> = (table.triggers().into_iter())
-        .filter(|trigger| Some(trigger.function) == function)
-        .filter(|trigger| trigger.fires_for(pg_sys::TRIGGER_TYPE_BEFORE))
-        .filter(|trigger| name.is_none_or(|name| trigger.name.as_c_str() == name))
-        .filter(|trigger| {
-            let arguments = Arguments::read(trigger);
-            arguments.is_ok_and(|arguments| matches!(arguments.action, Action::Mark(_)))
-        })
-        .collect();
-    if found.len() > 1 {
-        let names: Vec<_> = (found.iter())
-            .map(|trigger| trigger.name.to_string_lossy())
-            .collect();
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
-            format!("several triggers mark rows of table \"{}\"", table.shown()),
-        )
-        .detail(format!("They are {}.", names.join(", ")))
-        .hint("Say which one by trigger_name.")
-        .raise();
-    }
-    if let Some(trigger) = found.first()
-        && trigger.has_condition
-    {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!(
-                "trigger \"{}\" of table \"{}\" has a WHEN condition",
-                trigger.name.to_string_lossy(),
-                table.shown()
-            ),
-        )
-        .detail("neardup_remark marks all rows of a table, and cannot tell for which it holds.")
-        .hint(
-            "Tell rows apart by a scope, or keep the rows of each rule in a partition with \
-             triggers of its own.",
-        )
-        .raise();
-    }
-    found.pop().unwrap_or_else(|| {
-        let named = name.map(|name| format!(" \"{}\"", name.to_string_lossy()));
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
-            format!(
-                "table \"{}\" has no trigger{} that marks rows",
-                table.shown(),
-                named.unwrap_or_default()
-            ),
-        )
-        .detail("The marks are set by the arguments of a BEFORE trigger neardup_dedup.")
-        .hint("Create the triggers of action=mark first.")
-        .raise()
-    })
 }
 
 /// Result of one pass over all rows.

@@ -1,0 +1,96 @@
+//! The trigger by whose arguments `neardup_remark` marks the rows of a table.
+use std::ffi::CStr;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::dedup::trigger::arguments::{Action, Arguments};
+use crate::dedup::trigger::columns::Types;
+use crate::pg::catalog::{self, Named};
+use crate::pg::errors::UserError;
+use crate::pg::rel::{Rel, Trigger};
+
+/// The BEFORE trigger that marks rows of a table, also if it is disabled.
+pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
+    let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
+    let mut found: Vec<Trigger> = (table.triggers().into_iter())
+        .filter(|trigger| Some(trigger.function) == function)
+        .filter(|trigger| trigger.fires_for(pg_sys::TRIGGER_TYPE_BEFORE))
+        .filter(|trigger| name.is_none_or(|name| trigger.name.as_c_str() == name))
+        .filter(|trigger| {
+            let arguments = Arguments::read(trigger);
+            arguments.is_ok_and(|arguments| matches!(arguments.action, Action::Mark(_)))
+        })
+        .collect();
+    match found.as_slice() {
+        [_, _, ..] => refuse_several(table, &found),
+        [only] if only.has_condition => refuse_condition(format!(
+            "trigger \"{}\" of table \"{}\" has a WHEN condition",
+            only.name.to_string_lossy(),
+            table.shown()
+        )),
+        _ => (),
+    }
+    found.pop().unwrap_or_else(|| {
+        let named = name.map(|name| format!(" \"{}\"", name.to_string_lossy()));
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            format!(
+                "table \"{}\" has no trigger{} that marks rows",
+                table.shown(),
+                named.unwrap_or_default()
+            ),
+        )
+        .detail("The marks are set by the arguments of a BEFORE trigger neardup_dedup.")
+        .hint("Create the triggers of action=mark first.")
+        .raise()
+    })
+}
+
+/// Raises an error that names several triggers, and in its hint those that can be chosen.
+fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
+    let names = |has_condition: &[bool]| {
+        let named = found
+            .iter()
+            .filter(|trigger| has_condition.contains(&trigger.has_condition));
+        let names: Vec<_> = named
+            .map(|trigger| trigger.name.to_string_lossy())
+            .collect();
+        names.join(", ")
+    };
+    let (all, plain, refused) = (names(&[true, false]), names(&[false]), names(&[true]));
+    if plain.is_empty() {
+        refuse_condition(format!(
+            "the triggers that mark rows of table \"{}\" have WHEN conditions",
+            table.shown()
+        ));
+    }
+    let error = UserError::new(
+        PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
+        format!("several triggers mark rows of table \"{}\"", table.shown()),
+    );
+    match refused.is_empty() {
+        true => error
+            .detail(format!("They are {all}."))
+            .hint("Say which one by trigger_name."),
+        false => error
+            .detail(format!("They are {all}. With a WHEN condition: {refused}."))
+            .hint(format!(
+                "Say which one by trigger_name: {plain}. One with a WHEN condition is refused."
+            )),
+    }
+    .raise()
+}
+
+/// Raises an error about triggers that are for some of the rows.
+fn refuse_condition(message: String) -> ! {
+    UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
+        .detail(
+            "neardup_remark marks all rows of a table, and cannot tell for which a condition \
+             holds.",
+        )
+        .hint(
+            "Tell rows apart by a scope, or keep the rows of each rule in a partition with \
+             triggers of its own.",
+        )
+        .raise()
+}
