@@ -11,8 +11,10 @@ use super::options::BuildOptions;
 use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
 use super::strategies;
 use super::validate::require_valid_classes;
+use crate::pg::build_scan::BuildScan;
+use crate::pg::build_workers::{BuildWorker, Input, Workers};
 use crate::pg::errors::UserError;
-use crate::pg::index_row::{BuildScan, IndexRow};
+use crate::pg::index_row::IndexRow;
 use crate::pg::memory::maintenance_work_mem;
 use crate::pg::rel::Rel;
 use crate::storage::bulk::BulkWriter;
@@ -44,7 +46,13 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
         let mut new = NewIndex::<N>::new(layout, index, pg_sys::ForkNumber::MAIN_FORKNUM, memory);
         require_exclusion(&new.metric, scan.excludes_by(layout.scope_columns));
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-        let seen = scan.run(|row, tid| new.collect(&row, tid));
+        let seen = match Workers::launch(scan) {
+            None => scan.run(|row, tid| new.collect(&row, tid)),
+            Some(workers) => workers.run(|input| match input {
+                Input::Row(row, tid) => new.collect(&row, tid),
+                Input::Words(words) => new.collect_words(words),
+            }),
+        };
         let indexed = (new.rows[0].len() + new.nulls.len()) as f64;
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
         new.write();
@@ -101,6 +109,27 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     fn collect(&mut self, row: &IndexRow, tid: Tid) {
         self.keys.clear();
         let has_value = self.metric.keys(&self.layout, row, &mut self.keys);
+        self.add(tid, has_value);
+    }
+
+    /// Takes rows of a worker, as [`work`] sends them.
+    fn collect_words(&mut self, mut words: &[u64]) {
+        while let [head, rest @ ..] = words {
+            let has_value = head & HAS_VALUE != 0;
+            let keys = match has_value {
+                true => self.metric.keys_per_row(),
+                false => 1,
+            };
+            let (keys, rest) = rest.split_at(keys * N);
+            self.keys.clear();
+            self.keys.extend_from_slice(keys.as_chunks().0);
+            self.add(Tid::from_packed(head >> 1), has_value);
+            words = rest;
+        }
+    }
+
+    /// Adds the row whose keys have been made.
+    fn add(&mut self, tid: Tid, has_value: bool) {
         let sorts = match has_value {
             true => &mut self.rows[..],
             false => core::slice::from_mut(&mut self.nulls),
@@ -124,6 +153,26 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         (self.metric).write_tree(writer, &block_layout, &mut self.rows, &mut self.nulls, fill);
         self.writer.finish();
     }
+}
+
+/// Set in the first word of a row that a worker sends if the row has a value.
+const HAS_VALUE: u64 = 1;
+
+/// Reads a worker's part of the table, and sends the leader each row: one word for its address and
+/// for whether it has a value, and then its keys.
+pub fn work(worker: BuildWorker) {
+    let index = worker.index();
+    let layout = Layout::of(index);
+    let metric = BuildOptions::of(index).metric(&layout);
+    with_words!(layout.words(), N => {
+        let mut keys: Vec<Key<N>> = Vec::new();
+        worker.run(|row, tid, words| {
+            keys.clear();
+            let has_value = metric.keys(&layout, &row, &mut keys);
+            words.push(tid.packed() << 1 | u64::from(has_value));
+            words.extend_from_slice(keys.as_flattened());
+        });
+    });
 }
 
 /// A constraint looks its rows up at each insert, and must find them all: an index whose bands do

@@ -9,7 +9,9 @@ use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::pg_sys::*;
 
 use super::{build, cost, insert, options, progress, scan, vacuum, validate};
-use crate::pg::index_row::{BuildScan, IndexRow};
+use crate::pg::build_scan::BuildScan;
+use crate::pg::build_workers::BuildWorker;
+use crate::pg::index_row::IndexRow;
 use crate::pg::index_vacuum::{DeadRows, IndexVacuum};
 use crate::pg::memory;
 use crate::pg::rel::Rel;
@@ -18,7 +20,11 @@ use crate::pg::scan_path::ScanPath;
 use crate::pg::tid::tid_of;
 
 macro_rules! callbacks {
-    ($(fn $name:ident($($arg:ident: $type:ty),+) $(-> $result:ty)? $body:block)+) => { $(
+    ($(
+        $(#[$attribute:meta])?
+        fn $name:ident($($arg:ident: $type:ty),+) $(-> $result:ty)? $body:block
+    )+) => { $(
+        $(#[$attribute])?
         #[allow(clippy::too_many_arguments, reason = "the server's signature")]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),+) $(-> $result)? {
             // SAFETY: the guard is the outermost frame of Rust. The server passes open relations,
@@ -38,6 +44,10 @@ callbacks! {
         let result = palloc0(size_of::<IndexBuildResult>()).cast::<IndexBuildResult>();
         *result = IndexBuildResult { heap_tuples, index_tuples };
         result
+    }
+    #[unsafe(no_mangle)]
+    fn neardup_build_worker(segment: *mut dsm_segment, toc: *mut shm_toc) {
+        build::work(BuildWorker::new(segment, toc));
     }
     fn ambuildempty(index: Relation) { build::build_empty(Rel::new(index)) }
     fn aminsert(

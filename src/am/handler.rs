@@ -3,7 +3,7 @@ use pgrx::pg_sys;
 
 use super::{callbacks, strategies};
 use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
+use crate::pg::{compat, varlena};
 
 export! {
     guarded "_neardup_handler" => handler;
@@ -27,6 +27,7 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.amoptionalkey = true;
     am.amsearchnulls = true;
     am.amusemaintenanceworkmem = true;
+    compat::offer_parallel_builds(am);
     // The leaves of an index are one chain, which one process walks.
     am.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL as u8;
     am.amkeytype = pg_sys::InvalidOid;

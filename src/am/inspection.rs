@@ -3,7 +3,7 @@ use neardup_blocktree::key::{Key, Tid};
 
 use super::index::Index;
 use crate::pg::buffer_strategy::Strategy;
-use crate::pg::index_row::VisibleRows;
+use crate::pg::build_scan::VisibleRows;
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::pages::IndexPages;
 

@@ -4,6 +4,7 @@ use core::ffi::c_char;
 
 use pgrx::pg_sys;
 
+use crate::pg::server;
 use crate::storage::bulk::BulkWriter;
 
 /// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
@@ -20,8 +21,8 @@ pub type Writer<'a> = BulkWriter<'a, fn(usize, usize)>;
 
 /// Shows a number of the progress of the build.
 pub fn report(parameter: u32, value: i64) {
-    // SAFETY: counts for this backend only, and only while a command reports its progress.
-    unsafe { pg_sys::pgstat_progress_update_param(parameter as i32, value) }
+    // Counts for this backend only, and only while a command reports its progress.
+    server::pgstat_progress_update_param(parameter as i32, value);
 }
 
 /// Counts the tables of the index, as the server counts partitions, in the column `tuples`.

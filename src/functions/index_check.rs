@@ -8,9 +8,9 @@ use crate::am::index::{Index, name, words_of};
 use crate::am::inspection::{each_visible_row, open_for_one_pass};
 use crate::am::keys::with_words;
 use crate::pg::acl;
+use crate::pg::build_scan::VisibleRows;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
-use crate::pg::index_row::VisibleRows;
 use crate::pg::locked_index::LockedIndex;
 
 export! {

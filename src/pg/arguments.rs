@@ -48,11 +48,17 @@ impl Call {
         pg_sys::Oid::from(self.arg(n).value() as u32)
     }
 
+    /// An argument as `read` takes it, a function that asks for a value of the declared type. The
+    /// value lives as long as the call, as does memory that is allocated during it.
+    #[inline(always)]
+    pub fn declared<T>(&self, n: usize, read: unsafe fn(Datum) -> T) -> T {
+        // SAFETY: declared so.
+        unsafe { read(self.arg(n)) }
+    }
+
     /// The bytes of a `bytea`, or of a `text` in the encoding of the database.
     pub fn bytes(&self, n: usize) -> &[u8] {
-        // SAFETY: declared to take a varlena, which lives as long as the call, as does memory that
-        // is allocated during it.
-        unsafe { varlena::bytes(self.arg(n)) }
+        self.declared(n, varlena::bytes)
     }
 
     /// A `text` in UTF-8, without a copy if that is the encoding of the database.
@@ -94,8 +100,7 @@ impl Call {
 
     /// A `tsvector`.
     pub fn tsvector(&self, n: usize) -> Lexemes<'_> {
-        // SAFETY: declared to take tsvector, which lives as long as the call.
-        unsafe { Lexemes::new(self.arg(n)) }
+        self.declared(n, Lexemes::new)
     }
 
     /// An array of `T`, of any number of dimensions. A NULL in it is error 22004, since the meaning
@@ -111,8 +116,7 @@ impl Call {
     pub fn nullable_array<'a, T: ArrayElement<'a>>(&'a self, n: usize) -> Vec<Option<T>> {
         let elements = self.elements::<T>(n).nullable();
         let mut values = Vec::new();
-        // SAFETY: they are elements of an array of this type.
-        values.grow_all(elements.map(|element| element.map(|value| unsafe { T::read(value) })));
+        values.grow_all(elements.map(|element| element.map(read_element)));
         values
     }
 
@@ -120,6 +124,12 @@ impl Call {
         // SAFETY: declared to take an array of this type, which lives as long as the call.
         unsafe { arrays::elements(self.arg(n), &T::TYPE) }
     }
+}
+
+/// Reads an element of an array that is declared to hold this type.
+fn read_element<'a, T: ArrayElement<'a>>(element: Datum) -> T {
+    // SAFETY: declared so.
+    unsafe { T::read(element) }
 }
 
 /// An array argument without NULLs.
@@ -136,7 +146,6 @@ impl<'a, T: ArrayElement<'a>> Array<'a, T> {
 
     /// The elements. Texts are converted to UTF-8 one by one.
     pub fn iter(&self) -> impl Iterator<Item = T> {
-        // SAFETY: they are elements of an array of this type.
-        (self.elements.iter()).map(|element| unsafe { T::read(*element) })
+        self.elements.iter().copied().map(read_element)
     }
 }

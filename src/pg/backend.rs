@@ -18,6 +18,20 @@ pub fn reset_plan_cache() {
     server::ResetPlanCache();
 }
 
+/// Waits until another process wakes this one, or for some milliseconds, and takes interrupts.
+/// `reason` is what pg_stat_activity shows meanwhile.
+pub fn wait(milliseconds: Option<core::ffi::c_long>, reason: u32) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let events = milliseconds.map_or(events, |_| events | pg_sys::WL_TIMEOUT);
+    // SAFETY: a backend's latch is its own.
+    unsafe {
+        let latch = pg_sys::MyLatch;
+        pg_sys::WaitLatch(latch, events as i32, milliseconds.unwrap_or(0), reason);
+        pg_sys::ResetLatch(latch);
+    }
+    pgrx::check_for_interrupts!();
+}
+
 /// The name of a column as a value of type `name`; `None` for a column that does not exist.
 pub fn column_name(table: pg_sys::Oid, column: i16) -> Option<Datum> {
     let name = server::get_attname(table, column, true)?;

@@ -51,7 +51,7 @@ impl LockedIndex {
         // SAFETY: a function is called with an active snapshot; the index is open. It is counted as
         // used, so that nobody takes it for one that is not.
         unsafe {
-            opened.check_age(pg_sys::GetActiveSnapshot());
+            opened.check_age((*pg_sys::GetActiveSnapshot()).xmin);
             compat::count_index_scan(opened.index.rel().raw());
         }
         opened
@@ -73,16 +73,14 @@ impl LockedIndex {
     }
 
     /// Raises an error if a snapshot may see rows that the index left out, because their chains of
-    /// updates were broken when it was built. As for amcheck and the planner.
-    ///
-    /// # Safety
-    /// The snapshot is registered or active.
-    pub unsafe fn check_age(&self, snapshot: pg_sys::Snapshot) {
+    /// updates were broken when it was built. As for amcheck and the planner. `xmin` is the
+    /// snapshot's.
+    pub fn check_age(&self, xmin: pg_sys::TransactionId) {
         let index = self.index.rel().raw();
-        // SAFETY: the relation is open, and the caller's promise.
+        // SAFETY: the relation is open.
         let is_older = unsafe {
             (*(*index).rd_index).indcheckxmin
-                && !pg_sys::TransactionIdPrecedes(compat::creation_xid(index), (*snapshot).xmin)
+                && !pg_sys::TransactionIdPrecedes(compat::creation_xid(index), xmin)
         };
         if is_older {
             UserError::new(

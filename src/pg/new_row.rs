@@ -10,6 +10,7 @@ use super::{compat, server};
 /// A row as a trigger was given it, taken apart. `'a` is the trigger's call.
 pub struct NewRow<'a> {
     tuple: pg_sys::HeapTuple,
+    address: pg_sys::ItemPointerData,
     descriptor: pg_sys::TupleDesc,
     /// The context of the call, in which changed versions of the row are made.
     context: pg_sys::MemoryContext,
@@ -36,6 +37,7 @@ impl<'a> NewRow<'a> {
             pg_sys::heap_deform_tuple(tuple, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
             NewRow {
                 tuple,
+                address: (*tuple).t_self,
                 descriptor,
                 context,
                 values,
@@ -52,8 +54,7 @@ impl<'a> NewRow<'a> {
 
     /// The row's address.
     pub fn address(&self) -> pg_sys::ItemPointerData {
-        // SAFETY: the tuple lives as long as the call.
-        unsafe { (*self.tuple).t_self }
+        self.address
     }
 
     fn attribute(&self, column: i16) -> &pg_sys::FormData_pg_attribute {

@@ -72,6 +72,7 @@ plain! {
         relation: Oid, role: Oid, mode: AclMode, how: pg_sys::AclMaskHow::Type
     ) -> AclResult::Type;
     pg_class_aclcheck(relation: Oid, role: Oid, mode: AclMode) -> AclResult::Type;
+    pgstat_progress_update_param(parameter: i32, value: i64);
     relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
     table_open(table: Oid, mode: LOCKMODE) -> Relation;
 }

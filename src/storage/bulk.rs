@@ -87,7 +87,9 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
             // A checkpoint may have passed since the first page was logged; these pages were not
             // among the buffers that it wrote and synced.
             // SAFETY: the relation is open.
-            unsafe { pg_sys::smgrimmedsync(compat::smgr(self.relation.raw()), self.fork) };
+            unsafe {
+                pg_sys::smgrimmedsync(pg_sys::RelationGetSmgr(self.relation.raw()), self.fork)
+            };
         }
     }
 
@@ -113,7 +115,8 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
             for (page, &block) in pages.iter_mut().zip(&blocks) {
                 let page = page.as_mut_ptr();
                 pg_sys::PageSetChecksumInplace(page.cast(), block);
-                let smgr = compat::smgr(relation);
+                // Good until the next call that may take in invalidations.
+                let smgr = pg_sys::RelationGetSmgr(relation);
                 match new {
                     true => pg_sys::smgrextend(smgr, fork, block, page.cast(), skip_sync),
                     false => pg_sys::smgrwrite(smgr, fork, block, page.cast(), skip_sync),

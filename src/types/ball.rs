@@ -55,8 +55,7 @@ impl<T: Fingerprint> Ball<T> {
     /// Argument `n` of a function that the SQL script declares to take the ball type there.
     #[inline(always)]
     pub fn argument(call: &Call, n: usize) -> Self {
-        // SAFETY: declared so.
-        unsafe { Self::from_datum(call.arg(n)) }
+        call.declared(n, Self::from_datum)
     }
 
     /// Returns true if `value` lies in the ball.

@@ -49,8 +49,7 @@ pub trait Fingerprint: Copy + Ord + 'static {
 /// Argument `n` of a function that the SQL script declares to take the fingerprint type there.
 #[inline(always)]
 pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
-    // SAFETY: declared so.
-    unsafe { T::from_datum(call.arg(n)) }
+    call.declared(n, T::from_datum)
 }
 
 /// Text to value: 22P02 if the text is invalid.

@@ -1,15 +1,6 @@
 //! Pages in buffers and files, and the statistics of their use.
 use pgrx::pg_sys;
 
-/// The storage manager's handle of a relation.
-///
-/// # Safety
-/// The relation is open. The handle is good until the next call that may take in invalidations.
-pub unsafe fn smgr(relation: pg_sys::Relation) -> pg_sys::SMgrRelation {
-    // SAFETY: the caller's promise.
-    unsafe { pg_sys::RelationGetSmgr(relation) }
-}
-
 /// Adds a page of zeroes to a relation and returns it pinned and locked exclusively.
 ///
 /// # Safety

@@ -3,6 +3,7 @@
 //! The functions here are wrapped by the handles of `crate::pg`, where there is one. Conditions
 //! name the old versions that lack something, so that a version to come is taken for the newest.
 mod buffers;
+mod build;
 mod catalog;
 mod planner;
 mod scan;
@@ -13,7 +14,8 @@ mod soft_error;
 mod vacuum;
 mod wal;
 
-pub use buffers::{buf_file_read_exact, extend_relation, read_recent_buffer, smgr};
+pub use buffers::{buf_file_read_exact, extend_relation, read_recent_buffer};
+pub use build::{build_workers, offer_parallel_builds};
 pub use catalog::{attribute, creation_xid, file_number, has_new_file, owns_relation};
 pub use planner::{estimate_array_length, is_group};
 pub use scan::{

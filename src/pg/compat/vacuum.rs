@@ -1,6 +1,8 @@
 //! The server's vacuum.
 use pgrx::pg_sys;
 
+use crate::pg::backend;
+
 /// Waits as `vacuum_cost_delay` asks.
 ///
 /// # Safety
@@ -50,13 +52,7 @@ pub unsafe fn vacuum_truncate_nap() {
     use pg_sys::WaitEventTimeout::WAIT_EVENT_VACUUM_TRUNCATE as REASON;
     /// VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL of the server, in milliseconds.
     const INTERVAL: core::ffi::c_long = 50;
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: the caller's promise; a backend's latch is its own.
-    unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, INTERVAL, REASON);
-        pg_sys::ResetLatch(pg_sys::MyLatch);
-    }
-    pgrx::check_for_interrupts!();
+    backend::wait(Some(INTERVAL), REASON);
 }
 
 /// Returns whether this backend is in a vacuum.

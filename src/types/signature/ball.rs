@@ -195,8 +195,7 @@ fn send(call: &mut Call) -> pg_sys::Datum {
 
 /// Argument `n` of a function that the SQL script declares to take a ball there.
 fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
-    // SAFETY: declared so; the value lives as long as the call.
-    unsafe { SignatureBall::from_datum(call.arg(n)) }
+    call.declared(n, SignatureBall::from_datum)
 }
 
 fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {

@@ -57,8 +57,7 @@ impl<'a> Signature<'a> {
 
     /// Reads argument `n` of a function that the SQL script declares to take a signature there.
     pub fn argument(call: &'a Call, n: usize) -> Self {
-        // SAFETY: declared so; the value lives as long as the call.
-        unsafe { Self::from_datum(call.arg(n)) }
+        call.declared(n, Self::from_datum)
     }
 
     /// Changes the values of argument 0, a signature: in place if it is the state of an aggregate,

@@ -2,6 +2,7 @@
 //! each line means.
 mod baseline;
 mod blocking;
+mod build;
 mod contenders;
 mod corpus;
 mod growth;
@@ -52,6 +53,12 @@ pub struct Options {
     /// Only a load of which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
     load: bool,
+    /// Only builds of indexes, by one process and with one worker after the other
+    #[arg(long, conflicts_with_all = ["text", "full", "load", "wide", "jobs", "minhash"])]
+    build: bool,
+    /// With --build: the most workers [default: one for each processor but one, and 4 at most]
+    #[arg(long, value_name = "NUMBER", requires = "build")]
+    workers: Option<u32>,
     /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes
     /// some 2 minutes for each million rows
     #[arg(long, conflicts_with_all = ["full", "text"])]
@@ -131,6 +138,9 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         let server = start(&private.instance, &settings)?;
         let result = bench_load(&server, options.rows, options.rounds)?;
         return write(&result, "load", options.json.as_deref());
+    }
+    if options.build {
+        return bench_builds(&private.instance, options);
     }
     if options.wide {
         let settings = settings(options.rows, options.shared_buffers.as_deref());
@@ -216,6 +226,30 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
     result["machine"] = machine.json();
     result["load"] = json!(load);
     Ok(result)
+}
+
+/// Measures builds with workers.
+fn bench_builds(instance: &Instance, options: &Options) -> Result<ExitCode> {
+    // A document takes 4 kB, forty times a fingerprint, of which there are ten for each.
+    let settings = settings(4 * options.rows, options.shared_buffers.as_deref());
+    let server = start(instance, &settings)?;
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let processors = std::thread::available_parallelism()?.get() as u32;
+    let workers = options.workers.unwrap_or((processors - 1).clamp(1, 4));
+    let mut result = build::bench(&mut session, options.rows, options.rounds, workers)?;
+    let load = [before, machine::load()];
+    println!("{}", machine.line());
+    println!(
+        "All in memory, maintenance_work_mem 1 GB; the least of {} rounds. The machine's load, in \
+         which the workers count: {load:?}.",
+        options.rounds
+    );
+    result["machine"] = machine.json();
+    result["load"] = json!(load);
+    write(&result, "build", options.json.as_deref())
 }
 
 /// Measures the jobs over whole tables.

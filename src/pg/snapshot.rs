@@ -1,0 +1,40 @@
+//! Snapshots.
+use pgrx::pg_sys;
+
+/// A snapshot that is registered until this is dropped, or an error has ended the transaction.
+pub struct RegisteredSnapshot {
+    raw: pg_sys::Snapshot,
+    xmin: pg_sys::TransactionId,
+}
+
+impl RegisteredSnapshot {
+    /// The transaction's snapshot: a new one, unless it keeps one for all of its statements.
+    pub fn of_transaction() -> Self {
+        // SAFETY: within a transaction.
+        unsafe {
+            let raw = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
+            let xmin = (*raw).xmin;
+            RegisteredSnapshot { raw, xmin }
+        }
+    }
+
+    /// The snapshot as the server has it.
+    pub fn raw(&self) -> pg_sys::Snapshot {
+        self.raw
+    }
+
+    /// The oldest transaction that was running when it was taken.
+    pub fn xmin(&self) -> pg_sys::TransactionId {
+        self.xmin
+    }
+}
+
+impl Drop for RegisteredSnapshot {
+    fn drop(&mut self) {
+        // An error unregisters it with the transaction's resources.
+        if !std::thread::panicking() {
+            // SAFETY: registered by us.
+            unsafe { pg_sys::UnregisterSnapshot(self.raw) }
+        }
+    }
+}
