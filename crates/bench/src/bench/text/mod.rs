@@ -1,5 +1,5 @@
-//! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions and jieba-rs
-//! in one run.
+//! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions and
+//! jieba-rs in one run.
 pub mod clickhouse;
 mod jieba;
 #[path = "../../../../sketch/benches/texts/mod.rs"]
