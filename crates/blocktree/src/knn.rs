@@ -3,8 +3,8 @@
 //! Ring after ring: all rows within a radius are found, sorted and given; then those between it and
 //! the next radius. Nothing nearer is still to come when a row is given, and a caller that stops
 //! early has paid only for the rings that it needed. Where next to nothing is near, all the rest is
-//! one ring. Of a ring with more rows than memory holds the nearest are kept and given, and the ring
-//! is read again for those that come after them.
+//! one ring. Of a ring with more rows than memory holds the nearest are kept and given, and the
+//! ring is read again for those that come after them.
 
 use crate::key::{Key, distance};
 use crate::leaf;
