@@ -2,23 +2,89 @@
 
 use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
-use crate::leaf::{Leaf, LeafMut, LeafRef};
+use crate::leaf::{Append, Leaf, LeafMut, LeafRef};
 use crate::leaf_cache;
 use crate::meta::{FreeList, MetaMut, MetaRef, Root};
 use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
-use crate::store::{PageGuard, PageStore};
+use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
 use crate::tree::Tree;
 
-/// Entries whose leaves are found together: as many as an index has tables by default.
-const PREFETCH_DEPTH: usize = 4;
+/// Entries whose leaves are found and changed together: as many as an index has tables by default.
+const GROUP: usize = PAGES_PER_RECORD;
+
+/// Leaf that is locked, and what is to be added to it.
+type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
+    /// Adds the entries of a row, one for each of some tables. Those of several tables are added
+    /// by one log record where nobody else holds their leaves and these have room; after a crash
+    /// some tables may have the row and others not.
+    pub fn insert_row(
+        &self,
+        mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
+    ) -> Result<()> {
+        self.prepare(entry_keys.clone())?;
+        loop {
+            let group: [_; GROUP] = std::array::from_fn(|_| entry_keys.next());
+            let added = self.append_together(&group)?;
+            for (entry_key, added) in group.iter().zip(added) {
+                match entry_key {
+                    Some(entry_key) if !added => self.insert(entry_key)?,
+                    Some(_) => {}
+                    None => return Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Adds those entries for which that is possible without a split, and without waiting for one
+    /// leaf while another one is held. Returns which.
+    fn append_together(&self, group: &[Option<EntryKey<N>>; GROUP]) -> Result<[bool; GROUP]> {
+        let mut blocks = [None; GROUP];
+        for (block, entry_key) in blocks.iter_mut().zip(group) {
+            if let Some(entry_key) = entry_key {
+                *block = Some((entry_key, self.leaf_of(entry_key, &entry_key.key)?));
+            }
+        }
+        let mut locked: [Option<LockedAppend<S::Write<'s>, N>>; GROUP] = [const { None }; GROUP];
+        let mut any = false;
+        for (locked, block) in locked.iter_mut().zip(blocks) {
+            let Some((entry_key, block)) = block else {
+                break;
+            };
+            let page = match any {
+                true => self.store.try_write(block),
+                false => Some(self.store.write(block)),
+            };
+            let Some(page) = page else { continue };
+            let leaf = Leaf::unchecked(page);
+            if self.covers(entry_key, &leaf)?
+                && let Some(append) = leaf.append(&entry_key.key, entry_key.tid)
+            {
+                *locked = Some((leaf, append));
+                any = true;
+            }
+        }
+        let added = locked.each_ref().map(Option::is_some);
+        if any {
+            let changes = locked
+                .iter_mut()
+                .flatten()
+                .map(|(leaf, append)| PageChange {
+                    page: &mut leaf.page,
+                    patches: append.patches(),
+                });
+            self.store.write_logged(&mut changes.collect::<Vec<_>>());
+        }
+        Ok(added)
+    }
+
     /// Finds and prefetches the leaves to which entries will be added, as many as the leaf cache
     /// keeps. Does nothing without one.
-    pub fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
+    fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.take(leaf_cache::TABLES).fuse();
         while self.leaves.is_some() {
-            let wanted: [_; PREFETCH_DEPTH] = std::array::from_fn(|_| {
+            let wanted: [_; GROUP] = std::array::from_fn(|_| {
                 entry_keys
                     .next()
                     .map(|entry_key| (entry_key, entry_key.key))
@@ -41,7 +107,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 self.remember(entry_key.table, &entry_key.key, leaf.block());
             }
             if let Some(append) = leaf.append(&entry_key.key, entry_key.tid) {
-                self.store.write_logged(&mut leaf.page, &append.patches());
+                let (page, patches) = (&mut leaf.page, append.patches());
+                self.store.write_logged(&mut [PageChange { page, patches }]);
                 return Ok(());
             }
             self.split(leaf.page, entry_key)?;
