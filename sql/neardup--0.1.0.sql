@@ -2566,8 +2566,8 @@ CREATE FUNCTION _neardup_handler(internal)
     RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_handler';
 CREATE ACCESS METHOD neardup TYPE INDEX HANDLER _neardup_handler;
 COMMENT ON ACCESS METHOD neardup IS
-    'exact search by Hamming distance, over block-permutation keys, and for MinHash signatures, '
-    'over bands';
+    'exact search by Hamming distance, over block-permutation keys, for MinHash signatures, over '
+    'bands, and for arrays of bigint that overlap';
 
 CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup AS
     OPERATOR 1 <@ (fingerprint, fingerprint_ball),
@@ -2674,6 +2674,16 @@ CREATE OPERATOR CLASS multirange_scope_ops DEFAULT FOR TYPE anymultirange USING 
 CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS
     OPERATOR 3 = (anyenum, anyenum);
 CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS
+    OPERATOR 3 = (anyarray, anyarray);
+
+-- ------------------------------------------------------------------------------------------------
+-- Sets of numbers: CREATE INDEX ON docs USING neardup (passages(body))
+-- ------------------------------------------------------------------------------------------------
+
+-- The operators are the server's, for any array. Equality finds equal arrays, and makes the class
+-- one for columns in front of a fingerprint, too.
+CREATE OPERATOR CLASS bigint_array_ops DEFAULT FOR TYPE bigint[] USING neardup AS
+    OPERATOR 5 && (anyarray, anyarray),
     OPERATOR 3 = (anyarray, anyarray);
 
 -- ------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(id)",
         "42P17",
-        "needs one fingerprint or signature, as its last column",
+        "needs one fingerprint, signature or bigint[], as its last column",
     ),
     (
         "(id)",

@@ -1,5 +1,6 @@
 //! The integration tests. `cargo xtask test` runs them; a filter selects by module and function.
 mod applications;
+mod arrays;
 mod backtraces;
 mod bloat;
 mod builds;

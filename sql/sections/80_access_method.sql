@@ -6,8 +6,8 @@ CREATE FUNCTION _neardup_handler(internal)
     RETURNS index_am_handler LANGUAGE C PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_handler';
 CREATE ACCESS METHOD neardup TYPE INDEX HANDLER _neardup_handler;
 COMMENT ON ACCESS METHOD neardup IS
-    'exact search by Hamming distance, over block-permutation keys, and for MinHash signatures, '
-    'over bands';
+    'exact search by Hamming distance, over block-permutation keys, for MinHash signatures, over '
+    'bands, and for arrays of bigint that overlap';
 
 --@ for (type) in (fingerprint) (fingerprint128) (fingerprint256)
 CREATE OPERATOR CLASS {type}_ops DEFAULT FOR TYPE {type} USING neardup AS

@@ -80,7 +80,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let metric = options.metric(&layout);
         // Impossible options are refused before the table is read.
         options.block_layout::<N>(&layout, &metric, 0.0);
-        let sorts = metric.keys_per_row();
+        let sort_memory = |sort| metric.sort_memory(sort, memory);
         // SAFETY: the server has just made the fork, and nobody else sees it.
         let writer = unsafe { BulkWriter::new(index, fork, report_table as fn(usize, usize)) };
         NewIndex {
@@ -88,8 +88,8 @@ impl<'a, const N: usize> NewIndex<'a, N> {
             layout,
             options,
             writer,
-            rows: (0..sorts)
-                .map(|_| ExternalSort::new(memory / sorts))
+            rows: (0..metric.sorts())
+                .map(|sort| ExternalSort::new(sort_memory(sort)))
                 .collect(),
             nulls: ExternalSort::new(null_memory),
             keys: Vec::new(),
@@ -105,8 +105,9 @@ impl<'a, const N: usize> NewIndex<'a, N> {
             true => &mut self.rows[..],
             false => core::slice::from_mut(&mut self.nulls),
         };
-        for (rows, key) in sorts.iter_mut().zip(&self.keys) {
-            rows.push(&mut self.writer, *key, tid);
+        let last = sorts.len() - 1;
+        for (i, key) in self.keys.iter().enumerate() {
+            sorts[i.min(last)].push(&mut self.writer, *key, tid);
         }
     }
 
@@ -115,7 +116,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let rows = self.rows[0].len() as f64;
         let block_layout: BlockLayout<N> =
             self.options.block_layout(&self.layout, &self.metric, rows);
-        if self.metric.bands().is_none() {
+        if self.metric.is_hamming() {
             compare_with_default(self.index, &block_layout, rows);
         }
         report_table(0, block_layout.tables().len());

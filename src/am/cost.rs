@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
+use super::metric::Metric;
 use super::strategies;
 use crate::pg::memory::work_mem;
 use crate::pg::rel::OpenRelation;
@@ -186,7 +187,11 @@ impl Work {
             let relation = opened.rel();
             with_words!(words_of(relation), N => {
                 let index = Index::<N>::open(relation);
-                let all = rows_of(&index.meta, f64::from(info.pages));
+                let pages = f64::from(info.pages);
+                let all = match index.metric {
+                    Metric::Overlap => path.table.tuples,
+                    _ => rows_of(&index.meta, pages),
+                };
                 // Of a scope that is given, its own rows only, however they are searched.
                 let share = match quals.scope {
                     Scope::One(share) => share,
@@ -198,10 +203,16 @@ impl Work {
                 if matches!(quals.radius, Radius::Null) {
                     let nulls = Reads { descents: 1.0, leaves: leaves(expected) };
                     Work::at_once(nulls)
-                } else if let Some(bands) = index.metric.bands() {
-                    Work::by_bands(bands, quals, whole, share)
                 } else {
-                    Work::by_distance(&index, quals, whole, rows, expected)
+                    match &index.metric {
+                        Metric::MinHash(bands) => Work::by_bands(bands, quals, whole, share),
+                        Metric::Hamming => {
+                            Work::by_distance(&index, quals, whole, rows, expected)
+                        }
+                        Metric::Overlap => {
+                            Work::by_elements(quals, whole, pages, leaves(expected))
+                        }
+                    }
                 }
             })
         };
@@ -271,6 +282,26 @@ impl Work {
                     ..Work::default()
                 }
             }
+        }
+    }
+
+    /// The work in an index on sets of `pages` pages, where the rows that are expected stand on
+    /// that many leaves.
+    fn by_elements(quals: &PathQuals, whole: Reads, pages: f64, found: f64) -> Self {
+        let descents = match (quals.elements, quals.radius) {
+            (_, Radius::Known(_)) => 1.0,
+            (Some(elements), _) => elements,
+            (None, _) => return Work::at_once(whole),
+        };
+        let leaves = match quals.scope {
+            // Scopes stand apart.
+            Scope::All => pages,
+            Scope::One(_) | Scope::Without => descents + found - 1.0,
+        };
+        // All rows are gathered first.
+        Work {
+            to_first: Reads { descents, leaves },
+            ..Work::default()
         }
     }
 

@@ -80,7 +80,9 @@ pub struct HammingSearch<const N: usize> {
 }
 
 impl<const N: usize> NearSearch<N> for HammingSearch<N> {
-    const RECHECKS: bool = false;
+    fn rechecks(&self) -> bool {
+        false
+    }
 
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool {
         let near = quals

@@ -22,14 +22,9 @@ pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
 
 fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     let (layout, metric, tree) = (&index.block_layout, &index.metric, index.tree());
-    let mut keys = Vec::with_capacity(metric.keys_per_row());
+    let mut keys = Vec::with_capacity(metric.sorts());
     if metric.keys(&index.layout, row, &mut keys) {
-        let entries = (0..layout.null_table()).map(|table| EntryKey {
-            table,
-            key: metric.entry_key(layout, &keys, table),
-            tid,
-        });
-        index.or_corrupt(tree.insert_row(entries));
+        index.or_corrupt(metric.insert(&tree, layout, &keys, tid));
     } else {
         let (table, key) = (layout.null_table(), keys[0]);
         index.or_corrupt(tree.insert(&EntryKey { table, key, tid }));
@@ -45,6 +40,7 @@ fn in_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: 
     // trigger again.
     if let Some(value) = row.get(index.layout.scope_columns)
         && !index.layout.values.are_balls()
+        && index.layout.values.have_distances()
         && !heap_fetch::is_speculative(table, tid)
     {
         registry::written(row.index().oid(), &index.metric.in_flight(value));

@@ -8,7 +8,7 @@ use neardup_blocktree::meta::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::strategies::EQUAL;
-use super::validate::{ball_operator, compares_nearness, equalities};
+use super::validate::{ball_operator, compares_nearness, compares_overlap, equalities};
 use super::values::Values;
 use crate::pg::catalog::{base_type, is_pseudo_type, strategy_in_family, type_name};
 use crate::pg::equality::EqualColumn;
@@ -69,6 +69,7 @@ impl Layout {
         let values = match stored {
             8 | 16 | 32 if ValueType::of(input).length() == stored + 8 => Values::Balls(stored),
             8 | 16 | 32 | -1 if has_balls(family, input) => Values::of_length(stored),
+            -1 if compares_overlap(family, input) => Values::Sets,
             _ => refuse(),
         };
         // What is compared by nearness is no scope.
@@ -151,9 +152,31 @@ impl Layout {
     }
 }
 
-/// Returns whether an index is one on signatures.
+/// Returns whether an index is one on signatures and not one on fingerprints. Raises an error for
+/// one on sets, which have no distances.
 pub fn is_on_signatures(index: Rel) -> bool {
+    require_distances(index);
     Layout::of(index).is_on_signatures()
+}
+
+/// Raises an error for an index whose values have no distances.
+pub fn require_distances(index: Rel) {
+    if !Layout::of(index).values.have_distances() {
+        let column = index.column_name(index.column_count());
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on arrays, which have no distances",
+                index.shown()
+            ),
+        )
+        .detail(format!(
+            "It finds the arrays in \"{}\" that have an element in common.",
+            column.to_string_lossy()
+        ))
+        .hint("Name an index on fingerprints or signatures, or join the table with itself by &&.")
+        .raise();
+    }
 }
 
 /// Raises an error unless the values of all scope columns have a hash, and one that agrees with
@@ -234,7 +257,7 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
 fn refuse() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-        "a neardup index needs one fingerprint or signature, as its last column",
+        "a neardup index needs one fingerprint, signature or bigint[], as its last column",
     )
     .detail("Columns before it are compared for equality and keep near-duplicates apart.")
     .hint(

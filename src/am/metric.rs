@@ -1,19 +1,24 @@
 //! Metric of an index: from values to keys, and distances of values.
 //!
-//! Each way in which fingerprints and signatures differ is one function here. Beyond that, only the
-//! two searches and their costs know which of the two an index holds.
+//! Each way in which fingerprints, signatures and sets differ is one function here. Beyond that,
+//! only the searches and their costs know which of them an index holds.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::block_layout::BlockLayout;
-use neardup_blocktree::build::{BuildHost, Fill, build, build_bands};
-use neardup_blocktree::key::Key;
-use neardup_blocktree::meta;
+use neardup_blocktree::build::{BuildHost, Fill, build, build_bands, build_sets};
+use neardup_blocktree::key::{EntryKey, Key, Tid};
+use neardup_blocktree::page::Corruption;
 use neardup_blocktree::sort::ExternalSort;
+use neardup_blocktree::store::PageStore;
+use neardup_blocktree::tree::Tree;
+use neardup_blocktree::{meta, sets};
+use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys;
 
 use super::keys::Layout;
 use super::minhash::{expect_length, scheme_hash, with_signature};
+use super::sets::elements;
 use crate::pg::index_row::IndexRow;
 use crate::pg::value::Value;
 use crate::registry;
@@ -27,6 +32,8 @@ pub enum Metric {
     Hamming,
     /// Mismatches of signatures. Each table holds the key of a band.
     MinHash(Rc<Bands>),
+    /// Common elements of sets, which have no distance. One table holds rows, one their elements.
+    Overlap,
 }
 
 /// From values to keys.
@@ -36,15 +43,21 @@ impl Metric {
         match metric {
             meta::Metric::Hamming => Some(Metric::Hamming),
             meta::Metric::MinHash => bands().map(|bands| Metric::MinHash(Rc::new(bands))),
+            meta::Metric::Overlap => Some(Metric::Overlap),
         }
     }
 
     /// The bands of signatures.
     pub fn bands(&self) -> Option<&Rc<Bands>> {
         match self {
-            Metric::Hamming => None,
+            Metric::Hamming | Metric::Overlap => None,
             Metric::MinHash(bands) => Some(bands),
         }
+    }
+
+    /// Returns whether values are fingerprints.
+    pub fn is_hamming(&self) -> bool {
+        matches!(self, Metric::Hamming)
     }
 
     /// The tables of an index, of which those of fingerprints follow from parameters.
@@ -56,18 +69,32 @@ impl Metric {
         match self {
             Metric::Hamming => of_parameters(),
             Metric::MinHash(bands) => Ok(bands.layout(scope)),
+            Metric::Overlap => Ok(BlockLayout::of_sets(scope)),
         }
     }
 
-    /// Number of keys of a row with a value, each of which is sorted by itself.
-    pub fn keys_per_row(&self) -> usize {
+    /// Number of sorts of a build. Each key of a row goes to the sort of its own number, and those
+    /// behind to the last.
+    pub fn sorts(&self) -> usize {
         match self {
             Metric::Hamming => 1,
             Metric::MinHash(bands) => bands.count(),
+            Metric::Overlap => sets::TABLES,
         }
     }
 
-    /// Appends the keys of a row: [`Metric::keys_per_row`], or one and false if its value is NULL.
+    /// Memory of a sort, of `memory` bytes for all of them.
+    pub fn sort_memory(&self, sort: usize, memory: usize) -> usize {
+        match self {
+            Metric::Hamming | Metric::MinHash(_) => memory / self.sorts(),
+            // Rows have several elements.
+            Metric::Overlap if sort == usize::from(sets::ROW_TABLE) => memory / 8,
+            Metric::Overlap => memory - memory / 8,
+        }
+    }
+
+    /// Appends the keys of a row: one of a fingerprint, one for each band of a signature, and those
+    /// of a set, its sum and its elements; or one and false if the value is NULL.
     #[inline]
     pub fn keys<const N: usize>(
         &self,
@@ -93,6 +120,12 @@ impl Metric {
                 let key = |band| bands.key(band, values, kind, scope, &sketch);
                 keys.extend((0..bands.count()).map(key));
             }),
+            Metric::Overlap => {
+                let elements = elements(value);
+                let sum = sets::sum(elements.iter().copied());
+                let numbers = [sum].into_iter().chain(elements);
+                keys.grow_all(numbers.map(|number| sets::key(number, scope)));
+            }
         }
         true
     }
@@ -107,8 +140,29 @@ impl Metric {
     ) -> Key<N> {
         match self {
             Metric::Hamming => layout.tables()[usize::from(table)].permute(&keys[0]),
-            Metric::MinHash(_) => keys[usize::from(table)],
+            Metric::MinHash(_) | Metric::Overlap => keys[usize::from(table)],
         }
+    }
+
+    /// Adds a row with these keys and a value to a tree.
+    pub fn insert<S: PageStore, const N: usize>(
+        &self,
+        tree: &Tree<S, N>,
+        layout: &BlockLayout<N>,
+        keys: &[Key<N>],
+        tid: Tid,
+    ) -> Result<(), Corruption> {
+        if let (Metric::Overlap, [sum, elements @ ..]) = (self, keys) {
+            tree.insert(&EntryKey::new(sets::ROW_TABLE, *sum, tid))?;
+            let entry_key = |&key: &Key<N>| EntryKey::new(sets::ELEMENT_TABLE, key, tid);
+            return tree.insert_all(elements.iter().map(entry_key));
+        }
+        let entries = (0..layout.null_table()).map(|table| EntryKey {
+            table,
+            key: self.entry_key(layout, keys, table),
+            tid,
+        });
+        tree.insert_row(entries)
     }
 
     /// Writes a new tree of sorted keys, those at one position of each row together.
@@ -123,11 +177,12 @@ impl Metric {
         match self {
             Metric::Hamming => build(host, layout, &mut rows[0], nulls, fill),
             Metric::MinHash(bands) => build_bands(host, bands, rows, nulls, fill),
+            Metric::Overlap => build_sets(host, rows, nulls, fill),
         };
     }
 }
 
-/// Distances of values of an index's last column.
+/// Distances of values of an index's last column. Who asks for them has refused an index on sets.
 impl Metric {
     /// Returns whether an index finds all rows within a distance without being read whole.
     pub fn finds_all_within(&self, distance: u32) -> bool {
@@ -144,6 +199,7 @@ impl Metric {
         match self {
             Metric::Hamming => "bits".to_owned(),
             Metric::MinHash(bands) => format!("of {} hashes", bands.hashes()),
+            Metric::Overlap => no_distances(),
         }
     }
 
@@ -154,6 +210,7 @@ impl Metric {
             Metric::MinHash(bands) => {
                 Value::float8(signature::distance(distance as usize, bands.hashes()))
             }
+            Metric::Overlap => no_distances(),
         }
     }
 
@@ -168,6 +225,7 @@ impl Metric {
             Metric::MinHash(_) => with_signature(a, |a| {
                 with_signature(b, |b| a.mismatches(b).map(|it| it as u32))
             }),
+            Metric::Overlap => no_distances(),
         }
     }
 
@@ -176,6 +234,7 @@ impl Metric {
         match self {
             Metric::Hamming => registry::Value::of_words(&words(value)),
             Metric::MinHash(_) => with_signature(value, registry::Value::of_signature),
+            Metric::Overlap => no_distances(),
         }
     }
 
@@ -186,6 +245,7 @@ impl Metric {
             Metric::MinHash(_) => with_signature(value, |signature| {
                 scheme_hash(signature).wrapping_add(signature.values.len() as u64)
             }),
+            Metric::Overlap => no_distances(),
         }
     }
 
@@ -203,8 +263,13 @@ impl Metric {
                 }
                 .into_datum()
             }),
+            (Metric::Overlap, _) => no_distances(),
         }
     }
+}
+
+fn no_distances() -> ! {
+    unreachable!("sets have no distances")
 }
 
 /// The words of a fingerprint, the most significant first; the rest is zero.

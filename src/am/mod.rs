@@ -21,6 +21,7 @@ mod progress;
 mod scan;
 mod scan_keys;
 mod search;
+mod sets;
 pub mod strategies;
 mod vacuum;
 mod validate;

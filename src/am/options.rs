@@ -14,6 +14,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::keys::Layout;
 use super::metric::Metric;
 use super::minhash::options::{BandOptions, MAX_ROWS};
+use super::values::Values;
 use crate::pg::compat::{int_option, real_option};
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
@@ -178,18 +179,25 @@ impl BuildOptions {
     /// The metric of an index of that layout. Raises an error for options of another metric.
     pub fn metric(&self, layout: &Layout) -> Metric {
         const FINGERPRINTS: &str = "\"distance\" and \"blocks\"";
+        const OF_SETS: &str = "Its only option is \"fillfactor\".";
         const SIGNATURES: &str = "\"similarity\", \"hashes\", \"bands\" and \"rows\"";
         let (for_fingerprints, for_signatures) = (
             self.distance.is_some() || self.blocks != 0,
             self.signatures != BandOptions::default(),
         );
-        let (what, own, other, has_other) = match layout.is_on_signatures() {
-            false => ("fingerprints", FINGERPRINTS, SIGNATURES, for_signatures),
-            true => ("signatures", SIGNATURES, FINGERPRINTS, for_fingerprints),
+        let fingerprints = (FINGERPRINTS, for_fingerprints);
+        let signatures = (SIGNATURES, for_signatures);
+        let own = |options| format!("Its options are {options}.");
+        let (what, hint, others) = match layout.values {
+            Values::Fingerprints(_) | Values::Balls(_) => {
+                ("fingerprints", own(FINGERPRINTS), vec![signatures])
+            }
+            Values::Signatures => ("signatures", own(SIGNATURES), vec![fingerprints]),
+            Values::Sets => ("arrays", OF_SETS.to_owned(), vec![fingerprints, signatures]),
         };
-        if has_other {
+        if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
             UserError::invalid_parameter(format!("an index on {what} has no options {other}"))
-                .hint(format!("Its options are {own}."))
+                .hint(hint)
                 .raise();
         }
         let bands = || Some(self.signatures.bands());

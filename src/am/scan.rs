@@ -10,6 +10,7 @@ use super::metric::Metric;
 use super::minhash::search::BandSearch;
 use super::scan_keys::ScanKeys;
 use super::search::{IndexSearch, Search};
+use super::sets::search::SetSearch;
 use crate::pg::rel::Rel;
 use crate::pg::scan_desc::{Bitmap, ScanDesc};
 use crate::pg::tid::item_pointer;
@@ -63,11 +64,13 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
             Box::new(IndexSearch::new(index, HammingSearch::new(rows)))
         }
         Metric::MinHash(bands) => Box::new(IndexSearch::new(index, BandSearch::new(bands))),
+        Metric::Overlap => Box::new(IndexSearch::new(index, SetSearch::new())),
     }
 }
 
 /// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it
-/// can; of a scope only a hash is kept, of a ball only the centre, and of a signature only hashes.
+/// can; of a scope only a hash is kept, of a ball only the centre, of a signature only hashes, and
+/// the elements of an array stand in several places.
 ///
 /// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
 /// a partial index implies) is planned as an index-only scan whatever this returns: every kind of
@@ -115,6 +118,8 @@ pub fn gettuple(scan: &mut ScanDesc<State>) -> bool {
 /// `amgetbitmap`: all rows.
 pub fn getbitmap(scan: &mut ScanDesc<State>, bitmap: &mut Bitmap) -> i64 {
     let state = scan.state();
+    // A bitmap has each row once in any case.
+    state.search.allow_repeats();
     // Rows that are to be rechecked are always looked up in the table.
     let recheck = state.recheck || compat::bitmap_scans_trust_visibility_map();
     let mut pointers: Vec<pg_sys::ItemPointerData> = Vec::new();

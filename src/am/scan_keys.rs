@@ -145,6 +145,8 @@ impl<'a> ScanQuals<'a> {
                 (Some(column), Some(Presence::Null)) => *column = Some(None),
                 // The recheck sees to it: rows of a scope without values stand among others.
                 (Some(_), Some(_)) => (),
+                // And to arrays that overlap with one: they have many hashes.
+                (Some(_), None) if key.strategy() != strategies::EQUAL => (),
                 // Two values that a column is to be equal to: at most one is its own, which the
                 // recheck finds out.
                 (Some(column), None) => {

@@ -16,6 +16,9 @@ pub trait Search {
     /// rechecked. With `index_only` rows will be used without the table being read.
     fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, index_only: bool) -> bool;
 
+    /// Allows rows to come repeatedly until the next [`Search::rescan`], where that is less work.
+    fn allow_repeats(&mut self);
+
     /// Puts what comes next, perhaps nothing, into an empty list. False: there is no more.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
@@ -44,11 +47,15 @@ pub enum Step {
 
 /// Way in which rows near values are found, by the metric of an index.
 pub trait NearSearch<const N: usize> {
-    /// True if the index has not what it takes to tell which rows are near.
-    const RECHECKS: bool;
+    /// Returns whether the index has not what it takes to tell which rows fulfil the conditions
+    /// that the search was begun with.
+    fn rechecks(&self) -> bool;
 
     /// Begins again, with conditions that name a value, or orders. False: nothing fulfils them.
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
+
+    /// Allows rows to come repeatedly until the search begins again.
+    fn allow_repeats(&mut self) {}
 
     /// Appends rows that come next, perhaps none.
     fn step(
@@ -125,8 +132,13 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         let layout = &self.index.layout;
         // Another scope may have the same hash, and a ball's radius is not in the index. Without a
         // condition each row fulfils them all.
-        let rechecks = S::RECHECKS || layout.values.are_balls() || layout.scope_columns > 0;
+        let rechecks =
+            self.near.rechecks() || layout.values.are_balls() || layout.scope_columns > 0;
         rechecks && !keys.is_empty()
+    }
+
+    fn allow_repeats(&mut self) {
+        self.near.allow_repeats();
     }
 
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool {

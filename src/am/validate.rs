@@ -1,10 +1,11 @@
 //! The operators that an operator class may have, and `amvalidate`, which checks them.
 //!
-//! There are four kinds of classes: for the three kinds of [`Values`], and for the columns of a
-//! scope, which are compared for equality.
+//! There are five kinds of classes: for the four kinds of [`Values`], and for the columns of a
+//! scope, which are compared for equality. The operators of sets are the server's own, for any
+//! array. A class for sets serves for a scope too, since it has an equality.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::strategies::{DISTANCE, EQUAL, NEAR, WITHIN};
+use super::strategies::{DISTANCE, EQUAL, NEAR, OVERLAP, WITHIN};
 use super::values::Values;
 use crate::pg::catalog::{family_operators, operator_class, operator_result};
 use crate::pg::errors::UserError;
@@ -19,7 +20,7 @@ pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
 /// The equalities of a family with a type on their left, each with the type on its right.
 pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
     (family_operators(family).iter())
-        .filter(|form| form.amopstrategy == EQUAL as i16 && form.amoplefttype == input)
+        .filter(|form| form.amopstrategy == EQUAL as i16 && takes(form, input))
         .map(|form| (form.amopopr, form.amoprighttype))
         .collect()
 }
@@ -29,10 +30,22 @@ pub fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
     operator(family, input, NEAR) != pg_sys::InvalidOid
 }
 
+/// Returns whether a family has `&&` for a type.
+pub fn compares_overlap(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
+    operator(family, input, OVERLAP) != pg_sys::InvalidOid
+}
+
+/// Returns whether a family has an operator for a type on its left, or for any array if it is that
+/// of sets.
+fn takes(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> bool {
+    form.amoplefttype == input
+        || form.amoplefttype == pg_sys::ANYARRAYOID && input == pg_sys::INT8ARRAYOID
+}
+
 fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
     family_operators(family)
         .iter()
-        .find(|form| form.amopstrategy == strategy as i16 && form.amoplefttype == input)
+        .find(|form| form.amopstrategy == strategy as i16 && takes(form, input))
         .map_or(pg_sys::InvalidOid, |form| form.amopopr)
 }
 
@@ -85,16 +98,15 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
     let (input, stored) = (form.opcintype, form.opckeytype);
     let members = family_operators(form.opcfamily);
     let has = |strategy: u16| {
-        let fits = |form: &&pg_sys::FormData_pg_amop| form.amoplefttype == input;
-        members
-            .iter()
-            .filter(fits)
-            .any(|form| form.amopstrategy == strategy as i16)
+        let mut fitting = members.iter().filter(|form| takes(form, input));
+        fitting.any(|form| form.amopstrategy == strategy as i16)
     };
     let kind = if stored != pg_sys::InvalidOid {
         ClassKind::Values(Values::Balls(length(stored)))
     } else if has(WITHIN) {
         ClassKind::Values(Values::of_length(length(input)))
+    } else if has(OVERLAP) {
+        ClassKind::Values(Values::Sets)
     } else {
         ClassKind::Scope
     };
@@ -111,6 +123,9 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
         }
         ClassKind::Values(Values::Balls(_)) if !has(NEAR) => {
             Some("operator class lacks the operator ~= (strategy 2)")
+        }
+        ClassKind::Values(Values::Sets) if input != pg_sys::INT8ARRAYOID => {
+            Some("operator class for sets is for another type than bigint[]")
         }
         ClassKind::Scope if !has(EQUAL) => Some("operator class lacks the operator = (strategy 3)"),
         _ => None,
@@ -138,7 +153,8 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
             }
             (Values::Fingerprints(_), NEAR | EQUAL | DISTANCE)
             | (Values::Balls(_), NEAR)
-            | (Values::Signatures, NEAR | EQUAL) => Some(same),
+            | (Values::Signatures, NEAR | EQUAL)
+            | (Values::Sets, OVERLAP | EQUAL) => Some(same),
             _ => None,
         },
     };

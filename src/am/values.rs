@@ -1,6 +1,6 @@
 //! Kinds of values in the last column of an index.
-use neardup_blocktree::bands;
 use neardup_blocktree::meta::Metric;
+use neardup_blocktree::{bands, sets};
 
 use crate::pg::value::ValueType;
 
@@ -13,6 +13,8 @@ pub enum Values {
     Balls(i16),
     /// MinHash signatures, whose bands are indexed ([`super::minhash`]).
     Signatures,
+    /// Arrays of `bigint`, whose elements are indexed ([`super::sets`]).
+    Sets,
 }
 
 impl Values {
@@ -30,6 +32,7 @@ impl Values {
         match self {
             Values::Fingerprints(_) | Values::Balls(_) => Metric::Hamming,
             Values::Signatures => Metric::MinHash,
+            Values::Sets => Metric::Overlap,
         }
     }
 
@@ -38,6 +41,7 @@ impl Values {
         match self {
             Values::Fingerprints(size) | Values::Balls(size) => size as usize / 8,
             Values::Signatures => bands::WORDS,
+            Values::Sets => sets::WORDS,
         }
     }
 
@@ -45,9 +49,14 @@ impl Values {
     pub fn ball_type(self, oid: pgrx::pg_sys::Oid) -> ValueType {
         let length = match self {
             Values::Fingerprints(size) | Values::Balls(size) => size + 8,
-            Values::Signatures => -1,
+            Values::Signatures | Values::Sets => -1,
         };
         ValueType::by_reference(oid, length)
+    }
+
+    /// Returns whether values have a distance: sets overlap or do not.
+    pub fn have_distances(self) -> bool {
+        self != Values::Sets
     }
 
     /// Returns whether the values are balls.

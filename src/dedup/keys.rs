@@ -8,6 +8,7 @@ use core::ffi::CStr;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::source::{Distances, find_index};
+use crate::am::keys::require_distances;
 use crate::pg::caller_sql::Expression;
 use crate::pg::catalog;
 use crate::pg::cursor::Parameter;
@@ -81,6 +82,7 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         let least = least_similarity(call, distances);
         let index = find_index(own, call.oid(RELATION), column.as_deref(), distances, least);
         let relations = LockedIndex::open_checked(index);
+        require_distances(relations.index());
         let expression = key_of_rows(relations.table(), expression, key_type);
         // The index is known by now, and what is to be told of its scope has been told.
         let relation = Parameter {

@@ -7,7 +7,7 @@ use core::ffi::CStr;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::am::index::metric_of;
-use crate::am::keys::is_on_signatures;
+use crate::am::keys::{Layout, is_on_signatures};
 use crate::pg::acl;
 use crate::pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
 use crate::pg::errors::{UserError, UserNotice};
@@ -123,7 +123,9 @@ fn candidates(table: Rel) -> Vec<Candidate> {
     let mut found = Vec::new();
     for oid in table.indexes() {
         let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
-        if index.rel().is_neardup_index() {
+        let index_on_distances =
+            index.rel().is_neardup_index() && Layout::of(index.rel()).values.have_distances();
+        if index_on_distances {
             load_expressions(table, index.rel());
             found.push(describe(index.rel()));
         }

@@ -1,6 +1,7 @@
 //! Verification of an index: `neardup_index_check`.
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::sets;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::am::index::{Index, name, words_of};
@@ -17,8 +18,9 @@ export! {
 }
 
 /// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree and, with
-/// `heap`, that each visible row of the table occurs once in each of its tables. The latter takes
-/// memory for each row: 24 bytes and the words of the index's keys. With `concurrently` others may
+/// `heap`, that each visible row of the table occurs once in each of its tables, or, in an index on
+/// arrays, under each of its elements. The latter takes memory for each row: 24 bytes and the words
+/// of the index's keys, and 8 for the elements. With `concurrently` others may
 /// write meanwhile, and pages are not compared with those above them.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let (index, with_heap, concurrently) = (call.oid(0), call.bool(1), call.bool(2));
@@ -65,6 +67,9 @@ struct IndexedRows<'a, const N: usize> {
     relations: &'a LockedIndex,
     rows: Vec<IndexedRow<N>>,
     null_table: u16,
+    /// Of an index on sets, for each of `rows`: the sum of the elements under which it was found.
+    /// They are compared when the last table begins.
+    sums: Option<Vec<u64>>,
     /// The address of a row may be used again while the index is read: only those that the table
     /// still shows must occur once.
     concurrently: bool,
@@ -96,6 +101,7 @@ impl<const N: usize> IndexedRows<'_, N> {
             }
         }
         if table == self.null_table {
+            self.compare_sums();
             self.rows.push(IndexedRow {
                 tid,
                 key: None,
@@ -104,6 +110,10 @@ impl<const N: usize> IndexedRows<'_, N> {
                 is_twice: false,
             });
         } else if let Ok(i) = self.rows.binary_search_by_key(&tid, |row| row.tid) {
+            if let Some(sums) = &mut self.sums {
+                sums[i] = sums[i].wrapping_add(sets::share_of(table, key));
+                return;
+            }
             let row = &mut self.rows[i];
             if row.last == table {
                 if !self.concurrently {
@@ -121,10 +131,32 @@ impl<const N: usize> IndexedRows<'_, N> {
     fn sort(&mut self) {
         self.rows.sort_unstable_by_key(|row| row.tid);
         self.sorted = true;
+        if let Some(sums) = self.sums.as_mut().filter(|sums| sums.is_empty()) {
+            if sums.try_reserve_exact(self.rows.len()).is_err() {
+                UserError::out_of_memory().raise();
+            }
+            sums.resize(self.rows.len(), 0);
+        }
+    }
+
+    /// Counts the table of the elements for each row that was found under all of its own.
+    fn compare_sums(&mut self) {
+        for (row, sum) in self
+            .rows
+            .iter_mut()
+            .zip(self.sums.take().unwrap_or_default())
+        {
+            let own = row.key.map(|key| sets::number(&key));
+            row.tables += u16::from(own == Some(sum));
+        }
     }
 
     /// Checks that each row of the table that the snapshot sees is among those of the index.
     fn check_heap(&mut self, index: &Index<N>, visible: &VisibleRows) {
+        if !self.sorted {
+            self.sort();
+        }
+        self.compare_sums();
         self.sort();
         let (rows, tables) = (&self.rows, self.null_table);
         each_visible_row(visible, index, &mut |tid, key| {
@@ -134,7 +166,7 @@ impl<const N: usize> IndexedRows<'_, N> {
             let error = match same.next() {
                 None => "is missing in the index",
                 Some(row) if row.is_twice || same.next().is_some() => TWICE,
-                Some(row) if row.key != key => "has another fingerprint in the index",
+                Some(row) if row.key != key => "has another value in the index",
                 Some(row) if key.is_some() && row.tables != tables => {
                     "is missing in a table of the index"
                 }
@@ -160,6 +192,7 @@ fn check_index<const N: usize>(
         relations,
         rows: Vec::new(),
         null_table: index.block_layout.null_table(),
+        sums: index.block_layout.has_elements().then(Vec::new),
         concurrently,
         sorted: false,
     };

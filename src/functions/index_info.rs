@@ -69,13 +69,13 @@ fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
     let rows = info.rows + info.null_rows;
     let bytes = pages as f64 * PAGE_SIZE as f64;
     let [entries, table, mask, bits, tid] = largest_bucket(index, &info, with_bits);
-    // Columns about fingerprints are NULL for signatures, and the other way round.
+    // Columns about fingerprints are NULL for signatures, and the other way round; both for sets.
     let bands = index.metric.bands().map(Rc::as_ref);
-    let of_bits = |column| bands.is_none().then_some(column).flatten();
+    let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
     // A search within a scope is planned by the rows of that scope.
     let widest_probe = match index.layout.scope_columns {
-        0 => probed_radius(layout, info.rows as f64).and_then(integer),
+        0 if index.metric.is_hamming() => probed_radius(layout, info.rows as f64).and_then(integer),
         _ => None,
     };
     let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
@@ -133,8 +133,8 @@ fn largest_bucket<const N: usize>(
     };
     let with_bits = with_bits && index.metric.bands().is_none();
     let bit_string = |key: &Key<N>| {
-        // As the fingerprint's cast to bit: the length in bits, then the bits.
-        let length = index.block_layout.bits() as i32;
+        // As the fingerprint's cast to bit, or a number's: the length in bits, then the bits.
+        let length = i32::from(index.meta.bits);
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         varlena::build(&[&length.to_ne_bytes(), &bytes])

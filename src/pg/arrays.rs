@@ -131,6 +131,39 @@ pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> 
     }
 }
 
+/// The elements that are not NULL of a `bigint[]`, of any number of dimensions, from the bytes
+/// behind its header (utils/array.h). Raises an internal error for an array of another type.
+pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
+    // Places are counted from the header, which `body` is without.
+    const HEADER: usize = pg_sys::VARHDRSZ;
+    const DIMENSIONS: usize = 16 - HEADER;
+    let int4 = |at: usize| {
+        let (words, _) = body[at..].as_chunks();
+        u32::from_ne_bytes(words[0])
+    };
+    let (dimensions, data, element) = (int4(0) as usize, int4(4) as usize, int4(8));
+    assert_eq!(element, pg_sys::INT8OID.to_u32());
+    let lengths = (0..dimensions).map(|i| int4(DIMENSIONS + 4 * i) as usize);
+    let count = if dimensions == 0 {
+        0
+    } else {
+        lengths.product()
+    };
+    let bitmap = DIMENSIONS + 8 * dimensions;
+    // Without NULLs there is no bitmap, and 0 for the place of the data.
+    let has_nulls = data != 0;
+    let data = match has_nulls {
+        false => (HEADER + bitmap).next_multiple_of(8) - HEADER,
+        true => data - HEADER,
+    };
+    let is_present = move |&i: &usize| !has_nulls || body[bitmap + i / 8] & 1 << (i % 8) != 0;
+    let (values, _) = body[data.min(body.len())..].as_chunks();
+    let mut values = values.iter().map(|&value| i64::from_ne_bytes(value));
+    (0..count)
+        .filter(is_present)
+        .map_while(move |_| values.next())
+}
+
 /// Makes a `bigint[]` in the current memory context.
 pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
     const TYPE: ElementType = i64::TYPE;

@@ -28,7 +28,15 @@ impl EqualColumn {
         let form = index.index_form();
         let class = index.key_class(i);
         let KeyClass { family, input, .. } = class;
-        let operator = server::get_opfamily_member(family, input, input, strategy as i16);
+        // A class for one type of arrays may have the server's operator for all of them.
+        let operators = [input, pg_sys::ANYARRAYOID]
+            .map(|oid| server::get_opfamily_member(family, oid, oid, strategy as i16));
+        let [own, of_arrays] = operators;
+        let operator = if own == pg_sys::InvalidOid {
+            of_arrays
+        } else {
+            own
+        };
         EqualColumn {
             column: form.columns[i],
             function: server::get_opcode(operator),

@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use super::arrays::{self, ElementType};
 use super::catalog;
 use super::text;
+use super::varlena;
 
 unsafe extern "C-unwind" {
     /// Not among pgrx's bindings (utils/datum.h). Compares bytes, uncompressed.
@@ -188,6 +189,19 @@ impl<'a> Value<'a> {
         assert_eq!(self.of.length, -1);
         // SAFETY: a value of variable length.
         unsafe { pgrx::varlena::varatt_is_4b_u(self.datum.cast_mut_ptr()) }
+    }
+
+    /// Calls a function with the bytes behind the header of a value of variable length. They are
+    /// copied if they have to be read from TOAST, and freed at once: a caller may do so for
+    /// millions of rows. Raises an internal error for values of fixed length.
+    pub fn with_body<T>(self, each: impl FnOnce(&[u8]) -> T) -> T {
+        // SAFETY: a value that is plain is one of variable length, and is taken as it is. Its
+        // header is at least as aligned as its four bytes.
+        let body = |value: Value| unsafe { varlena::aligned(value.datum()) };
+        match self.is_plain() {
+            true => each(body(self)),
+            false => each(body(self.to_owned().get())),
+        }
     }
 
     /// Copies the first words of a value of fixed length. Raises an internal error if the value is

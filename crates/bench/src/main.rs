@@ -1,6 +1,7 @@
 //! Behind `cargo xtask bench` and `cargo xtask eval`: a package of its own, so that the other
 //! commands need not be built with its dependencies.
 mod bench;
+mod colours;
 mod eval;
 mod lines;
 

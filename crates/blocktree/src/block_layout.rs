@@ -7,6 +7,7 @@
 
 use crate::key::Key;
 use crate::leaf;
+use crate::sets;
 
 /// The most tables an index may have. Each costs its share of space and of every insert.
 pub const MAX_TABLES: usize = 64;
@@ -146,8 +147,10 @@ pub struct BlockLayout<const N: usize> {
     /// Bits of each block, first block first.
     blocks: Vec<u32>,
     tables: Vec<PermutedTable<N>>,
-    /// Bits in front of a key that are a band's hash, and no bits of a fingerprint.
+    /// Bits in front of a key that are a band's hash or an element, and no bits of a fingerprint.
     hash_bits: u32,
+    /// Tables, from the first on, that searches do not probe.
+    unprobed: usize,
 }
 
 /// C(n, k), or the largest number if it is beyond 32 bits.
@@ -208,6 +211,7 @@ impl<const N: usize> BlockLayout<N> {
             blocks: sizes,
             tables,
             hash_bits: 0,
+            unprobed: 0,
         })
     }
 
@@ -229,7 +233,29 @@ impl<const N: usize> BlockLayout<N> {
             blocks: Vec::new(),
             tables: vec![table; count],
             hash_bits: row.leading_zeros(),
+            unprobed: 0,
         }
+    }
+
+    /// The layout of an index over sets ([`crate::sets`]): one table with an entry for each row,
+    /// and one with an entry for each element, whose keys come as they are.
+    pub fn of_sets(scope: bool) -> Self {
+        BlockLayout {
+            hash_bits: sets::BITS,
+            unprobed: usize::from(sets::ELEMENT_TABLE),
+            ..Self::of_bands(scope, sets::TABLES, u64::MAX)
+        }
+    }
+
+    /// Returns whether rows have an entry for each element in the tables that are probed, and not
+    /// one in each table.
+    pub fn has_elements(&self) -> bool {
+        self.unprobed > 0
+    }
+
+    /// Returns whether searches within the guaranteed radius probe a table.
+    pub fn is_probed(&self, table: u16) -> bool {
+        table < self.null_table() && usize::from(table) >= self.unprobed
     }
 
     /// The number of blocks that is taken when the user names none: the one with the least product

@@ -7,6 +7,7 @@ use crate::key::{Block, EntryKey, Tid};
 use crate::leaf::{self, LeafMut, LeafRef};
 use crate::meta::{Meta, MetaMut, Metric, Root};
 use crate::page::{PAGE_SIZE, Page, PageMut};
+use crate::sets;
 use crate::sort::{ExternalSort, TempFiles};
 
 /// Receiver of the pages of a new tree and of reports of progress.
@@ -94,6 +95,31 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         scope_words: (N - bands::WORDS) as u8,
         distance: 0,
         blocks: bands.rows() as u8,
+        tables: rows.len() as u16,
+        root,
+    };
+    put_meta::<H, N>(host, meta)
+}
+
+/// Writes a tree of the rows with a set, of their elements, and of the rows that have no set.
+pub fn build_sets<H: BuildHost, const N: usize>(
+    host: &mut H,
+    rows: &mut [ExternalSort<H, N>],
+    nulls: &mut ExternalSort<H, N>,
+    fill: Fill,
+) -> Meta {
+    debug_assert_eq!(rows.len(), sets::TABLES);
+    let root = write_tree(host, rows.len(), nulls, fill, |host, writer, number| {
+        writer.write_table(host, number, &mut rows[number], None);
+        rows[number] = ExternalSort::new(0);
+    });
+    let meta = Meta {
+        metric: Metric::Overlap,
+        bits: sets::BITS as u16,
+        words: N as u8,
+        scope_words: (N - sets::WORDS) as u8,
+        distance: 0,
+        blocks: 0,
         tables: rows.len() as u16,
         root,
     };

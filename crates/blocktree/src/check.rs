@@ -7,6 +7,7 @@ use crate::leaf::Leaf;
 use crate::level_cursor::LevelCursor;
 use crate::meta::{FREE_LISTS, FreeList, MetaView};
 use crate::page::{Kind, PageView, Result, corrupt};
+use crate::sets;
 use crate::store::{PageGuard, PageStore};
 use crate::tree::Tree;
 
@@ -23,9 +24,22 @@ pub struct CheckStats {
     pub rows: u64,
     /// Rows without one.
     pub null_rows: u64,
-    /// All tables hold the same rows. They need not: of a row whose transaction was cut
-    /// off by a crash some tables may have an entry, until a vacuum takes it away.
+    /// All tables hold the same rows, or the elements of these. They need not: of a row whose
+    /// transaction was cut off by a crash some tables may have an entry, until a vacuum takes it
+    /// away.
     pub tables_agree: bool,
+}
+
+impl CheckStats {
+    /// Counts an entry of a table.
+    fn count<const N: usize>(&mut self, table: u16, layout: &BlockLayout<N>) {
+        self.entries += 1;
+        match table {
+            0 => self.rows += 1,
+            _ if table == layout.null_table() => self.null_rows += 1,
+            _ => (),
+        }
+    }
 }
 
 /// A sum over rows that does not depend on their order and that no accident leaves unchanged.
@@ -43,6 +57,16 @@ impl RowSum {
             .fold(seed, |hash, &word| mix(hash ^ word.wrapping_mul(3)));
         self.count += 1;
         self.sum = self.sum.wrapping_add(hash);
+    }
+
+    /// Adds a set with this sum of its elements, or one of them with its share: a row's elements
+    /// come to what their sum does.
+    fn add_elements<const N: usize>(&mut self, key: &Key<N>, elements: u64, tid: Tid) {
+        let mut hash = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        for word in &key[..N - sets::WORDS] {
+            hash = mix(hash ^ word.wrapping_mul(3));
+        }
+        self.sum = (self.sum).wrapping_add((hash | 1).wrapping_mul(elements));
     }
 }
 
@@ -88,10 +112,12 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 place += 1;
                 stats.leaves += 1;
                 for (tid, key) in checked_entries(&leaf, layout, low)? {
-                    stats.entries += 1;
-                    match sums.get_mut(usize::from(table)) {
-                        Some(sum) => sum.add(&key, tid),
-                        None => stats.null_rows += 1,
+                    stats.count(table, layout);
+                    if let Some(sum) = sums.get_mut(usize::from(table)) {
+                        match layout.has_elements() {
+                            false => sum.add(&key, tid),
+                            true => sum.add_elements(&key, sets::share_of(table, &key), tid),
+                        }
                     }
                     row(table, tid, &key);
                 }
@@ -101,7 +127,6 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             return corrupt(above[place].1, "leaf that no cursor reaches");
         }
         stats.tables_agree = sums.iter().all(|sum| sum == &sums[0]);
-        stats.rows = sums[0].count;
         Ok(stats)
     }
 
@@ -130,14 +155,8 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 stats.leaves += 1;
                 let entries = checked_entries(&leaf, layout, from)?;
                 drop(leaf);
-                let count = entries.len() as u64;
-                stats.entries += count;
-                match table {
-                    0 => stats.rows += count,
-                    _ if table == layout.null_table() => stats.null_rows += count,
-                    _ => {}
-                }
                 for (tid, key) in &entries {
+                    stats.count(table, layout);
                     row(table, *tid, key);
                 }
                 self.store.check_interrupts();

@@ -154,7 +154,7 @@ impl<const N: usize> Info<N> {
         if table == 0 {
             self.rows = buckets.entries;
         }
-        if buckets.entries == 0 {
+        if buckets.entries == 0 || !layout.is_probed(table) {
             return;
         }
         self.candidates += buckets.squares / buckets.entries as f64;

@@ -25,44 +25,55 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     ) -> Result<()> {
         self.prepare(entry_keys.clone())?;
         loop {
-            let group: [_; GROUP] = std::array::from_fn(|_| entry_keys.next());
-            let added = self.append_together(&group)?;
-            for (entry_key, added) in group.iter().zip(added) {
-                match entry_key {
-                    Some(entry_key) if !added => self.insert(entry_key)?,
-                    Some(_) => {}
-                    None => return Ok(()),
+            let mut group = [None; GROUP];
+            for place in &mut group {
+                if let Some(entry_key) = entry_keys.next() {
+                    *place = Some((entry_key, self.leaf_of(&entry_key, &entry_key.key)?));
                 }
             }
+            if group[0].is_none() {
+                return Ok(());
+            }
+            self.insert_group(&group)?;
         }
     }
 
-    /// Adds those entries for which that is possible without a split, and without waiting for one
-    /// leaf while another one is held. Returns which.
-    fn append_together(&self, group: &[Option<EntryKey<N>>; GROUP]) -> Result<[bool; GROUP]> {
-        let mut blocks = [None; GROUP];
-        for (block, entry_key) in blocks.iter_mut().zip(group) {
-            if let Some(entry_key) = entry_key {
-                *block = Some((entry_key, self.leaf_of(entry_key, &entry_key.key)?));
+    /// Adds some entries, each with the block where its leaf was.
+    fn insert_group(&self, group: &[Option<(EntryKey<N>, Block)>; GROUP]) -> Result<()> {
+        let added = self.append_together(group)?;
+        for ((entry_key, block), added) in group.iter().flatten().zip(added) {
+            if !added {
+                self.insert_from(entry_key, *block)?;
             }
         }
+        Ok(())
+    }
+
+    /// Adds those entries of a group, which has no gaps, for which that is possible without a
+    /// split, without waiting for one leaf while another one is held, and one to each leaf. Returns
+    /// which.
+    fn append_together(
+        &self,
+        group: &[Option<(EntryKey<N>, Block)>; GROUP],
+    ) -> Result<[bool; GROUP]> {
         let mut locked: [Option<LockedAppend<S::Write<'s>, N>>; GROUP] = [const { None }; GROUP];
-        let mut any = false;
-        for (locked, block) in locked.iter_mut().zip(blocks) {
-            let Some((entry_key, block)) = block else {
-                break;
-            };
+        let (mut any, mut blocks) = (false, [0; GROUP]);
+        for (i, (entry_key, block)) in group.iter().flatten().enumerate() {
+            // In a table of this session alone the lock would be had.
+            if blocks.contains(block) {
+                continue;
+            }
             let page = match any {
-                true => self.store.try_write(block),
-                false => Some(self.store.write(block)),
+                true => self.store.try_write(*block),
+                false => Some(self.store.write(*block)),
             };
             let Some(page) = page else { continue };
             let leaf = Leaf::unchecked(page);
             if self.covers(entry_key, &leaf)?
                 && let Some(append) = leaf.append(&entry_key.key, entry_key.tid)
             {
-                *locked = Some((leaf, append));
-                any = true;
+                locked[i] = Some((leaf, append));
+                (any, blocks[i]) = (true, *block);
             }
         }
         let added = locked.each_ref().map(Option::is_some);
@@ -97,10 +108,35 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
+    /// Adds several entries of one table. The leaves of some are found and prefetched together, and
+    /// changed together as [`Tree::insert_row`] does it.
+    pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
+        let mut entry_keys = entry_keys.fuse();
+        loop {
+            let some: [_; GROUP] = std::array::from_fn(|_| entry_keys.next());
+            if some[0].is_none() {
+                return Ok(());
+            }
+            let wanted = some.map(|entry_key| entry_key.map(|it| (it, it.key)));
+            let leaves = self.leaves_of(&wanted, |leaf| self.store.prefetch_for_write(leaf))?;
+            let mut group = [None; GROUP];
+            for ((place, entry_key), leaf) in group.iter_mut().zip(some).zip(leaves) {
+                *place = entry_key.zip(leaf);
+            }
+            self.insert_group(&group)?;
+            self.store.check_interrupts();
+        }
+    }
+
     /// Adds an entry.
     pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
+        let known = self.leaf_of(entry_key, &entry_key.key)?;
+        self.insert_from(entry_key, known)
+    }
+
+    /// Adds an entry to the leaf where it belongs, about which is known where it was.
+    fn insert_from(&self, entry_key: &EntryKey<N>, mut known: Block) -> Result<()> {
         loop {
-            let known = self.leaf_of(entry_key, &entry_key.key)?;
             let mut leaf: Leaf<_, N> =
                 self.find(entry_key, 0, Some(known), |block| self.store.write(block))?;
             if leaf.block() != known {
@@ -112,6 +148,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 return Ok(());
             }
             self.split(leaf.page, entry_key)?;
+            known = self.leaf_of(entry_key, &entry_key.key)?;
         }
     }
 

@@ -2,6 +2,8 @@
 
 /// Words of a key over signatures, without a scope: a band's hash and the signature's sketch.
 pub const BAND_KEY_WORDS: usize = 2;
+/// Words of a key over sets, without a scope: an element, or a sum of elements.
+pub const SET_KEY_WORDS: usize = 1;
 
 /// Key of `N` 64-bit words: a fingerprint, permuted on pages and unpermuted elsewhere, or a band's
 /// hash and sketch, behind the scope's word if there is one. The first bit is the most significant

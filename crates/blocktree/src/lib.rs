@@ -119,6 +119,7 @@
 //! * [`key`]: row addresses, keys, and the total order of the tree;
 //! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutation of each table;
 //! * [`bands`]: the same for MinHash signatures: their keys, and their search;
+//! * [`sets`]: the same for sets of numbers that overlap;
 //! * [`shared_keys`]: keys of both kinds for joins outside of the index;
 //! * [`plan`]: the tables that a query probes, and the distance around its own prefix in each;
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
@@ -157,6 +158,7 @@ pub mod paged;
 pub mod pairs;
 pub mod plan;
 pub mod scan;
+pub mod sets;
 pub mod shared_keys;
 pub mod sort;
 pub mod store;

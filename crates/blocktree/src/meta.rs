@@ -1,6 +1,6 @@
 //! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
 
-use crate::key::{BAND_KEY_WORDS, Block, EntryKey};
+use crate::key::{BAND_KEY_WORDS, Block, EntryKey, SET_KEY_WORDS};
 use crate::page::{self, Corruption, HEADER, Kind, Page, PageMut, PageRef};
 use std::ops::{Deref, DerefMut};
 
@@ -28,6 +28,8 @@ pub enum Metric {
     Hamming = 0,
     /// Symbols, cut into bands ([`crate::bands`]).
     MinHash = 1,
+    /// Sets of numbers, which overlap or do not ([`crate::sets`]).
+    Overlap = 2,
 }
 
 /// Content of the meta page, without the free lists.
@@ -36,7 +38,7 @@ pub enum Metric {
 pub struct Meta {
     /// The metric of the index.
     pub metric: Metric,
-    /// Bits of a fingerprint, or symbols of a signature.
+    /// Bits of a fingerprint or an element, or symbols of a signature.
     pub bits: u16,
     /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
     pub words: u8,
@@ -120,6 +122,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         let metric = match page[METRIC] {
             0 => Metric::Hamming,
             1 => Metric::MinHash,
+            2 => Metric::Overlap,
             _ => return wrong("meta page of an index over something unknown"),
         };
         let meta = Meta {
@@ -138,6 +141,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         let own = match metric {
             Metric::Hamming => u32::from(meta.bits).div_ceil(64),
             Metric::MinHash => BAND_KEY_WORDS as u32,
+            Metric::Overlap => SET_KEY_WORDS as u32,
         };
         let words = own + u32::from(meta.scope_words);
         if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {

@@ -7,10 +7,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::check::SharedCheck;
+use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::memory::{self, GrowVec, copied};
 use crate::options::{TextOptions, Tokens};
-use crate::shingle::FeatureSink;
 use crate::tokens::{FeatureExtractor, jieba};
 
 /// Feature of a text with its number of occurrences and its weight.

@@ -36,6 +36,7 @@ pub mod common_features;
 mod feature_counts;
 mod feature_diff;
 mod feature_list;
+mod feature_sink;
 pub mod foreign_schemes;
 pub mod hamming;
 pub mod hash;
@@ -56,6 +57,7 @@ mod sketcher;
 mod test_texts;
 mod text_changes;
 mod text_length;
+mod token_buffer;
 pub mod tokens;
 pub mod weight;
 

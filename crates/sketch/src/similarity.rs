@@ -47,9 +47,9 @@ impl Sketcher {
             a,
             options,
             None,
-            |counts| {
-                features.ensure_room(counts.len());
-                features.extend(counts.iter().map(|feature| feature.hash));
+            |counted| {
+                features.ensure_room(counted.hashes.len());
+                features.extend(counted.hashes);
             },
             check,
         );
@@ -59,11 +59,9 @@ impl Sketcher {
             b,
             options,
             None,
-            |counts| {
-                in_b += counts.len();
-                let found = counts
-                    .iter()
-                    .filter(|feature| features.contains(&feature.hash));
+            |counted| {
+                in_b += counted.hashes.len();
+                let found = (counted.hashes.iter()).filter(|hash| features.contains(*hash));
                 shared += found.count();
             },
             check,

@@ -8,8 +8,8 @@
 use std::cell::Cell;
 
 use crate::b_bit_minhash::BBitMinHash;
-use crate::feature_counts::{FeatureCount, FeatureCounter};
-use crate::hash::FeatureHash;
+use crate::feature_counts::{Counted, FeatureCounter};
+use crate::hash::windows::WindowHash;
 use crate::memory::GrowVec;
 use crate::minhash::SignatureBuilder;
 use crate::options::TextOptions;
@@ -53,7 +53,7 @@ pub(crate) struct Scratch<const W: usize> {
 
 impl<const W: usize> Default for Scratch<W>
 where
-    [u64; W]: FeatureHash,
+    [u64; W]: WindowHash,
 {
     fn default() -> Self {
         Self {
@@ -108,9 +108,7 @@ impl Sketcher {
     pub fn feature_hashes(&mut self, text: &str, check: &mut dyn FnMut()) -> Vec<u64> {
         let mut hashes = Vec::new();
         let (counter, extractor) = (&mut self.scratch64.counter, &mut self.extractor);
-        let add = |counts: &[FeatureCount<1>]| {
-            hashes.grow_all(counts.iter().map(|feature| feature.hash[0]));
-        };
+        let add = |counted: Counted<1>| hashes.grow_by(counted.hashes.as_flattened());
         counter.count_text(extractor, text, &self.options, None, add, check);
         hashes
     }

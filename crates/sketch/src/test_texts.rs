@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
+use crate::feature_sink::FeatureSink;
 use crate::options::{TextOptions, Tokens};
-use crate::shingle::FeatureSink;
 
 /// Characters that the rules of words and normalisation treat differently from others.
 const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣςσΑאبك한글ᄀ\u{1161}\u{11A8}\
@@ -44,6 +44,8 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
 pub(crate) struct FeatureTexts(pub Vec<String>);
 
 impl FeatureSink for FeatureTexts {
+    const IN_ORDER: bool = true;
+
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
         let text = |feature: Range<usize>| str::from_utf8(&bytes[feature]).unwrap().to_owned();
         self.0.extend(features.map(text));

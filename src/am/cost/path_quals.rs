@@ -57,6 +57,8 @@ pub struct PathQuals<'a> {
     pub times: f64,
     /// True if bands may miss rows.
     pub approximate: bool,
+    /// Elements of the array that is searched for overlaps with; `None` if there is none.
+    pub elements: Option<f64>,
 }
 
 impl<'a> PathQuals<'a> {
@@ -70,14 +72,22 @@ impl<'a> PathQuals<'a> {
             scope: Scope::Without,
             times: 1.0,
             approximate: false,
+            elements: None,
         };
         for qual in path.quals.iter().filter(|qual| qual.column == last) {
             quals.take(path, qual.condition);
         }
         if last > 0 {
             let on_scope = || path.quals.iter().filter(|qual| qual.column < last);
-            // Rows with any value stand in many scopes.
-            let selects = |qual: &ScanQual| !matches!(qual.condition.form(), Form::IsNotNull);
+            // Rows with any value stand in many scopes, and so do arrays that overlap with one.
+            let selects = |qual: &ScanQual| match qual.condition.form() {
+                Form::IsNotNull => false,
+                Form::Operator(operator, _) => {
+                    let family = path.families[qual.column];
+                    catalog::strategy_in_family(operator, family) == i32::from(strategies::EQUAL)
+                }
+                _ => true,
+            };
             let is_given = |column| on_scope().any(|it| it.column == column && selects(it));
             quals.scope = match (0..last).all(is_given) {
                 true => Scope::One(path.selectivity_of(on_scope().copied())),
@@ -119,6 +129,14 @@ impl<'a> PathQuals<'a> {
     fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
         let family = path.families[path.families.len() - 1];
         let strategy = catalog::strategy_in_family(operator, family) as u16;
+        if strategy == strategies::OVERLAP {
+            let elements = path.planner.array_length(operand);
+            let fewest = self
+                .elements
+                .map_or(elements, |fewest| elements.min(fewest));
+            self.elements = Some(fewest);
+            return;
+        }
         let ball = PlannedBall::of_operand(path.planner, operator, operand);
         self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
         let radius = match (strategy, ball.as_ref().and_then(|ball| ball.radius)) {

@@ -8,7 +8,6 @@ use pgrx::PgSqlErrorCode;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 use crate::pg::value::Value;
-use crate::pg::varlena;
 use crate::types::signature::{Signature, SignatureBall};
 
 /// Hash of the scheme and the seed of a signature, for [`Bands::hash`]: equal for all that can be
@@ -42,19 +41,10 @@ pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
 /// may do so for millions of rows before the server frees anything. Raises an internal error for
 /// values of fixed length.
 pub fn with_signature<T>(value: Value, each: impl FnOnce(&Signature) -> T) -> T {
-    with_body(value, |body| each(&Signature::from_body(body)))
+    value.with_body(|body| each(&Signature::from_body(body)))
 }
 
 /// Calls a function with a ball of signatures, as [`with_signature`] does.
 pub fn with_ball<T>(value: Value, each: impl FnOnce(&SignatureBall) -> T) -> T {
-    with_body(value, |body| each(&SignatureBall::from_body(body)))
-}
-
-fn with_body<T>(value: Value, each: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: a plain value of a type that is aligned to four bytes, as both are.
-    let body = |value: Value| unsafe { varlena::aligned(value.datum()) };
-    match value.is_plain() {
-        true => each(body(value)),
-        false => each(body(value.to_owned().get())),
-    }
+    value.with_body(|body| each(&SignatureBall::from_body(body)))
 }

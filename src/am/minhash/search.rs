@@ -82,7 +82,9 @@ impl<const N: usize> BandSearch<N> {
 }
 
 impl<const N: usize> NearSearch<N> for BandSearch<N> {
-    const RECHECKS: bool = true;
+    fn rechecks(&self) -> bool {
+        true
+    }
 
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, _order_bys: ScanKeys) -> bool {
         let near = (quals.near.iter()).map(|&key| self.qual(key, quals.scope));

@@ -12,6 +12,7 @@ use neardup_report::{escape, page};
 use pgrx::pg_sys;
 
 use super::source::{Distances, find_index};
+use crate::am::keys::require_distances;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::ServerHost;
@@ -35,6 +36,7 @@ fn report(call: &mut Call) -> pg_sys::Datum {
         let (relation, least) = (call.oid(arguments::RELATION), arguments.least_similarity());
         let index = find_index(function, relation, column, Distances::Any, least);
         let relations = LockedIndex::open_checked(index);
+        require_distances(relations.index());
         arguments.check(relations.table());
         let subject = Subject::new(&relations, &arguments);
         gather(function, index, &subject, &arguments)

@@ -217,7 +217,11 @@ fn find_index(
     opened.iter().find_map(|index| {
         let index = index.rel();
         let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
-        if !index.holds_all_with_null(table, named.mark) || Layout::of(index).values.are_balls() {
+        let values = Layout::of(index).values;
+        if !index.holds_all_with_null(table, named.mark)
+            || values.are_balls()
+            || !values.have_distances()
+        {
             return None;
         }
         let metric = metric_of(index);

@@ -198,6 +198,7 @@ fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
             && form.columns.last() == Some(&column)
             && index.rel().is_neardup_index()
             && !Layout::of(index.rel()).values.are_balls()
+            && Layout::of(index.rel()).values.have_distances()
         {
             last = oid;
         }

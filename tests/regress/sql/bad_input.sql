@@ -87,8 +87,15 @@ CREATE INDEX ON docs USING neardup (ball(wide, 3) wrong_store);
 CREATE INDEX ON docs USING neardup (spot no_hash, fp);
 -- This one is as good as those that come with neardup.
 CREATE INDEX ON docs USING neardup ((id / 2.0::float8) other_scope, fp);
-CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 5 = (float8,
+CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 6 = (float8,
     float8);
+-- Sets are arrays of bigint, and nothing else.
+CREATE OPERATOR CLASS any_set FOR TYPE anyarray USING neardup AS OPERATOR 5 && (anyarray, anyarray);
+CREATE OPERATOR CLASS int_set FOR TYPE int[] USING neardup AS OPERATOR 5 && (anyarray, anyarray);
+CREATE OPERATOR CLASS text_set FOR TYPE text USING neardup AS OPERATOR 5 = (text, text);
+CREATE INDEX ON docs USING neardup ((ARRAY[id::bigint]) any_set);
+CREATE INDEX ON docs USING neardup ((ARRAY[id::int]) int_set);
+CREATE INDEX ON docs USING neardup ((id::text) text_set);
 CREATE OPERATOR CLASS has_function FOR TYPE float8 USING neardup AS OPERATOR 3 = (float8, float8),
     FUNCTION 1 btfloat8cmp(float8, float8);
 

@@ -1,8 +1,10 @@
 //! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
 //! each line means.
+mod baseline;
 mod blocking;
 mod contenders;
 mod corpus;
+mod growth;
 mod jobs;
 mod load;
 mod machine;
@@ -54,6 +56,21 @@ pub struct Options {
     /// some 2 minutes for each million rows
     #[arg(long, conflicts_with_all = ["full", "text"])]
     wide: bool,
+    /// Only searches, build, size and pairs at 0.1, 0.3, 1, 3 ... million rows, up to --rows,
+    /// beside what the plans' model expects; up to 100 million rows it takes some 15 minutes and
+    /// 20 GB of disk
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs"])]
+    growth: bool,
+    /// With --growth: where to write the plot
+    #[arg(long, value_name = "FILE", requires = "growth")]
+    svg: Option<PathBuf>,
+    /// Compare the ratios with those stored in crates/bench/baseline.json, which are of --full or
+    /// of either of its numbers of rows; exit with 1 if one got worse
+    #[arg(long, conflicts_with_all = ["text", "minhash", "jobs", "load", "wide"])]
+    baseline: bool,
+    /// Store the ratios of this run as the baseline
+    #[arg(long, requires = "full", conflicts_with = "baseline")]
+    save_baseline: bool,
     /// A Python interpreter that has faiss-cpu, to compare with
     #[arg(long, value_name = "PYTHON", requires = "wide")]
     faiss: Option<PathBuf>,
@@ -122,6 +139,9 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         let name = format!("wide-{}", options.rows);
         return write(&result, &name, options.json.as_deref());
     }
+    if options.growth {
+        return bench_growth(&private.instance, options);
+    }
     let sizes = if options.full {
         vec![SMALL, LARGE]
     } else {
@@ -141,7 +161,15 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         .map(u64::to_string)
         .collect::<Vec<_>>()
         .join("-");
-    write(&json!({ "runs": results }), &name, options.json.as_deref())
+    let results = json!({ "runs": results });
+    let written = write(&results, &name, options.json.as_deref())?;
+    if options.save_baseline {
+        baseline::save(&results, &baseline::path())?;
+    }
+    if options.baseline && !baseline::compare(&results, &baseline::path())? {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(written)
 }
 
 /// Starts a server with these settings.
@@ -209,6 +237,25 @@ fn bench_jobs(instance: &Instance, options: &Options) -> Result<ExitCode> {
     result["machine"] = machine.json();
     result["load"] = json!([before, machine::load()]);
     let name = format!("{name}-{}", options.rows);
+    write(&result, &name, options.json.as_deref())
+}
+
+/// Measures growth. The server's own cache stays the same, as on one machine it would.
+fn bench_growth(instance: &Instance, options: &Options) -> Result<ExitCode> {
+    let buffers = options.shared_buffers.as_deref().unwrap_or("2GB");
+    let server = start(instance, &settings(options.rows, Some(buffers)))?;
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let points: Result<Vec<_>> = (growth::sizes(options.rows).into_iter())
+        .map(|rows| growth::measure(&mut session, rows))
+        .collect();
+    println!("{}; shared_buffers = {buffers}", machine.line());
+    let mut result = growth::report(&points?, options.svg.as_deref())?;
+    result["machine"] = machine.json();
+    result["load"] = json!([before, machine::load()]);
+    let name = format!("growth-{}", options.rows);
     write(&result, &name, options.json.as_deref())
 }
 

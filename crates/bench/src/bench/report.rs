@@ -200,6 +200,13 @@ fn lines(rows: u64) -> Vec<Line> {
     lines
 }
 
+/// The names of all lines, as a baseline has them.
+#[cfg(test)]
+pub fn names(rows: u64) -> Vec<String> {
+    let name = |line: Line| format!("{}, beside {}", line.what, line.against);
+    lines(rows).into_iter().map(name).collect()
+}
+
 /// The table, in Markdown.
 pub fn table(measured: &Measured) -> String {
     let header = [

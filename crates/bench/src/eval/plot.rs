@@ -2,6 +2,7 @@
 use super::Measured;
 use super::configurations::Configuration;
 use super::measure::{BANDS, Distances, RADII};
+use crate::colours::{COLOURS, slim};
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
@@ -15,16 +16,6 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Axes>;
 const PANEL: (u32, u32) = (360, 300);
 /// Sets side by side.
 const ACROSS: u32 = 3;
-/// Colours that can be told apart by most people (Okabe, Ito, 2008), and on white and grey paper.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 0, 0),
-];
 /// Place of zero on a logarithmic axis: less than one pair in ten million.
 const FEWEST: f64 = 1e-3;
 
@@ -143,10 +134,7 @@ fn draw(
         legend(&names, &areas[all.len()])?;
         root.present()?;
     }
-    // What is so anyway would be a sixth of the file.
-    Ok(svg
-        .replace(" opacity=\"1\"", "")
-        .replace(" stroke=\"none\"", ""))
+    Ok(slim(&svg))
 }
 
 fn panel(

@@ -11,6 +11,7 @@ mod mem_store;
 mod model;
 mod pairs;
 mod scopes;
+mod sets;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};

@@ -24,9 +24,10 @@ mod text;
 
 use std::ops::Range;
 
+use crate::feature_sink::{FeatureSink, Position, Windows};
 use crate::hash::feature_hash;
-use crate::memory::GrowVec;
-use crate::shingle::FeatureSink;
+use crate::hash::windows::WindowHash;
+use crate::memory::{Grow, GrowVec};
 
 pub(crate) use owners::{OwnFeature, owned_bits};
 pub use similarity::{radius, radius_above, similarity};
@@ -35,6 +36,8 @@ pub use similarity::{radius, radius_above, similarity};
 const EMPTY: u64 = u64::MAX;
 /// Hashes between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
+/// Features that are hashed at once.
+const WINDOWS: usize = 512;
 /// Number of kept hashes at which repetitions are first removed.
 const KEPT: usize = 1 << 12;
 /// Number of hashes up to which removing repetitions takes longer than it saves.
@@ -77,6 +80,8 @@ pub struct BBitMinHash<const W: usize> {
     /// Length of `kept` at which repetitions are removed.
     dedup_at: usize,
     full: bool,
+    /// Hashes of one batch of features.
+    hashes: Vec<[u64; 1]>,
 }
 
 impl<const W: usize> Default for BBitMinHash<W> {
@@ -86,6 +91,7 @@ impl<const W: usize> Default for BBitMinHash<W> {
             kept: Vec::new(),
             dedup_at: KEPT,
             full: false,
+            hashes: Vec::new(),
         }
     }
 }
@@ -197,6 +203,17 @@ impl<const W: usize> FeatureSink for BBitMinHash<W> {
             }
         }
         self.add(&batch[..len]);
+    }
+
+    fn add_windows(&mut self, windows: Windows<impl Position>) {
+        let mut hashes = std::mem::take(&mut self.hashes);
+        for windows in windows.pieces(WINDOWS) {
+            hashes.clear();
+            hashes.ensure_room(WINDOWS);
+            WindowHash::push_windows(windows, &mut hashes);
+            self.add(hashes.as_flattened());
+        }
+        self.hashes = hashes;
     }
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::FeatureSet;
 use crate::b_bit_minhash::BBitMinHash;
+use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
-use crate::shingle::FeatureSink;
 
 /// Passes on features that a set does not have.
 pub(crate) struct RareFeatures<'a, S> {

@@ -6,11 +6,11 @@ use std::ops::Range;
 use super::{FeatureSet, RareFeatures};
 use crate::check::SharedCheck;
 use crate::feature_list::sort;
+use crate::feature_sink::FeatureSink;
 use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
 use crate::options::{TextOptions, Tokens};
 use crate::places::find_places;
-use crate::shingle::FeatureSink;
 use crate::tokens::FeatureExtractor;
 
 /// Character between two parts of a text.

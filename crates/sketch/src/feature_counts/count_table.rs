@@ -10,18 +10,25 @@ use std::hint::select_unpredictable;
 use crate::memory::GrowVec;
 
 /// Hash and number of occurrences of a feature.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeatureCount<const W: usize> {
     pub hash: [u64; W],
     pub count: u64,
 }
 
-impl<const W: usize> FeatureCount<W> {
-    /// Placeholder for an unused element.
-    pub const NONE: Self = Self {
-        hash: [0; W],
-        count: 0,
-    };
+/// Distinct features and the number of occurrences of each.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted<'a, const W: usize> {
+    pub hashes: &'a [[u64; W]],
+    /// As many numbers.
+    pub counts: &'a [u64],
+}
+
+impl<'a, const W: usize> Counted<'a, W> {
+    /// The features one by one.
+    pub fn iter(self) -> impl Iterator<Item = FeatureCount<W>> + 'a {
+        (self.hashes.iter().zip(self.counts)).map(|(&hash, &count)| FeatureCount { hash, count })
+    }
 }
 
 /// Slots for each feature.
@@ -29,13 +36,15 @@ pub(super) const SLOTS: usize = 4;
 
 /// Counts by linear probing over a power of two of slots.
 pub(super) struct CountTable<const W: usize> {
-    /// Position of a feature in `counted`, from 1; 0 if the slot is empty. The table uses the first
+    /// Position of a feature in `hashes`, from 1; 0 if the slot is empty. The table uses the first
     /// of them; the others are empty and kept for a larger text.
     slots: Vec<u32>,
     /// 64 minus the binary logarithm of the number of used slots.
     shift: u32,
     /// The features are the first `len`; there is room for one more than the capacity.
-    counted: Vec<FeatureCount<W>>,
+    hashes: Vec<[u64; W]>,
+    /// Number of occurrences of each feature; 0 beyond `len`.
+    counts: Vec<u64>,
     len: usize,
     key: [u64; W],
 }
@@ -46,7 +55,8 @@ impl<const W: usize> CountTable<W> {
         let mut table = Self {
             slots: Vec::new(),
             shift: 0,
-            counted: Vec::new(),
+            hashes: Vec::new(),
+            counts: Vec::new(),
             len: 0,
             key,
         };
@@ -57,8 +67,10 @@ impl<const W: usize> CountTable<W> {
     fn make_slots(&mut self, features: usize) {
         // Freed before the new ones are allocated.
         self.slots = Vec::new();
+        self.hashes.grow_exact(features + 1, [0; W]);
+        self.counts.grow_exact(features + 1, 0);
+        // Last: without them, the table counts as one without room if this unwinds.
         self.slots.grow_exact(SLOTS * features, 0);
-        self.counted.grow_exact(features + 1, FeatureCount::NONE);
         self.shift = shift(self.slots.len());
     }
 
@@ -68,10 +80,13 @@ impl<const W: usize> CountTable<W> {
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
             *self = Self::new(features, self.key);
         } else {
-            let used = self.used_slots();
-            self.slots[..used].fill(0);
+            if self.len > 0 {
+                let used = self.used_slots();
+                self.slots[..used].fill(0);
+                self.counts[..self.len].fill(0);
+                self.len = 0;
+            }
             self.shift = shift(slots);
-            self.len = 0;
         }
     }
 
@@ -90,8 +105,11 @@ impl<const W: usize> CountTable<W> {
     }
 
     /// The features counted so far, each once.
-    pub fn counted(&self) -> &[FeatureCount<W>] {
-        &self.counted[..self.len]
+    pub fn counted(&self) -> Counted<'_, W> {
+        Counted {
+            hashes: &self.hashes[..self.len],
+            counts: &self.counts[..self.len],
+        }
     }
 
     /// Mixes a hash; its highest bits choose the slot and the partition. Multiplies by random odd
@@ -112,19 +130,18 @@ impl<const W: usize> CountTable<W> {
         let (key, shift, mut len) = (self.key, self.shift, self.len);
         let used = self.used_slots();
         let slots = &mut self.slots[..used];
-        let counted = &mut self.counted[..];
+        let (hashes, counts) = (&mut self.hashes[..], &mut self.counts[..]);
         for (hash, count) in features {
             let mut at = (mix(hash, key) >> shift) as usize;
             // Written in any case, so that new and known features take the same branches: which of
             // them comes next is hard to predict.
-            counted[len] = FeatureCount { hash, count: 0 };
+            hashes[len] = hash;
             loop {
                 let slot = &mut slots[at];
                 let new = *slot == 0;
                 let position = select_unpredictable(new, len as u32 + 1, *slot);
-                let feature = &mut counted[position as usize - 1];
-                if feature.hash == hash {
-                    feature.count += count;
+                if hashes[position as usize - 1] == hash {
+                    counts[position as usize - 1] += count;
                     *slot = position;
                     len += usize::from(new);
                     break;
@@ -140,10 +157,10 @@ impl<const W: usize> CountTable<W> {
     pub fn grow(&mut self) {
         let features = 4 * self.capacity();
         let len = std::mem::take(&mut self.len);
-        let counted = std::mem::take(&mut self.counted);
+        let hashes = std::mem::take(&mut self.hashes);
+        let counts = std::mem::take(&mut self.counts);
         self.make_slots(features);
-        let features = counted[..len].iter();
-        self.add(features.map(|feature| (feature.hash, feature.count)));
+        self.add(hashes[..len].iter().copied().zip(counts));
     }
 }
 

@@ -10,11 +10,12 @@ mod text;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
+use crate::feature_sink::{FeatureSink, Position, Windows};
 use crate::hash::FeatureHash;
+use crate::hash::windows::WindowHash;
 use crate::memory::{Grow, GrowVec};
-use crate::shingle::FeatureSink;
 use count_table::CountTable;
-pub(crate) use count_table::FeatureCount;
+pub(crate) use count_table::{Counted, FeatureCount};
 
 /// Capacity of the smallest table.
 const MIN_FEATURES: usize = 1 << 7;
@@ -47,7 +48,7 @@ pub(crate) struct FeatureCounter<const W: usize> {
 
 impl<const W: usize> FeatureSink for FeatureCounter<W>
 where
-    [u64; W]: FeatureHash,
+    [u64; W]: WindowHash,
 {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
         // Two tight loops, hashing and counting, are faster than one.
@@ -58,14 +59,12 @@ where
         self.hashes = hashes;
     }
 
-    fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
+    fn add_windows(&mut self, windows: Windows<impl Position>) {
         let mut hashes = std::mem::take(&mut self.hashes);
-        let last = starts.len() - width;
-        for first in (0..last).step_by(WINDOWS) {
-            let starts = &starts[first..last.min(first + WINDOWS) + width];
+        for windows in windows.pieces(WINDOWS) {
             hashes.clear();
             hashes.ensure_room(WINDOWS);
-            FeatureHash::push_windows(bytes, starts, width, &mut hashes);
+            WindowHash::push_windows(windows, &mut hashes);
             self.add_hashes(&hashes);
         }
         self.hashes = hashes;
@@ -136,7 +135,7 @@ impl<const W: usize> FeatureCounter<W> {
         self.partitions.ensure_room(1 << PARTITION_BITS);
         self.partitions
             .resize_with(1 << PARTITION_BITS, Partition::default);
-        for &feature in self.table.counted() {
+        for feature in self.table.counted().iter() {
             let at = self.table.mix(feature.hash) >> (64 - PARTITION_BITS);
             self.partitions[at as usize].counted.grow_push(feature);
         }
@@ -146,7 +145,7 @@ impl<const W: usize> FeatureCounter<W> {
 
     /// Passes every distinct feature with its count to `each`, many at a time and in no particular
     /// order, and forgets them. Calls `check` between pieces of the work.
-    pub fn drain(&mut self, mut each: impl FnMut(&[FeatureCount<W>]), check: &mut dyn FnMut()) {
+    pub fn drain(&mut self, mut each: impl FnMut(Counted<W>), check: &mut dyn FnMut()) {
         each(self.table.counted());
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
@@ -190,7 +189,7 @@ mod tests {
         let mut all = BTreeMap::new();
         counts.drain(
             |features| {
-                for feature in features {
+                for feature in features.iter() {
                     let before = all.insert(feature.hash, feature.count);
                     assert_eq!(before, None, "{:?} passed twice", feature.hash);
                 }
@@ -236,8 +235,8 @@ mod tests {
         let mut sum = (0, 0);
         counts.drain(
             |features| {
-                sum.0 += features.len();
-                sum.1 += features.iter().map(|feature| feature.count).sum::<u64>();
+                sum.0 += features.counts.len();
+                sum.1 += features.counts.iter().sum::<u64>();
             },
             &mut || checks += 1,
         );

@@ -1,14 +1,14 @@
 //! Counts of the features of a text.
 
-use super::{FeatureCount, FeatureCounter};
+use super::{Counted, FeatureCounter};
 use crate::common_features::{FeatureSet, RareFeatures};
-use crate::hash::FeatureHash;
+use crate::hash::windows::WindowHash;
 use crate::options::{TextOptions, Tokens};
 use crate::tokens::FeatureExtractor;
 
 impl<const W: usize> FeatureCounter<W>
 where
-    [u64; W]: FeatureHash,
+    [u64; W]: WindowHash,
 {
     /// Passes every distinct feature of `text` with its count to `each`, many at a time and in no
     /// particular order, but for the features of `without`. Calls `check` every few 100 kB.
@@ -18,7 +18,7 @@ where
         text: &str,
         options: &TextOptions,
         without: Option<&FeatureSet>,
-        each: impl FnMut(&[FeatureCount<W>]),
+        each: impl FnMut(Counted<W>),
         check: &mut dyn FnMut(),
     ) {
         self.reset(expected_features(text, options));

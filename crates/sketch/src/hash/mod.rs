@@ -1,5 +1,6 @@
 //! Feature hashes.
 
+mod short;
 pub(crate) mod windows;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -22,24 +23,12 @@ pub fn feature_hash128(feature: &[u8]) -> u128 {
 pub trait FeatureHash: Copy {
     /// Hashes a feature.
     fn new(feature: &[u8]) -> Self;
-
-    /// Appends the hash of every window of `width` consecutive starts: the bytes from one start to
-    /// the one `width` later.
-    fn push_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
-        let ends = &starts[width..];
-        let each = starts.iter().zip(ends);
-        out.extend(each.map(|(&start, &end)| Self::new(&bytes[start as usize..end as usize])));
-    }
 }
 
 impl FeatureHash for [u64; 1] {
     #[inline]
     fn new(feature: &[u8]) -> Self {
         [feature_hash(feature)]
-    }
-
-    fn push_windows(bytes: &[u8], starts: &[u32], width: usize, out: &mut Vec<Self>) {
-        windows::hash_windows(bytes, starts, width, out);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{HashFamily, SignatureBuilder};
 use crate::check::SharedCheck;
 use crate::common_features::{FeatureSet, RareFeatures};
-use crate::shingle::FeatureSink;
+use crate::feature_sink::FeatureSink;
 use crate::sketcher::Sketcher;
 
 /// Adds features to a signature.

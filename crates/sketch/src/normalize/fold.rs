@@ -89,7 +89,7 @@ pub(super) const fn by_itself(c: char) -> bool {
 /// Returns true for characters with the property Default_Ignorable_Code_Point of Unicode 17.0: soft
 /// hyphens, joiners, marks of direction, variation selectors, fillers.
 #[inline]
-pub(super) const fn is_ignorable(c: char) -> bool {
+pub(crate) const fn is_ignorable(c: char) -> bool {
     c >= '\u{AD}'
         && matches!(
             c,

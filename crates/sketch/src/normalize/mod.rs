@@ -22,8 +22,8 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use crate::memory::{Grow, GrowString, ensure_available};
 pub(crate) use accents_and_digits::fold_accents_and_digits;
 use class::Class;
-pub(crate) use fold::fold;
-use fold::{by_itself, is_ignorable};
+use fold::by_itself;
+pub(crate) use fold::{fold, is_ignorable};
 
 /// Returns the normal form of a text.
 ///
@@ -92,6 +92,9 @@ fn push_pieces(mut text: &str, out: &mut String) {
         let marked = next.is_some_and(|next| !Class::of(next).is_no_mark());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
         out.grow_str(ascii);
+        // A mark may follow the last of them.
+        let (han, rest) = rest.split_at(leading_han(rest.as_bytes()).saturating_sub(3));
+        out.grow_str(han);
         let (len, next) = push_alone(rest, out);
         text = &rest[len..];
         // The characters that cannot be normalised one by one, up to the next one that can.
@@ -106,8 +109,8 @@ fn push_pieces(mut text: &str, out: &mut String) {
 }
 
 /// Appends the normal form of the leading characters of `text` that can be normalised one by one
-/// and that no mark follows; stops at ASCII after others. Returns their length, and the next
-/// character if it cannot be normalised alone.
+/// and that no mark follows; stops at ASCII and Han after others. Returns their length, and the
+/// next character if it cannot be normalised alone.
 fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -124,8 +127,9 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
         }
         out.grow_char(first);
         out.grow_chars(second.into_iter());
-        if next.is_some_and(|(_, next)| next.is_ascii()) {
-            // Long runs of ASCII are copied by the caller.
+        let runs = |c| matches!(c, '\0'..='\x7F' | '\u{4E00}'..='\u{9FFF}');
+        if next.is_some_and(|(_, next)| runs(next)) {
+            // Long runs of these are copied by the caller.
             return (at + c.len_utf8(), None);
         }
         match next {
@@ -211,6 +215,15 @@ pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
         .iter()
         .take_while(|byte| byte.is_ascii())
         .count()
+}
+
+/// Number of bytes of the characters U+4E00 to U+9FFF at the start of UTF-8 text.
+pub(crate) fn leading_han(text: &[u8]) -> usize {
+    let (characters, _) = text.as_chunks::<3>();
+    let is_han = |&&[first, second, _]: &&[u8; 3]| {
+        matches!(first, 0xE5..=0xE9) || first == 0xE4 && second >= 0xB8
+    };
+    3 * characters.iter().take_while(is_han).count()
 }
 
 fn folded(c: char) -> impl Iterator<Item = char> {

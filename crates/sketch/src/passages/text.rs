@@ -6,12 +6,13 @@ use super::minima::LEFT_OUT;
 use super::{PassageLength, WindowMinima};
 use crate::check::SharedCheck;
 use crate::common_features::FeatureSet;
+use crate::feature_sink::{FeatureSink, Position, Windows};
 use crate::hash::FeatureHash;
+use crate::hash::windows::WindowHash;
 use crate::memory::{Grow, GrowVec};
-use crate::shingle::FeatureSink;
 use crate::sketcher::Sketcher;
 
-/// Windows of characters that are hashed at once.
+/// Features that are hashed at once.
 const WINDOWS: usize = 512;
 
 /// Passes the hashes of features, in the order of the text, to the windows.
@@ -45,13 +46,11 @@ impl FeatureSink for PassageSink<'_, '_> {
         self.add_hashes();
     }
 
-    fn add_windows(&mut self, bytes: &[u8], starts: &[u32], width: usize) {
-        let last = starts.len() - width;
-        for first in (0..last).step_by(WINDOWS) {
-            let starts = &starts[first..last.min(first + WINDOWS) + width];
+    fn add_windows(&mut self, windows: Windows<impl Position>) {
+        for windows in windows.pieces(WINDOWS) {
             self.hashes.clear();
             self.hashes.ensure_room(WINDOWS);
-            FeatureHash::push_windows(bytes, starts, width, &mut self.hashes);
+            WindowHash::push_windows(windows, &mut self.hashes);
             self.add_hashes();
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::memory::{Grow, GrowVec};
 use crate::options::{TextOptions, Tokens};
-use crate::shingle::{FeatureSink, LINE_SEPARATOR, SEPARATOR};
+use crate::shingle::{LINE_SEPARATOR, SEPARATOR};
 use crate::tokens::FeatureExtractor;
 
 /// Number of a token that is the last of its hash.

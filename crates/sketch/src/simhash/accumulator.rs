@@ -4,7 +4,13 @@
 //! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
 use super::popcount::PositionalPopcount;
-use crate::feature_counts::FeatureCount;
+
+/// Hash and weight of a feature.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weighted<const W: usize> {
+    pub hash: [u64; W],
+    pub weight: u64,
+}
 
 /// Weight per bit position of `W` words, and the weight of all features.
 #[derive(Clone)]
@@ -37,6 +43,59 @@ pub(super) fn add_where_set<const W: usize>(
     }
 }
 
+#[inline(always)]
+fn add_all_portable<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
+    for feature in features {
+        add_where_set(sums, feature.hash, feature.weight);
+    }
+}
+
+/// [`add_all_portable`], compiled for vectors of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_all_avx2<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
+    add_all_portable(sums, features);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::{
+        _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
+        _mm512_storeu_si512,
+    };
+
+    use super::Weighted;
+
+    /// As [`super::add_all_portable`]: a hash is the mask that chooses the sums.
+    #[target_feature(enable = "avx512f")]
+    pub fn add_all<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
+        for (word, sums) in sums.iter_mut().enumerate() {
+            let (parts, _) = sums.as_chunks_mut::<8>();
+            let mut vectors = [_mm512_setzero_si512(); 8];
+            for (vector, part) in vectors.iter_mut().zip(&*parts) {
+                // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+                #[allow(unsafe_code)]
+                unsafe {
+                    *vector = _mm512_loadu_si512(part.as_ptr().cast());
+                }
+            }
+            for feature in features {
+                let weight = _mm512_set1_epi64(feature.weight as i64);
+                for (vector, mask) in vectors.iter_mut().zip(feature.hash[word].to_le_bytes()) {
+                    *vector = _mm512_mask_add_epi64(*vector, mask, *vector, weight);
+                }
+            }
+            for (vector, part) in vectors.iter().zip(parts) {
+                // SAFETY: 64 bytes are what is stored, without a need for alignment.
+                #[allow(unsafe_code)]
+                unsafe {
+                    _mm512_storeu_si512(part.as_mut_ptr().cast(), *vector);
+                }
+            }
+        }
+    }
+}
+
 /// Returns words in which bit `bit` of word `word` is `is_set(word, bit)`.
 pub(super) fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
     std::array::from_fn(|word| {
@@ -62,36 +121,28 @@ impl<const W: usize> Accumulator<W> {
         }
     }
 
-    /// Adds features with their weights.
-    pub fn add_all(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
+    /// Adds features.
+    pub(super) fn add_all(&mut self, features: &[Weighted<W>]) {
+        self.total += features.iter().map(|feature| feature.weight).sum::<u64>();
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as checked above.
-            #[allow(unsafe_code)]
-            unsafe {
-                self.add_all_avx2(features);
+        {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx512f") {
+                // SAFETY: the processor has AVX-512, as checked above.
+                #[allow(unsafe_code)]
+                return unsafe { avx512::add_all(&mut self.set, features) };
             }
-            return;
+            if has!("avx2") {
+                // SAFETY: the processor has AVX2, as checked above.
+                #[allow(unsafe_code)]
+                return unsafe { add_all_avx2(&mut self.set, features) };
+            }
         }
-        self.add_all_portable(features);
-    }
-
-    /// [`Self::add_all_portable`], compiled for vectors of 32 bytes.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn add_all_avx2(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        self.add_all_portable(features);
-    }
-
-    #[inline(always)]
-    fn add_all_portable(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        for (hash, weight) in features {
-            self.add(hash, weight);
-        }
+        add_all_portable(&mut self.set, features);
     }
 
     /// Adds features of one weight, given the number of them that have each bit, word for word.
-    fn add_group(&mut self, group: &[PositionalPopcount; W], weight: u64) {
+    pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
             for (set, ones) in set.iter_mut().zip(counted.ones()) {
@@ -106,234 +157,35 @@ impl<const W: usize> Accumulator<W> {
     }
 }
 
-/// Accumulator for features whose weights follow from their counts. Reusable.
-///
-/// Most features of a text occur once or a few times. Every feature is added with the weight of a
-/// single occurrence by a [`PositionalPopcount`]. For those that occur more often, the difference
-/// to their own weight is added: per group of equal count by a popcount again, the rest one by one.
-pub(crate) struct GroupedAccumulator<const W: usize> {
-    all: CountGroup<W>,
-    /// `groups[i]` holds the features that occur i + 2 times.
-    groups: [CountGroup<W>; GROUPS],
-    rest: Accumulator<W>,
-    rest_batch: Batch<FeatureCount<W>>,
-    weight: fn(u64) -> u64,
-}
-
-/// Features of one weight.
-struct CountGroup<const W: usize> {
-    /// One for each word of the hashes.
-    counted: [PositionalPopcount; W],
-    batch: Batch<[u64; W]>,
-}
-
-const GROUPS: usize = 3;
-/// Features that are processed at once.
-const BATCH: usize = 64;
-/// Number of features up to which adding them one by one is faster than counting bits.
-const FEW: usize = 8;
-
-/// Features that are gathered to be processed at once.
-struct Batch<T> {
-    features: [T; BATCH],
-    len: usize,
-}
-
-impl<T: Copy> Batch<T> {
-    const fn new(none: T) -> Self {
-        Self {
-            features: [none; BATCH],
-            len: 0,
-        }
-    }
-
-    /// Adds a feature; returns true if the batch is full now.
-    #[inline(always)]
-    fn push(&mut self, feature: T) -> bool {
-        self.features[self.len] = feature;
-        self.len += 1;
-        self.len == BATCH
-    }
-
-    /// Empties the batch and returns its features.
-    fn take(&mut self) -> &[T] {
-        &self.features[..std::mem::take(&mut self.len)]
-    }
-}
-
-impl<const W: usize> CountGroup<W> {
-    const EMPTY: Self = Self {
-        counted: [PositionalPopcount::EMPTY; W],
-        batch: Batch::new([0; W]),
-    };
-
-    fn reset(&mut self) {
-        self.batch.len = 0;
-        if self.counted[0].len > 0 {
-            self.counted = [PositionalPopcount::EMPTY; W];
-        }
-    }
-
-    fn add(&mut self, hashes: &[[u64; W]]) {
-        for (word, counted) in self.counted.iter_mut().enumerate() {
-            counted.add(hashes, word);
-        }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, hash: [u64; W]) {
-        if self.batch.push(hash) {
-            self.count_batch();
-        }
-    }
-
-    fn count_batch(&mut self) {
-        let hashes = self.batch.take();
-        for (word, counted) in self.counted.iter_mut().enumerate() {
-            counted.add(hashes, word);
-        }
-    }
-
-    /// Adds all features with their weight to `sums`.
-    fn finish(&mut self, weight: u64, sums: &mut Accumulator<W>) {
-        if self.batch.len <= FEW {
-            let hashes = self.batch.take().iter();
-            sums.add_all(hashes.map(|&hash| (hash, weight)));
-        } else {
-            self.count_batch();
-        }
-        if self.counted[0].len > 0 {
-            self.counted.iter_mut().for_each(PositionalPopcount::finish);
-            sums.add_group(&self.counted, weight);
-        }
-    }
-}
-
-impl<const W: usize> Default for GroupedAccumulator<W> {
-    fn default() -> Self {
-        Self {
-            all: CountGroup::EMPTY,
-            groups: [const { CountGroup::EMPTY }; GROUPS],
-            rest: Accumulator::default(),
-            rest_batch: Batch::new(FeatureCount::NONE),
-            weight: |count| count,
-        }
-    }
-}
-
-impl<const W: usize> GroupedAccumulator<W> {
-    /// Forgets all features. `weight` maps a count of at least 1 to a weight and is monotonic.
-    pub fn reset(&mut self, weight: fn(u64) -> u64) {
-        self.weight = weight;
-        self.rest = Accumulator::default();
-        self.rest_batch.len = 0;
-        self.all.reset();
-        self.groups.iter_mut().for_each(CountGroup::reset);
-    }
-
-    /// Adds distinct features.
-    pub fn add(&mut self, features: &[FeatureCount<W>]) {
-        let (batches, last) = features.as_chunks::<BATCH>();
-        for batch in batches {
-            self.all.add(&batch.map(|feature| feature.hash));
-            // Which ones occur more often is hard to predict, so that it must not be a branch.
-            let mut repeated = [FeatureCount::NONE; BATCH];
-            let mut len = 0;
-            for feature in batch {
-                repeated[len % BATCH] = *feature;
-                len += usize::from(feature.count > 1);
-            }
-            let repeated = repeated[..len].iter();
-            repeated.for_each(|feature| self.add_extra_weight(feature));
-        }
-        for feature in last {
-            self.all.push(feature.hash);
-            if feature.count > 1 {
-                self.add_extra_weight(feature);
-            }
-        }
-    }
-
-    /// Adds the weight of a feature that occurs more than once, less that of one occurrence.
-    #[inline(always)]
-    fn add_extra_weight(&mut self, feature: &FeatureCount<W>) {
-        match self.groups.get_mut(feature.count as usize - 2) {
-            Some(group) => group.push(feature.hash),
-            None => {
-                if self.rest_batch.push(*feature) {
-                    self.add_rest_batch();
-                }
-            }
-        }
-    }
-
-    fn add_rest_batch(&mut self) {
-        let features = self.rest_batch.take().iter();
-        let once = (self.weight)(1);
-        self.rest
-            .add_all(features.map(|feature| (feature.hash, (self.weight)(feature.count) - once)));
-    }
-
-    /// The simhash, ties to 0; `None` if nothing was added.
-    pub fn simhash(&mut self) -> Option<[u64; W]> {
-        self.add_rest_batch();
-        let once = (self.weight)(1);
-        self.all.finish(once, &mut self.rest);
-        for (count, group) in (2..).zip(&mut self.groups) {
-            group.finish((self.weight)(count) - once, &mut self.rest);
-        }
-        self.rest.simhash()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weight::sqrt_weight;
     use proptest::prelude::*;
-
-    fn counted<const W: usize>(hash: [u64; W], count: u64) -> FeatureCount<W> {
-        FeatureCount { hash, count }
-    }
 
     proptest! {
         #[test]
-        fn grouped_sums_equal_plain_sums(
-            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..1000),
-            before in 0_u64..500,
-            piece in 1_usize..1000,
-        ) {
-            let mut grouped = GroupedAccumulator::default();
-            let mut narrow = GroupedAccumulator::default();
-            // Features of an earlier text, which reset() has to forget.
-            grouped.reset(|_| 1);
-            for n in 0..before {
-                grouped.add(&[counted([n, n], n % 6 + 1)]);
-            }
-            grouped.reset(sqrt_weight);
-            narrow.reset(sqrt_weight);
-            let mut plain = Accumulator::default();
-            for &(hash, count) in &features {
-                plain.add(hash, sqrt_weight(count));
-                narrow.add(&[counted([hash[1]], count)]);
-            }
-            let features: Vec<_> = features.iter().map(|f| counted(f.0, f.1)).collect();
-            features.chunks(piece).for_each(|piece| grouped.add(piece));
-            let grouped = grouped.simhash();
-            prop_assert_eq!(grouped, plain.simhash());
-            // Each word for itself.
-            prop_assert_eq!(grouped.map(|[_, low]| [low]), narrow.simhash());
-        }
-
-        #[test]
-        fn vector_and_portable_code_agree(
+        fn implementations_agree(
             features in prop::collection::vec((any::<[u64; 2]>(), 0_u64..1 << 40), 0..100),
         ) {
-            let (mut chosen, mut portable) = (Accumulator::default(), Accumulator::default());
-            chosen.add_all(features.iter().copied());
-            portable.add_all_portable(features.iter().copied());
-            prop_assert_eq!(chosen.set, portable.set);
-            prop_assert_eq!(chosen.total, portable.total);
+            let weighted = |&(hash, weight): &([u64; 2], u64)| Weighted { hash, weight };
+            let all: Vec<_> = features.iter().map(weighted).collect();
+            let mut chosen = Accumulator::default();
+            chosen.add_all(&all);
+            let mut portable = [[0; 64]; 2];
+            add_all_portable(&mut portable, &all);
+            let mut expected = Accumulator::default();
+            features.iter().for_each(|&(hash, weight)| expected.add(hash, weight));
+            prop_assert_eq!(chosen.set, expected.set);
+            prop_assert_eq!(chosen.total, expected.total);
+            prop_assert_eq!(portable, expected.set);
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                let mut avx2 = [[0; 64]; 2];
+                // SAFETY: the processor has AVX2, as checked above.
+                #[allow(unsafe_code)]
+                unsafe { add_all_avx2(&mut avx2, &all) };
+                prop_assert_eq!(avx2, expected.set);
+            }
         }
     }
 }

@@ -11,7 +11,8 @@
 //! | module | content |
 //! |---|---|
 //! | `text` | simhash of a text: [`crate::Sketcher::simhash64`] |
-//! | `accumulator` | sums of integer weights, for texts and lexemes |
+//! | `accumulator` | sums of integer weights |
+//! | `grouped` | sums of weights that follow from the number of occurrences |
 //! | `popcount` | number of set bits per position, which makes them fast |
 //! | `features` | simhash of given features or hashes with floating-point weights |
 //! | [`exact`] | exact sums of floating-point weights |
@@ -20,9 +21,11 @@
 mod accumulator;
 pub mod exact;
 mod features;
+mod grouped;
 pub mod lexeme;
 mod popcount;
 mod text;
 
-pub(crate) use accumulator::{Accumulator, GroupedAccumulator};
+pub(crate) use accumulator::Accumulator;
 pub use features::{simhash64_features, simhash64_hashes, simhash128_features};
+pub(crate) use grouped::GroupedAccumulator;

@@ -4,9 +4,9 @@
 ///
 /// Words are added bit-sliced: a Harley-Seal tree of carry-save adders takes 16 words to one word
 /// of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018), and
-/// only the sixteens are spread out to byte counters. Plain 64-bit operations throughout: the same
-/// speed on any platform, some three cycles a word, so that no vector instructions need to be
-/// chosen.
+/// only the sixteens are spread out to byte counters. These are plain 64-bit operations, some three
+/// cycles a word on any platform. With AVX-512, a word is the mask for adding 1 to 64 byte
+/// counters: one cycle.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
     ones: u64,
@@ -17,7 +17,7 @@ pub(super) struct PositionalPopcount {
     sixteens: [u64; 8],
     /// Additions to `sixteens` since it was last emptied; at most 255.
     sixteens_added: u32,
-    /// Counts of sixteens that no longer fit a byte.
+    /// Number of words with each bit set, but for those counted above.
     wide: [u64; 64],
     pub len: u64,
 }
@@ -60,6 +60,19 @@ impl PositionalPopcount {
     /// Adds one word of each hash; fastest for a multiple of 16 hashes.
     pub fn add<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
         self.len += hashes.len() as u64;
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx512f") && has!("avx512bw") {
+                // SAFETY: the processor has the features, as checked above.
+                #[allow(unsafe_code)]
+                return unsafe { avx512::add(&mut self.wide, hashes, word) };
+            }
+        }
+        self.add_portable(hashes, word);
+    }
+
+    fn add_portable<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
         let (sixteens, rest) = hashes.as_chunks::<16>();
         for sixteen in sixteens {
             self.add_sixteen(&sixteen.map(|hash| hash[word]));
@@ -98,31 +111,69 @@ impl PositionalPopcount {
     fn widen(&mut self) {
         for (byte, counters) in self.sixteens.iter_mut().enumerate() {
             for (bit, count) in counters.to_le_bytes().into_iter().enumerate() {
-                self.wide[8 * byte + bit] += u64::from(count);
+                self.wide[8 * byte + bit] += 16 * u64::from(count);
             }
             *counters = 0;
         }
         self.sixteens_added = 0;
     }
 
-    /// Adds the byte counters to the wide ones; to be called before [`PositionalPopcount::ones`].
-    pub fn finish(&mut self) {
+    /// Number of words with each bit set.
+    pub fn ones(&mut self) -> &[u64; 64] {
         if self.sixteens_added > 0 {
             self.widen();
+            let planes = [
+                &mut self.ones,
+                &mut self.twos,
+                &mut self.fours,
+                &mut self.eights,
+            ];
+            for (value, plane) in planes.into_iter().enumerate() {
+                let plane = std::mem::take(plane);
+                for (bit, count) in self.wide.iter_mut().enumerate() {
+                    *count += (plane >> bit & 1) << value;
+                }
+            }
         }
+        &self.wide
     }
+}
 
-    /// Number of words with each bit set, after [`PositionalPopcount::finish`].
-    pub fn ones(&self) -> impl Iterator<Item = u64> {
-        debug_assert!(self.sixteens_added == 0);
-        (0..64).map(|bit| {
-            let at = |plane: u64| (plane >> bit) & 1;
-            16 * self.wide[bit]
-                + 8 * at(self.eights)
-                + 4 * at(self.fours)
-                + 2 * at(self.twos)
-                + at(self.ones)
-        })
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::{
+        _mm512_add_epi8, _mm512_mask_add_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
+        _mm512_storeu_si512,
+    };
+
+    /// Adds one word of each hash to the counts of its bits.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub fn add<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
+        let one = _mm512_set1_epi8(1);
+        // More would not fit a byte.
+        for hashes in hashes.chunks(255) {
+            // Two, so that no addition waits for the one before.
+            let mut sums = [_mm512_setzero_si512(); 2];
+            let (pairs, last) = hashes.as_chunks::<2>();
+            for pair in pairs {
+                for (sum, hash) in sums.iter_mut().zip(pair) {
+                    *sum = _mm512_mask_add_epi8(*sum, hash[word], *sum, one);
+                }
+            }
+            for hash in last {
+                sums[0] = _mm512_mask_add_epi8(sums[0], hash[word], sums[0], one);
+            }
+            let mut bytes = [0_u8; 64];
+            // SAFETY: 64 bytes are what is stored, without a need for alignment.
+            #[allow(unsafe_code)]
+            unsafe {
+                let sum = _mm512_add_epi8(sums[0], sums[1]);
+                _mm512_storeu_si512(bytes.as_mut_ptr().cast(), sum);
+            }
+            for (count, byte) in counts.iter_mut().zip(bytes) {
+                *count += u64::from(byte);
+            }
+        }
     }
 }
 
@@ -137,27 +188,34 @@ mod tests {
             words in prop::collection::vec(any::<[u64; 1]>(), 0..600),
             repeat in 1_usize..12,
         ) {
-            let mut counted = PositionalPopcount::EMPTY;
             let mut expected = [0_u64; 64];
-            for _ in 0..repeat {
-                counted.add(&words, 0);
-            }
             for &[word] in words.iter().cycle().take(words.len() * repeat) {
                 for (bit, n) in expected.iter_mut().enumerate() {
                     *n += (word >> bit) & 1;
                 }
             }
-            counted.finish();
-            prop_assert_eq!(counted.ones().collect::<Vec<_>>(), expected.to_vec());
-            prop_assert_eq!(counted.len, (words.len() * repeat) as u64);
+            let (mut chosen, mut portable) = (PositionalPopcount::EMPTY, PositionalPopcount::EMPTY);
+            for _ in 0..repeat {
+                chosen.add(&words, 0);
+                portable.add_portable(&words, 0);
+            }
+            prop_assert_eq!(chosen.ones(), &expected);
+            prop_assert_eq!(chosen.len, (words.len() * repeat) as u64);
+            prop_assert_eq!(portable.ones(), &expected);
+            // Asking changes nothing.
+            portable.add_portable(&words, 0);
+            chosen.add(&words, 0);
+            prop_assert_eq!(portable.ones(), chosen.ones());
         }
     }
 
     #[test]
     fn byte_counters_do_not_overflow() {
-        let mut counted = PositionalPopcount::EMPTY;
-        counted.add(&[[u64::MAX]; 100_000], 0);
-        counted.finish();
-        assert!(counted.ones().all(|n| n == 100_000));
+        let words = [[u64::MAX]; 100_000];
+        let (mut chosen, mut portable) = (PositionalPopcount::EMPTY, PositionalPopcount::EMPTY);
+        chosen.add(&words, 0);
+        portable.add_portable(&words, 0);
+        assert_eq!(chosen.ones(), &[100_000; 64]);
+        assert_eq!(portable.ones(), &[100_000; 64]);
     }
 }

@@ -3,6 +3,8 @@
 use super::GroupedAccumulator;
 use super::accumulator::Accumulator;
 use crate::common_features::FeatureSet;
+use crate::feature_counts::Counted;
+use crate::hash::windows::WindowHash;
 use crate::hash::{FeatureHash, join};
 use crate::options::{TextOptions, Tokens};
 use crate::sketcher::{Scratch, Sketcher};
@@ -98,7 +100,7 @@ impl Sketcher {
 
 impl<const W: usize> Scratch<W>
 where
-    [u64; W]: FeatureHash,
+    [u64; W]: WindowHash,
 {
     fn simhash(
         &mut self,
@@ -111,7 +113,7 @@ where
         let sums: &mut GroupedAccumulator<W> = &mut self.accumulator;
         sums.reset(options.weight.function());
         let counter = &mut self.counter;
-        let add = |counts: &[_]| sums.add(counts);
+        let add = |counted: Counted<W>| sums.add(counted);
         counter.count_text(extractor, text, options, without, add, check);
         sums.simhash()
     }

@@ -8,7 +8,9 @@
 //! Letters may take several bytes, each of which counts as a letter.
 
 use super::ascii_class::{BLOCK, Masks, classify};
-use crate::shingle::{FeatureSink, PaddedBlock, Shingles};
+use super::pack::{Words, pack};
+use crate::feature_sink::FeatureSink;
+use crate::shingle::Shingles;
 
 /// Blocks that are classified at once.
 const BLOCKS: usize = 16;
@@ -34,57 +36,69 @@ pub(super) fn tokenize(
 ) {
     let mut before = Before::default();
     let (blocks, rest) = text.as_chunks::<BLOCK>();
+    // At least one space, which ends the last word.
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    let last = [last];
-    let last = if rest.is_empty() {
-        &last[..0]
-    } else {
-        &last[..]
-    };
     let mut done = 0;
-    for blocks in blocks.chunks(BLOCKS).chain([last]) {
+    for blocks in blocks.chunks(BLOCKS).chain([&[last][..]]) {
         done += blocks.len() * BLOCK;
         let after = text.get(done).copied().unwrap_or(b' ');
-        tokenize_blocks(blocks, after, &mut before, shingles, sink);
+        match blocks.len() {
+            1 => add_words::<1>(blocks, after, &mut before, shingles),
+            _ => add_words::<BLOCKS>(blocks, after, &mut before, shingles),
+        }
+        shingles.emit_full_batch(sink);
         if done.is_multiple_of(CHECK_BYTES) {
             check();
         }
     }
-    if before.word {
-        shingles.end_block_token(sink);
-    }
 }
 
-/// Adds the words of up to [`BLOCKS`] blocks, which `after` follows.
-fn tokenize_blocks(
+/// Adds the words of up to `N` blocks, which `after` follows.
+fn add_words<const N: usize>(
     blocks: &[[u8; BLOCK]],
     after: u8,
     before: &mut Before,
     shingles: &mut Shingles,
-    sink: &mut impl FeatureSink,
 ) {
-    let mut masks = [Masks::default(); BLOCKS + 1];
+    let mut masks = [Masks::default(); N];
     classify(blocks, &mut masks);
-    masks[blocks.len()].letter = (after.is_ascii_alphabetic() || !after.is_ascii()).into();
-    masks[blocks.len()].digit = after.is_ascii_digit().into();
-    for (block, masks) in blocks.iter().zip(masks.windows(2)) {
-        let word = words(&masks[0], *before, &masks[1]);
-        let edges = word ^ (word << 1 | u64::from(before.word));
-        let mut padded: PaddedBlock = [0; _];
-        padded[..BLOCK].copy_from_slice(block);
-        padded.make_ascii_lowercase();
-        *before = Before {
-            letter: masks[0].letter >> (BLOCK - 1) == 1,
-            digit: masks[0].digit >> (BLOCK - 1) == 1,
-            word: shingles.push_block(&padded, edges, before.word, sink),
+    let after = Masks {
+        letter: (after.is_ascii_alphabetic() || !after.is_ascii()).into(),
+        digit: after.is_ascii_digit().into(),
+        ..Masks::default()
+    };
+    let mut all = [Words::default(); N];
+    let mut underscores = 0;
+    for (at, words) in all.iter_mut().take(blocks.len()).enumerate() {
+        let masks_after = masks[..blocks.len()].get(at + 1).unwrap_or(&after);
+        let masks = &masks[at];
+        let inside = word_characters(masks, *before, masks_after);
+        *words = Words {
+            inside,
+            ends: (inside << 1 | u64::from(before.word)) & !inside,
         };
+        underscores |= masks.underscore;
+        *before = Before {
+            letter: masks.letter >> (BLOCK - 1) == 1,
+            digit: masks.digit >> (BLOCK - 1) == 1,
+            word: inside >> (BLOCK - 1) == 1,
+        };
+    }
+    let tokens = shingles.tokens();
+    let first = tokens.count;
+    let underscore =
+        underscores != 0 || tokens.len > tokens.open() && tokens.bytes[tokens.open()] == b'_';
+    pack(blocks, &all, tokens);
+    if underscore {
+        // A segment without letter or digit is no word.
+        tokens.drop_underscores(first);
     }
 }
 
 /// The characters that belong to words.
 #[inline(always)]
-fn words(masks: &Masks, before: Before, after: &Masks) -> u64 {
+fn word_characters(masks: &Masks, before: Before, after: &Masks) -> u64 {
     let between = |mask: u64, before: bool, after: u64| {
         (mask << 1 | u64::from(before)) & (mask >> 1 | after << (BLOCK - 1))
     };

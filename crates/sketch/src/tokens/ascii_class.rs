@@ -9,7 +9,7 @@ const MID_LETTER: u8 = 8;
 const MID_NUM: u8 = 16;
 
 /// Characters of a block.
-pub(super) const BLOCK: usize = crate::shingle::BLOCK;
+pub(super) const BLOCK: usize = 64;
 
 /// Classes of the characters of a block, a bit for each, the first in the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

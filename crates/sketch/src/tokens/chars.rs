@@ -5,10 +5,10 @@
 //! A feature is the characters without separators.
 
 use super::whitespace::is_space;
+use crate::feature_sink::{FeatureSink, Windows};
 use crate::hash::windows::PAD;
 use crate::memory::GrowVec;
 use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
-use crate::shingle::FeatureSink;
 
 /// Extracts features of consecutive characters; reusable.
 #[derive(Default)]
@@ -217,7 +217,12 @@ impl Window {
             return false;
         };
         let starts = &self.starts[..=ready];
-        sink.add_windows(&self.bytes, starts, width);
+        sink.add_windows(Windows {
+            bytes: &self.bytes,
+            starts,
+            width,
+            gap: 0,
+        });
         let from = starts[more + 1];
         self.bytes.copy_within(from as usize..self.len, 0);
         sink.bytes_dropped(from as usize);

@@ -1,8 +1,9 @@
 //! Lines of a text, as [`super`] defines them.
 
 use super::whitespace::{is_line_end, is_space};
+use crate::feature_sink::FeatureSink;
 use crate::normalize::each_piece;
-use crate::shingle::{FeatureSink, Shingles};
+use crate::shingle::Shingles;
 
 /// Adds the lines of `text` to `shingles`, which passes the features to `sink`. Calls `check` every
 /// few 100 kB. `buffer` is working memory.

@@ -4,7 +4,8 @@
 //!
 //! | tokens | module |
 //! |---|---|
-//! | words | `word`, with `ascii` and `ascii_class` for ASCII |
+//! | words | `word`, with `simple_text`, `ascii`, `ascii_class` and `pack` for ASCII and what |
+//! | | behaves like it, and `single_char` for Han |
 //! | characters | `chars` |
 //! | lines | `lines` |
 //! | Chinese words | [`jieba`] |
@@ -31,15 +32,19 @@ mod ascii_class;
 mod chars;
 pub mod jieba;
 mod lines;
+mod pack;
+mod simple_text;
+mod single_char;
 mod whitespace;
 mod word;
 
 use std::borrow::Cow;
 
+use crate::feature_sink::FeatureSink;
 use crate::html::html_text;
 use crate::normalize::fold_accents_and_digits;
 use crate::options::{TextOptions, Tokens};
-use crate::shingle::{FeatureSink, LINE_SEPARATOR, SEPARATOR, Shingles};
+use crate::shingle::{LINE_SEPARATOR, SEPARATOR, Shingles};
 use chars::CharWindows;
 use jieba::{Dictionary, Keyword, TokenizeMode};
 pub(crate) use whitespace::{is_line_end, is_space};

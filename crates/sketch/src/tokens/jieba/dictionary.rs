@@ -97,19 +97,25 @@ impl Dictionary {
         }
     }
 
-    /// Calls `each` for the words of `run`, which has only characters of [`super::is_jieba`].
+    /// Calls `each` for the words of `run`, which consists of characters of [`super::is_jieba`] and
+    /// of punctuation between them.
     pub(super) fn cut(&self, run: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
         Self::ensure_room(run);
         for token in self.jieba.tokenize(run, mode, true) {
-            // Drops punctuation.
-            if token
-                .word
-                .bytes()
-                .any(|byte| byte >= 0x80 || byte.is_ascii_alphanumeric())
-            {
+            if is_word(token.word) {
                 each(token.word);
             }
         }
+    }
+}
+
+/// Returns true if a token of jieba is a word: not for punctuation.
+fn is_word(token: &str) -> bool {
+    match token.as_bytes() {
+        // U+4E00 to U+9FFF.
+        [0xE5..=0xE9, ..] | [0xE4, 0xB8..=0xBF, ..] => true,
+        [0x80..=0xFF, ..] => token.chars().next().is_some_and(super::is_han),
+        ascii => (ascii.iter()).any(|byte| *byte >= 0x80 || byte.is_ascii_alphanumeric()),
     }
 }
 

@@ -9,10 +9,10 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::idf::{IDF_BITS, idf};
 use super::{Dictionary, TokenizeMode, tokenize};
-use crate::feature_counts::{FeatureCount, FeatureCounter};
+use crate::feature_counts::{Counted, FeatureCount, FeatureCounter};
+use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::memory::{Grow, copied};
-use crate::shingle::FeatureSink;
 
 /// Stop words of jieba, all English, in the order of their bytes.
 const STOP_WORDS: [&str; 31] = [
@@ -88,11 +88,11 @@ pub(crate) fn keywords(
         counts.add_all(word.as_bytes(), std::iter::once(0..word.len()));
     });
     let mut heaviest = BinaryHeap::new();
-    let consider = |counted: &[FeatureCount<1>]| {
-        for &FeatureCount {
+    let consider = |counted: Counted<1>| {
+        for FeatureCount {
             hash: [hash],
             count,
-        } in counted
+        } in counted.iter()
         {
             let weight = keyword_weight(hash, weigh(count));
             let keyword = Keyword {

@@ -17,6 +17,7 @@
 mod dictionary;
 mod idf;
 mod keywords;
+mod plain;
 mod user_words;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -30,7 +31,7 @@ pub use user_words::{
 
 use crate::memory::GrowString;
 use crate::normalize::class::Class;
-use crate::normalize::each_piece;
+use crate::normalize::{each_piece, leading_han};
 
 /// Inverse document frequency of a word in its normal form by jieba's table: ln(documents /
 /// documents with the word). An unknown word has the median of the known ones.
@@ -79,12 +80,27 @@ pub(crate) fn tokenize(
     check: &mut dyn FnMut(),
 ) {
     let mut parts = PartSplitter::default();
-    each_piece(text, buffer, check, |piece| {
-        parts.push(piece, |part, scripts| {
-            split(dictionary, mode, part, scripts, each)
+    let mut rest = text;
+    let mut stretch = plain::stretch_len(rest);
+    while !rest.is_empty() {
+        if let Some(len) = stretch {
+            let (plain, after) = rest.split_at(len);
+            dictionary.cut(plain, mode, &mut *each);
+            check();
+            rest = after;
+            stretch = plain::stretch_len(rest);
+            continue;
+        }
+        let (len, next) = plain::other_len(rest);
+        let (other, after) = rest.split_at(len);
+        each_piece(other, buffer, check, |piece| {
+            parts.push(piece, |part, scripts| {
+                split(dictionary, mode, part, scripts, each)
+            });
         });
-    });
-    parts.end(|part, scripts| split(dictionary, mode, part, scripts, each));
+        parts.end(|part, scripts| split(dictionary, mode, part, scripts, each));
+        (rest, stretch) = (after, next);
+    }
 }
 
 /// Kinds of characters in a part of a text.
@@ -94,20 +110,34 @@ struct Scripts {
     pure: bool,
     /// True if there is a Han character.
     han: bool,
+    /// True if no character can be part of a word: it is punctuation.
+    wordless: bool,
 }
 
 impl Scripts {
     const EMPTY: Self = Self {
         pure: true,
         han: false,
+        wordless: true,
+    };
+    const CHINESE: Self = Self {
+        pure: true,
+        han: true,
+        wordless: false,
     };
 }
 
 /// Cuts a text into parts that can be split into words one by one; never within a run of characters
 /// that jieba knows.
+///
+/// Chinese parts and the punctuation between them are passed together: jieba cuts there itself, and
+/// calling it takes longer than splitting a few words.
 struct PartSplitter {
-    /// The current part.
+    /// Chinese parts with punctuation, up to `joined`, and the current part.
     open: String,
+    joined: usize,
+    /// True if there is a Chinese part before the current one.
+    chinese: bool,
     scripts: Scripts,
     /// For the last character: true if jieba knows it, and its class. `None` at the start.
     last: Option<(bool, Class)>,
@@ -117,22 +147,30 @@ impl Default for PartSplitter {
     fn default() -> Self {
         Self {
             open: String::new(),
+            joined: 0,
+            chinese: false,
             scripts: Scripts::EMPTY,
             last: None,
         }
     }
 }
 
+/// Bytes of parts that are passed together.
+const JOINED: usize = 1 << 11;
+
 impl PartSplitter {
     fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Scripts)) {
         let (mut from, mut at) = (0, 0);
         while let Some(c) = piece[at..].chars().next() {
-            let room = MAX_PART.saturating_sub(self.open.len() + at - from);
-            // Han characters are uniform: a cut among them depends only on the length.
-            let run = han_run(piece.as_bytes(), at, room);
-            let (len, jieba, han, class) = match run {
-                0 => (c.len_utf8(), is_jieba(c), is_han(c), Class::of(c)),
-                run => (run, true, true, Class::SingleCharWord),
+            let part = self.open.len() - self.joined + at - from;
+            let room = MAX_PART.saturating_sub(part);
+            // Han characters are uniform, and so are letters and digits: a cut among them depends
+            // only on the length.
+            let bytes = &piece.as_bytes()[at..];
+            let (len, jieba, han, class) = match (ascii_run(bytes, room), han_run(bytes, room)) {
+                (0, 0) => (c.len_utf8(), is_jieba(c), is_han(c), Class::of(c)),
+                (0, run) => (run, true, true, Class::SingleCharWord),
+                (run, _) => (run, true, false, Class::AsciiWord),
             };
             let cut = self.last.is_some_and(|(last_jieba, last)| {
                 room == 0 || !(last_jieba && jieba) && last.cut_before(class)
@@ -140,10 +178,11 @@ impl PartSplitter {
             if cut {
                 self.open.grow_str(&piece[from..at]);
                 from = at;
-                self.end(&mut each);
+                self.end_part(&mut each);
             }
             self.scripts.pure &= jieba;
             self.scripts.han |= han;
+            self.scripts.wordless &= is_wordless(c, class);
             self.last = Some((jieba, class));
             at += len;
         }
@@ -151,26 +190,67 @@ impl PartSplitter {
     }
 
     /// Ends the current part.
-    fn end(&mut self, mut each: impl FnMut(&str, Scripts)) {
-        // The pieces are normalised but for the case of ASCII.
-        self.open.make_ascii_lowercase();
-        each(&self.open, self.scripts);
+    fn end_part(&mut self, each: &mut impl FnMut(&str, Scripts)) {
+        let scripts = std::mem::replace(&mut self.scripts, Scripts::EMPTY);
+        let chinese = scripts.pure && scripts.han;
+        if chinese || scripts.wordless {
+            self.chinese |= chinese;
+            self.joined = self.open.len();
+            // A part that was cut for its length ends here too.
+            if self.joined >= JOINED {
+                self.pass_joined(each);
+                self.open.clear();
+                self.joined = 0;
+            }
+            return;
+        }
+        let part = self.joined;
+        self.pass_joined(each);
+        each(&self.open[part..], scripts);
         self.open.clear();
-        self.scripts = Scripts::EMPTY;
+        self.joined = 0;
+    }
+
+    /// Passes the parts before the current one.
+    fn pass_joined(&mut self, each: &mut impl FnMut(&str, Scripts)) {
+        if std::mem::take(&mut self.chinese) {
+            each(&self.open[..self.joined], Scripts::CHINESE);
+        }
+    }
+
+    /// Ends the text.
+    fn end(&mut self, mut each: impl FnMut(&str, Scripts)) {
+        self.end_part(&mut each);
+        self.pass_joined(&mut each);
+        *self = Self {
+            open: std::mem::take(&mut self.open),
+            ..Self::default()
+        };
+        self.open.clear();
     }
 }
 
-/// Number of bytes of the characters U+4E00 to U+9FFF at a position, as far as they begin within
-/// `room` bytes.
-fn han_run(bytes: &[u8], from: usize, room: usize) -> usize {
-    let (characters, _) = bytes[from..].as_chunks::<3>();
-    let count = characters[..characters.len().min(room.div_ceil(3))]
-        .iter()
-        .take_while(|&&[first, second, _]| {
-            matches!(first, 0xE5..=0xE9) || first == 0xE4 && second >= 0xB8
-        })
-        .count();
-    3 * count
+/// Returns true for punctuation and spaces, of which no word consists, whatever their order.
+fn is_wordless(c: char, class: Class) -> bool {
+    match class {
+        Class::AsciiBreak | Class::Separator | Class::Mid => true,
+        Class::AsciiWord => !c.is_ascii_alphanumeric(),
+        _ => false,
+    }
+}
+
+/// Number of bytes of the leading characters U+4E00 to U+9FFF, as far as they begin within `room`
+/// bytes.
+fn han_run(text: &[u8], room: usize) -> usize {
+    leading_han(&text[..text.len().min(room.next_multiple_of(3))])
+}
+
+/// Number of leading letters and digits of ASCII within `room` bytes.
+fn ascii_run(text: &[u8], room: usize) -> usize {
+    let within = text[..text.len().min(room)].iter();
+    within
+        .take_while(|byte| byte.is_ascii_alphanumeric())
+        .count()
 }
 
 /// Splits a part into words.

@@ -106,9 +106,31 @@ proptest! {
         let normal = normalized(&text);
         let mut expected = Vec::new();
         let each = &mut |word: &str| expected.push(word.to_owned());
-        let scripts = Scripts { pure: false, han: true };
+        let scripts = Scripts {
+            pure: false,
+            ..Scripts::CHINESE
+        };
         split(&Dictionary::current(), TokenizeMode::Default, &normal, scripts, each);
         prop_assert_eq!(words(&text, TokenizeMode::Default), expected);
+    }
+
+    /// Neither does passing Chinese with its punctuation as it is.
+    #[test]
+    fn plain_stretches_do_not_matter(
+        text in "([中国人民大学生活的一是在不了有和北京]{1,9}[，。、：；！？“”‘’（）《》 —\n/]{1,2}\
+            ([ab1-3.．％é\u{301}\u{200B}カか…]{1,2}[，。]?)?){0,60}",
+        search in any::<bool>(),
+    ) {
+        let mode = if search { TokenizeMode::Search } else { TokenizeMode::Default };
+        let normal = normalized(&text);
+        let mut expected = Vec::new();
+        let each = &mut |word: &str| expected.push(word.to_owned());
+        let scripts = Scripts {
+            pure: false,
+            ..Scripts::CHINESE
+        };
+        split(&Dictionary::current(), mode, &normal, scripts, each);
+        prop_assert_eq!(words(&text, mode), expected);
     }
 
     /// Where there is no Chinese, the words are those of `tokens => 'word'`.

@@ -1,0 +1,165 @@
+//! Expectation of times at any number of rows, from the plans that searches follow.
+use super::{Point, RADII};
+use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::pairs::PairPlan;
+use neardup_blocktree::plan::Plan;
+
+/// Rows of the tables that the model's constants come from. It is checked at the others.
+pub const FITTED: [u64; 2] = [1_000_000, 10_000_000];
+
+/// Times by the plans of searches and pairs, and four constants.
+pub struct Model {
+    layout: BlockLayout<1>,
+    /// Seconds for each leaf that a plan counts, a descent counted as some of them.
+    leaf: f64,
+    /// Seconds for each search, at the row that it finds.
+    row: f64,
+    /// Seconds for each second of the plan of pairs.
+    pairs: f64,
+    /// Rows that a search finds, by radius.
+    found: [f64; RADII.len()],
+    /// Seconds of a build for each row.
+    build: f64,
+}
+
+impl Model {
+    /// Fits the constants to the points of [`FITTED`], or to all if none of them was measured, with
+    /// the same weight for a share of each time.
+    ///
+    /// # Panics
+    ///
+    /// Without points.
+    pub fn fit(points: &[Point]) -> Self {
+        let layout = default_layout();
+        let chosen: Vec<&Point> = points.iter().filter(|p| FITTED.contains(&p.rows)).collect();
+        let chosen = match chosen.is_empty() {
+            true => points.iter().collect(),
+            false => chosen,
+        };
+        let searches = chosen.iter().flat_map(|point| {
+            RADII.iter().enumerate().map(|(i, &radius)| {
+                let cost = Plan::new(&layout, radius, point.rows as f64).cost();
+                [cost, point.found[i], point.probes[i]]
+            })
+        });
+        let (leaf, row) = fit_two(searches);
+        let mean = |of: &dyn Fn(&Point) -> f64| {
+            chosen.iter().map(|point| of(point)).sum::<f64>() / chosen.len() as f64
+        };
+        let pairs =
+            mean(&|point| point.pairs / PairPlan::new(&layout, 3, point.rows as f64).cost * 1e9);
+        let build = mean(&|point| point.build / point.rows as f64);
+        Self {
+            layout,
+            leaf,
+            row,
+            pairs,
+            found: chosen[0].found,
+            build,
+        }
+    }
+
+    /// Seconds of a search.
+    pub fn search(&self, rows: f64, radius: u32) -> f64 {
+        let found = (RADII.iter().position(|&other| other == radius))
+            .map_or(0.0, |radius| self.found[radius]);
+        self.leaf * Plan::new(&self.layout, radius, rows).cost() + self.row * found
+    }
+
+    /// Seconds of all pairs within radius 3.
+    pub fn pairs(&self, rows: f64) -> f64 {
+        self.pairs * PairPlan::new(&self.layout, 3, rows).cost / 1e9
+    }
+
+    /// Seconds of a build.
+    pub fn build(&self, rows: f64) -> f64 {
+        self.build * rows
+    }
+
+    /// The constants, for people.
+    pub fn sentence(&self) -> String {
+        format!(
+            "Model, from 1 and 10 million rows: {:.2} us for each leaf of the plan, {:.2} us for \
+             each row found; {:.2} of the estimate of pairs; {:.2} us a row to build.",
+            self.leaf * 1e6,
+            self.row * 1e6,
+            self.pairs,
+            self.build * 1e6
+        )
+    }
+}
+
+/// The layout of an index without options.
+pub fn default_layout() -> BlockLayout<1> {
+    BlockLayout::new(3, 4).unwrap_or_else(|_| unreachable!("four blocks are within all limits"))
+}
+
+/// The two factors, at least 0, with which `a * x + b * y` is nearest to `z`, by the sum of squares
+/// of `(a * x + b * y) / z - 1`.
+fn fit_two(all: impl Iterator<Item = [f64; 3]>) -> (f64, f64) {
+    let (mut xx, mut xy, mut yy, mut x1, mut y1) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for [x, y, z] in all {
+        let (x, y) = (x / z, y / z);
+        xx += x * x;
+        xy += x * y;
+        yy += y * y;
+        x1 += x;
+        y1 += y;
+    }
+    let determinant = xx * yy - xy * xy;
+    let (a, b) = (
+        (x1 * yy - y1 * xy) / determinant,
+        (y1 * xx - x1 * xy) / determinant,
+    );
+    // A negative factor, or none at all: the leaves alone.
+    match determinant > f64::EPSILON * xx * yy && a >= 0.0 && b >= 0.0 {
+        true => (a, b),
+        false => (x1 / xx, 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_factors_are_found_again() {
+        let points = [[1.0, 4.0], [10.0, 6.0], [100.0, 5.0]];
+        let (a, b) = fit_two(points.iter().map(|&[x, y]| [x, y, 0.5 * x + 0.25 * y]));
+        assert!((a - 0.5).abs() < 1e-9 && (b - 0.25).abs() < 1e-9, "{a} {b}");
+        // More at the greater, but less than in proportion: no factor is negative.
+        let (a, b) = fit_two([[1.0, 1.0, 1.0], [2.0, 4.0, 1.5]].into_iter());
+        assert!(a >= 0.0 && b >= 0.0, "{a} {b}");
+    }
+
+    #[test]
+    fn a_model_reproduces_times_of_its_own_kind() {
+        let layout = default_layout();
+        let point = |rows: u64| {
+            let rows_f = rows as f64;
+            let found = [4.0, 6.0, 8.0];
+            let search =
+                |i: usize| 1e-7 * Plan::new(&layout, RADII[i], rows_f).cost() + 2e-7 * found[i];
+            Point {
+                rows,
+                build: 4e-7 * rows_f,
+                size: 63.0 * rows_f,
+                probes: [search(0), search(1), search(2)],
+                found,
+                pairs: 1.5 * PairPlan::new(&layout, 3, rows_f).cost / 1e9,
+                pairs_found: 1,
+            }
+        };
+        let points = [100_000, 1_000_000, 10_000_000, 100_000_000].map(point);
+        let model = Model::fit(&points);
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-6;
+        for point in &points {
+            let rows = point.rows as f64;
+            for (i, radius) in RADII.into_iter().enumerate() {
+                assert!(near(model.search(rows, radius), point.probes[i]));
+            }
+            assert!(near(model.pairs(rows), point.pairs));
+            assert!(near(model.build(rows), point.build));
+        }
+    }
+}

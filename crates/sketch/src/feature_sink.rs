@@ -1,0 +1,154 @@
+//! Receivers of features.
+
+use std::ops::Range;
+
+/// Start of a token in a buffer.
+pub(crate) trait Position: Copy {
+    /// The position as an index.
+    fn index(self) -> usize;
+}
+
+impl Position for u32 {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Position for usize {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self
+    }
+}
+
+/// Features of equally many consecutive tokens: each from the start of a token to the start of the
+/// one `width` later, less the `gap` between tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct Windows<'a, P> {
+    /// The tokens, and [`crate::hash::windows::PAD`] more bytes.
+    pub bytes: &'a [u8],
+    /// Starts of the tokens, and of what would come next.
+    pub starts: &'a [P],
+    /// Tokens of a feature.
+    pub width: usize,
+    /// Bytes of the separator between tokens.
+    pub gap: usize,
+}
+
+impl<P: Position> Windows<'_, P> {
+    /// Number of features.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.starts.len() - self.width
+    }
+
+    /// The bytes of a feature.
+    #[inline(always)]
+    pub fn range(&self, at: usize) -> Range<usize> {
+        self.starts[at].index()..self.starts[at + self.width].index() - self.gap
+    }
+
+    /// The same features in their order, at most `most` at once.
+    pub fn pieces(self, most: usize) -> impl Iterator<Item = Self> {
+        let count = self.len();
+        (0..count).step_by(most).map(move |first| Self {
+            starts: &self.starts[first..count.min(first + most) + self.width],
+            ..self
+        })
+    }
+}
+
+/// Receiver of features, one call for each occurrence.
+pub(crate) trait FeatureSink {
+    /// True if features are passed in the order of the text. Else their order is the one in which
+    /// they are hashed fastest.
+    const IN_ORDER: bool = false;
+
+    /// Adds features, which are ranges of `bytes`.
+    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
+
+    /// Adds features of consecutive tokens, of which there is at least one.
+    fn add_windows(&mut self, windows: Windows<impl Position>) {
+        if Self::IN_ORDER {
+            self.add_all(
+                windows.bytes,
+                (0..windows.len()).map(|at| windows.range(at)),
+            );
+            return;
+        }
+        for piece in windows.pieces(BY_LENGTH) {
+            let range = |at: &u8| piece.range(usize::from(*at));
+            let mut members = [[0; BY_LENGTH]; CLASSES];
+            let mut lens = [0; CLASSES];
+            for at in 0..piece.len() {
+                let class = class(piece.range(at).len());
+                members[class][lens[class]] = at as u8;
+                lens[class] += 1;
+            }
+            for (members, len) in members.iter().zip(lens) {
+                self.add_all(piece.bytes, members[..len].iter().map(range));
+            }
+        }
+    }
+
+    /// Called when the caller removes the first `len` bytes of the buffer that features are ranges
+    /// of: ranges of the next features count from there.
+    fn bytes_dropped(&mut self, len: usize) {
+        let _ = len;
+    }
+}
+
+/// Features that are grouped by their length, since the hash function branches on it, which is hard
+/// to predict.
+const BY_LENGTH: usize = 1 << 8;
+
+/// Number of length classes.
+const CLASSES: usize = 4;
+
+/// Length class of a feature: XXH3 has separate code for up to 8, 16 and 32 bytes.
+#[inline(always)]
+const fn class(len: usize) -> usize {
+    (len > 8) as usize + (len > 16) as usize + (len > 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The ranges of features, one vector for each call.
+    #[derive(Default)]
+    struct Calls(Vec<Vec<Range<usize>>>);
+
+    impl FeatureSink for Calls {
+        fn add_all(&mut self, _: &[u8], features: impl Iterator<Item = Range<usize>>) {
+            self.0.push(features.collect());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn windows_are_passed_once_by_their_length(
+            lens in prop::collection::vec(2_usize..30, 1..1500),
+            width in 1_usize..5,
+        ) {
+            prop_assume!(lens.len() >= width);
+            let mut starts = vec![0];
+            for len in lens {
+                starts.push(starts.last().unwrap() + len);
+            }
+            let windows = Windows { bytes: &[], starts: &starts, width, gap: 1 };
+            let mut calls = Calls::default();
+            calls.add_windows(windows);
+            for features in &calls.0 {
+                let classes = features.iter().map(|range| class(range.len()));
+                prop_assert!(classes.clone().max() == classes.clone().min());
+            }
+            let mut got = calls.0.concat();
+            got.sort_by_key(|range| range.start);
+            let expected: Vec<_> = (0..windows.len()).map(|at| windows.range(at)).collect();
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! XXH3 of short inputs, with 64 bits and seed 0, as functions of the words that they consist of
+//! (the specification is doc/xxhash_spec.md of xxHash).
+//!
+//! None has a branch, so that the compiler can compute several at once.
+
+/// Words of the default secret of XXH3.
+const SECRET: [u64; 4] = [
+    0xbe4b_a423_396c_feb8,
+    0x1cad_21f7_2c81_017c,
+    0xdb97_9083_e96d_d4de,
+    0x1f67_b3b7_a4a4_4072,
+];
+/// Words of the secret, combined as shorter inputs use them.
+const MIX_1: u64 = 0x8727_5a9b;
+const MIX_4: u64 = SECRET[1] ^ SECRET[2];
+const MIX_9_LOW: u64 = 0x6782_737b_ea42_39b9;
+const MIX_9_HIGH: u64 = 0xaf56_bc3b_0996_523a;
+
+const PRIME_64_1: u64 = 0x9E37_79B1_85EB_CA87;
+const PRIME_64_2: u64 = 0xC2B2_AE3D_27D4_EB4F;
+const PRIME_64_3: u64 = 0x1656_67B1_9E37_79F9;
+const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
+const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
+
+/// Hashes the first `len` bytes of `word`, 1 to 3.
+#[inline(always)]
+pub(super) const fn hash_1_to_3(word: u64, len: u64) -> u64 {
+    let first = word & 0xFF;
+    let middle = word >> (8 * (len >> 1)) & 0xFF;
+    let last = word >> (8 * (len - 1)) & 0xFF;
+    let mut hash = (first << 16 | middle << 24 | last | len << 8) ^ MIX_1;
+    hash = (hash ^ hash >> 33).wrapping_mul(PRIME_64_2);
+    hash = (hash ^ hash >> 29).wrapping_mul(PRIME_64_3);
+    hash ^ hash >> 32
+}
+
+/// Hashes the first `len` bytes of `word`, 4 to 8.
+#[inline(always)]
+pub(super) const fn hash_4_to_8(word: u64, len: u64) -> u64 {
+    let last = word >> (8 * (len - 4)) & 0xFFFF_FFFF;
+    let mut hash = last.wrapping_add(word << 32) ^ MIX_4;
+    hash ^= hash.rotate_left(49) ^ hash.rotate_left(24);
+    hash = hash.wrapping_mul(PRIME_MX2);
+    hash = (hash ^ (hash >> 35).wrapping_add(len)).wrapping_mul(PRIME_MX2);
+    hash ^ hash >> 28
+}
+
+/// Hashes `len` bytes, 9 to 16, given the first and the last eight.
+#[inline(always)]
+pub(super) const fn hash_9_to_16(first: u64, last: u64, len: u64) -> u64 {
+    let (low, high) = (first ^ MIX_9_LOW, last ^ MIX_9_HIGH);
+    let hash = len
+        .wrapping_add(low.swap_bytes())
+        .wrapping_add(high)
+        .wrapping_add(folded_product(low, high));
+    avalanche(hash)
+}
+
+/// Hashes `len` bytes, 17 to 32, given the first and the last sixteen.
+#[inline(always)]
+pub(super) const fn hash_17_to_32(first: [u64; 2], last: [u64; 2], len: u64) -> u64 {
+    let hash = len
+        .wrapping_mul(PRIME_64_1)
+        .wrapping_add(folded_product(first[0] ^ SECRET[0], first[1] ^ SECRET[1]))
+        .wrapping_add(folded_product(last[0] ^ SECRET[2], last[1] ^ SECRET[3]));
+    avalanche(hash)
+}
+
+#[inline(always)]
+const fn folded_product(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline(always)]
+const fn avalanche(hash: u64) -> u64 {
+    let hash = (hash ^ hash >> 37).wrapping_mul(PRIME_MX1);
+    hash ^ hash >> 32
+}

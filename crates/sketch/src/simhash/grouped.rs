@@ -1,0 +1,236 @@
+//! Sums of weights that follow from the number of occurrences.
+
+use super::accumulator::{Accumulator, Weighted};
+use super::popcount::PositionalPopcount;
+use crate::feature_counts::Counted;
+
+/// Accumulator for features whose weights follow from their counts. Reusable.
+///
+/// Most features of a text occur once or a few times. Every feature is added with the weight of a
+/// single occurrence by a [`PositionalPopcount`]. For those that occur more often, the difference
+/// to their own weight is added: per group of equal count by a popcount again, the rest one by one.
+pub(crate) struct GroupedAccumulator<const W: usize> {
+    all: CountGroup<W>,
+    /// `groups[i]` holds the features that occur i + 2 times.
+    groups: [CountGroup<W>; GROUPS],
+    /// Number of features up to which adding them one by one is faster than counting bits.
+    few: usize,
+    rest: Accumulator<W>,
+    rest_batch: Batch<Weighted<W>>,
+    weight: fn(u64) -> u64,
+    /// Weight of a feature that occurs once.
+    once: u64,
+}
+
+/// Features of one weight.
+struct CountGroup<const W: usize> {
+    /// One for each word of the hashes.
+    counted: [PositionalPopcount; W],
+    batch: Batch<[u64; W]>,
+}
+
+const GROUPS: usize = 3;
+/// Features that are processed at once.
+const BATCH: usize = 64;
+
+/// Features that are gathered to be processed at once.
+struct Batch<T> {
+    features: [T; BATCH],
+    len: usize,
+}
+
+impl<T: Copy> Batch<T> {
+    const fn new(none: T) -> Self {
+        Self {
+            features: [none; BATCH],
+            len: 0,
+        }
+    }
+
+    /// Adds a feature; returns true if the batch is full now.
+    #[inline(always)]
+    fn push(&mut self, feature: T) -> bool {
+        self.features[self.len] = feature;
+        self.len += 1;
+        self.len == BATCH
+    }
+
+    /// Empties the batch and returns its features.
+    fn take(&mut self) -> &[T] {
+        &self.features[..std::mem::take(&mut self.len)]
+    }
+}
+
+impl<const W: usize> CountGroup<W> {
+    const EMPTY: Self = Self {
+        counted: [PositionalPopcount::EMPTY; W],
+        batch: Batch::new([0; W]),
+    };
+
+    fn reset(&mut self) {
+        self.batch.len = 0;
+        if self.counted[0].len > 0 {
+            self.counted = [PositionalPopcount::EMPTY; W];
+        }
+    }
+
+    fn add(&mut self, hashes: &[[u64; W]]) {
+        for (word, counted) in self.counted.iter_mut().enumerate() {
+            counted.add(hashes, word);
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, hash: [u64; W]) {
+        if self.batch.push(hash) {
+            self.count_batch();
+        }
+    }
+
+    fn count_batch(&mut self) {
+        let hashes = self.batch.take();
+        for (word, counted) in self.counted.iter_mut().enumerate() {
+            counted.add(hashes, word);
+        }
+    }
+
+    /// Adds all features with their weight to `sums`.
+    fn finish(&mut self, weight: u64, few: usize, sums: &mut Accumulator<W>) {
+        if self.batch.len <= few {
+            let mut features = [Weighted {
+                hash: [0; W],
+                weight,
+            }; BATCH];
+            let hashes = self.batch.take();
+            for (feature, &hash) in features.iter_mut().zip(hashes) {
+                feature.hash = hash;
+            }
+            sums.add_all(&features[..hashes.len()]);
+        } else {
+            self.count_batch();
+        }
+        if self.counted[0].len > 0 {
+            sums.add_group(&mut self.counted, weight);
+        }
+    }
+}
+
+impl<const W: usize> Default for GroupedAccumulator<W> {
+    fn default() -> Self {
+        Self {
+            all: CountGroup::EMPTY,
+            groups: [const { CountGroup::EMPTY }; GROUPS],
+            few: if has_masks() { 32 } else { 8 },
+            rest: Accumulator::default(),
+            rest_batch: Batch::new(Weighted {
+                hash: [0; W],
+                weight: 0,
+            }),
+            weight: |count| count,
+            once: 1,
+        }
+    }
+}
+
+impl<const W: usize> GroupedAccumulator<W> {
+    /// Forgets all features. `weight` maps a count of at least 1 to a weight and is monotonic.
+    pub fn reset(&mut self, weight: fn(u64) -> u64) {
+        (self.weight, self.once) = (weight, weight(1));
+        self.rest = Accumulator::default();
+        self.rest_batch.len = 0;
+        self.all.reset();
+        self.groups.iter_mut().for_each(CountGroup::reset);
+    }
+
+    /// Adds distinct features.
+    pub fn add(&mut self, features: Counted<W>) {
+        self.all.add(features.hashes);
+        let hashes = features.hashes.chunks(BATCH);
+        for (hashes, counts) in hashes.zip(features.counts.chunks(BATCH)) {
+            // Which ones occur more often is hard to predict, so that it must not be a branch.
+            let mut repeated = [0; BATCH];
+            let mut len = 0;
+            for (at, &count) in counts.iter().enumerate() {
+                repeated[len % BATCH] = at;
+                len += usize::from(count > 1);
+            }
+            for &at in &repeated[..len] {
+                self.add_extra_weight(hashes[at], counts[at]);
+            }
+        }
+    }
+
+    /// Adds the weight of a feature that occurs more than once, less that of one occurrence.
+    #[inline(always)]
+    fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
+        match self.groups.get_mut(count as usize - 2) {
+            Some(group) => group.push(hash),
+            None => {
+                let weight = (self.weight)(count) - self.once;
+                if self.rest_batch.push(Weighted { hash, weight }) {
+                    self.rest.add_all(self.rest_batch.take());
+                }
+            }
+        }
+    }
+
+    /// The simhash, ties to 0; `None` if nothing was added.
+    pub fn simhash(&mut self) -> Option<[u64; W]> {
+        self.rest.add_all(self.rest_batch.take());
+        self.all.finish(self.once, 0, &mut self.rest);
+        for (count, group) in (2..).zip(&mut self.groups) {
+            group.finish((self.weight)(count) - self.once, self.few, &mut self.rest);
+        }
+        self.rest.simhash()
+    }
+}
+
+/// Returns true if the processor adds to sums that a mask selects, which makes
+/// [`Accumulator::add_all`] fast.
+fn has_masks() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weight::sqrt_weight;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn grouped_sums_equal_plain_sums(
+            features in prop::collection::vec((any::<[u64; 2]>(), 1_u64..12), 0..1000),
+            before in 0_u64..500,
+            piece in 1_usize..1000,
+            few in prop::sample::select(vec![0, 8, 32, BATCH]),
+        ) {
+            let mut grouped = GroupedAccumulator::default();
+            let mut narrow = GroupedAccumulator::default();
+            (grouped.few, narrow.few) = (few, few);
+            // Features of an earlier text, which reset() has to forget.
+            grouped.reset(|_| 1);
+            for n in 0..before {
+                grouped.add(Counted { hashes: &[[n, n]], counts: &[n % 6 + 1] });
+            }
+            grouped.reset(sqrt_weight);
+            narrow.reset(sqrt_weight);
+            let mut plain = Accumulator::default();
+            for &(hash, count) in &features {
+                plain.add(hash, sqrt_weight(count));
+                narrow.add(Counted { hashes: &[[hash[1]]], counts: &[count] });
+            }
+            let (hashes, counts): (Vec<_>, Vec<_>) = features.into_iter().unzip();
+            for (hashes, counts) in hashes.chunks(piece).zip(counts.chunks(piece)) {
+                grouped.add(Counted { hashes, counts });
+            }
+            let grouped = grouped.simhash();
+            prop_assert_eq!(grouped, plain.simhash());
+            // Each word for itself.
+            prop_assert_eq!(grouped.map(|[_, low]| [low]), narrow.simhash());
+        }
+    }
+}

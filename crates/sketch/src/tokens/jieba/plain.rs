@@ -1,0 +1,190 @@
+//! Chinese that jieba splits as it is.
+//!
+//! Most Chinese texts are Han and full-width punctuation. Normalisation leaves Han alone, and what
+//! it makes of the punctuation does not matter, since that only separates words. So a stretch of
+//! both needs no normal form and no search for the places to cut.
+
+use crate::normalize::leading_han;
+
+/// Bytes of a stretch, about: it ends before the next run of Han.
+const STRETCH: usize = 1 << 11;
+/// Bytes of a stretch at least, unless it is all of the text: shorter ones are not worth it.
+const MIN_STRETCH: usize = 1 << 6;
+/// Bytes of a run of Han in a stretch, at most.
+const MAX_RUN: usize = 1 << 11;
+
+/// Returns true for characters that jieba does not know and does not come to know by
+/// normalisation, and between which and a Han character the text is always cut.
+const fn separates(c: char) -> bool {
+    matches!(
+        c,
+        ' ' | '\n'
+            | '\r'
+            | '\t'
+            | '('
+            | ')'
+            | '!'
+            | '?'
+            | '/'
+            | '"'
+            | '\u{3000}'
+            | '、'
+            | '。'
+            | '，'
+            | '：'
+            | '；'
+            | '！'
+            | '？'
+            | '（'
+            | '）'
+            | '／'
+            | '“'
+            | '”'
+            | '‘'
+            | '’'
+            | '—'
+            | '《'
+            | '》'
+            | '「'
+            | '」'
+            | '『'
+            | '』'
+            | '【'
+            | '】'
+            | '〈'
+            | '〉'
+            | '〔'
+            | '〕'
+    )
+}
+
+/// Length of the stretch of Han and punctuation at the start of `text`, which must be a place where
+/// the text is cut; `None` if it is not worth it. There is such a place after it too.
+pub(super) fn stretch_len(text: &str) -> Option<usize> {
+    let len = plain_len(text);
+    (len >= text.len().min(MIN_STRETCH)).then_some(len)
+}
+
+fn plain_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut at, mut end, mut separated) = (0, 0, true);
+    while at < text.len() {
+        let run = leading_han(&bytes[at..bytes.len().min(at + MAX_RUN)]);
+        if run > 0 {
+            if separated {
+                // Between punctuation and Han.
+                end = at;
+                if end >= STRETCH {
+                    return end;
+                }
+            }
+            if run + 3 > MAX_RUN {
+                return end;
+            }
+            at += run;
+            separated = false;
+            continue;
+        }
+        match text[at..].chars().next() {
+            Some(c) if separates(c) => {
+                at += c.len_utf8();
+                separated = true;
+            }
+            _ => return end,
+        }
+    }
+    text.len()
+}
+
+/// Length of the start of `text` before the next stretch that is worth it, and the length of that;
+/// or before a place where one could begin, after some kilobytes.
+pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
+    let mut end = 0;
+    loop {
+        end += next_plain(&text[end..]);
+        let stretch = stretch_len(&text[end..]);
+        if stretch.is_some() || end >= 4 * STRETCH {
+            return (end, stretch);
+        }
+    }
+}
+
+/// The next position in `text`, after its first character, from which [`plain_len`] may count: a
+/// Han character after punctuation. The end of the text if there is none.
+fn next_plain(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut at, mut separated) = (0, false);
+    while let Some(&byte) = bytes.get(at) {
+        if byte.is_ascii() {
+            separated = separates(char::from(byte));
+            at += 1;
+            continue;
+        }
+        if separated && leading_han(&bytes[at..bytes.len().min(at + 3)]) > 0 {
+            return at;
+        }
+        match byte {
+            // Han and Hangul, no punctuation.
+            0xE4..=0xED => {
+                separated = false;
+                at += 3;
+            }
+            _ => {
+                let c = text[at..].chars().next().expect("a character");
+                separated = separates(c);
+                at += c.len_utf8();
+            }
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::class::Class;
+    use crate::normalize::normalized;
+    use crate::tokens::jieba::is_jieba;
+
+    #[test]
+    fn separators_never_join_han() {
+        for c in ('\0'..=char::MAX).filter(|&c| separates(c)) {
+            let normal = normalized(&c.to_string());
+            assert!(!normal.chars().any(is_jieba), "{c:?}");
+            for c in normal.chars() {
+                assert!(Class::of(c).cut_before(Class::SingleCharWord), "{c:?}");
+                assert!(Class::SingleCharWord.cut_before(Class::of(c)), "{c:?}");
+                assert!(!c.is_alphanumeric(), "{c:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn stretches_end_before_han() {
+        let long = "中".repeat(MAX_RUN);
+        for (text, len) in [
+            ("", 0),
+            ("中国", 6),
+            ("中国，北京。", 18),
+            ("中国，北京abc", 9),
+            ("中国。abc", 0),
+            ("“中国”，（北京）上海b", 27),
+            ("abc", 0),
+            ("中国\u{FE00}", 0),
+            ("中国。\u{301}", 0),
+            (long.as_str(), 0),
+        ] {
+            assert_eq!(plain_len(text), len, "{text:.40}");
+        }
+        let clauses = "中国，".repeat(1000);
+        assert_eq!(plain_len(&clauses), STRETCH.next_multiple_of(9));
+        for (text, at) in [
+            ("中国", 6),
+            ("abc，中国", 6),
+            ("，中，", 3),
+            ("a中、 b c中", 14),
+        ] {
+            assert_eq!(next_plain(text), at, "{text}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Characters that are words of their own: Han and Hiragana, three bytes each in UTF-8 but for rare
+//! ones, and the punctuation between them.
+
+use crate::feature_sink::FeatureSink;
+use crate::normalize::class::Class;
+use crate::shingle::{SEPARATOR, Shingles};
+use crate::token_buffer::TokenBuffer;
+
+/// Bytes after which a run ends.
+const STRETCH: usize = 1 << 13;
+/// Characters that are added at once.
+const GROUP: usize = 16;
+/// Bytes that are read for them: three each, and some more.
+const GROUP_BYTES: usize = 64;
+
+/// U+4E00 and U+9FFF: their bytes as numbers, the first one highest.
+const FIRST_HAN: u32 = 0xE4_B8_80;
+const LAST_HAN: u32 = 0xE9_BF_BF;
+
+/// Adds the leading characters of `text` that are words of their own, and skips punctuation between
+/// them. Returns the number of bytes read, at most some kilobytes.
+pub(super) fn single_char_words(
+    text: &str,
+    shingles: &mut Shingles,
+    sink: &mut impl FeatureSink,
+) -> usize {
+    let mut at = 0;
+    while at < STRETCH {
+        let groups = push_groups(&text.as_bytes()[at..], shingles.tokens());
+        at += groups;
+        let mut chars = text[at..].chars();
+        let Some(c) = chars.next() else {
+            break;
+        };
+        let class = Class::of(c);
+        if groups > 0 && !class.is_no_mark() {
+            // A mark may change the character before.
+            at -= 3;
+            if class_of_three(&text.as_bytes()[at..]) == Class::SingleCharWord {
+                shingles.tokens().drop_last();
+            }
+            break;
+        }
+        if !is_read(class) || chars.next().is_some_and(|c| !Class::of(c).is_no_mark()) {
+            break;
+        }
+        if class == Class::SingleCharWord {
+            shingles.push_char(c, sink);
+        }
+        at += c.len_utf8();
+    }
+    shingles.emit_full_batch(sink);
+    at
+}
+
+/// Returns true for words of one character and the punctuation between them.
+const fn is_read(class: Class) -> bool {
+    matches!(class, Class::SingleCharWord | Class::Separator | Class::Mid)
+}
+
+/// Adds leading characters of three bytes each and returns the number of bytes read.
+fn push_groups(text: &[u8], tokens: &mut TokenBuffer) -> usize {
+    let mut at = 0;
+    while at < STRETCH {
+        let rest = &text[at..];
+        let read = match rest.first_chunk() {
+            Some(group) => push_group(group, tokens),
+            None => {
+                let mut group = [0; GROUP_BYTES];
+                group[..rest.len()].copy_from_slice(rest);
+                push_group(&group, tokens)
+            }
+        };
+        at += 3 * read;
+        if read < GROUP {
+            break;
+        }
+    }
+    at
+}
+
+/// Adds the leading ones of [`GROUP`] characters that have three bytes and are words of their own
+/// or punctuation. Returns how many they are. The bytes are the start of a text, and zeros.
+fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
+    tokens.make_room(GROUP_BYTES, GROUP);
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        if has!("avx512f") && has!("avx512bw") && has!("bmi1") && has!("popcnt") {
+            // SAFETY: the processor has the features, as checked above.
+            #[allow(unsafe_code)]
+            return unsafe { avx512::push_group(group, tokens) };
+        }
+    }
+    push_group_portable(group, tokens)
+}
+
+fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
+    let (threes, _) = group.as_chunks::<3>();
+    let threes: &[[u8; 3]; GROUP] = threes.first_chunk().expect("a whole group");
+    let han = threes.iter().rev().fold(0, |han, &[a, b, c]| {
+        let number = u32::from_be_bytes([0, a, b, c]);
+        han << 1 | u16::from((FIRST_HAN..=LAST_HAN).contains(&number))
+    });
+    let (words, read) = words_of_group(group, han);
+    for (at, &[a, b, c]) in threes.iter().enumerate() {
+        // Written in any case: where punctuation comes is hard to predict.
+        tokens.bytes[tokens.len..][..4].copy_from_slice(&[a, b, c, SEPARATOR]);
+        let word = usize::from(words >> at & 1);
+        tokens.len += 4 * word;
+        tokens.count += word;
+        tokens.starts[tokens.count] = tokens.len;
+    }
+    read
+}
+
+/// Returns the words of a group, a bit for each character, given those that are Han, and the number
+/// of characters that can be read.
+#[inline(always)]
+fn words_of_group(group: &[u8; GROUP_BYTES], han: u16) -> (u16, usize) {
+    let (mut words, mut others) = (han, !han);
+    while others != 0 {
+        let at = others.trailing_zeros() as usize;
+        let class = class_of_three(&group[3 * at..]);
+        if !is_read(class) {
+            return (words & !(u16::MAX << at), at);
+        }
+        words |= u16::from(class == Class::SingleCharWord) << at;
+        others &= others - 1;
+    }
+    (words, GROUP)
+}
+
+/// Class of the first character of UTF-8 text; [`Class::Other`] unless it has three bytes.
+#[inline]
+fn class_of_three(text: &[u8]) -> Class {
+    let Some(&[first @ 0xE0..=0xEF, second, third]) = text.first_chunk() else {
+        return Class::Other;
+    };
+    let bits = |byte: u8, mask: u8| u32::from(byte & mask);
+    let code = bits(first, 0xF) << 12 | bits(second, 0x3F) << 6 | bits(third, 0x3F);
+    char::from_u32(code).map_or(Class::Other, Class::of)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::{
+        _mm512_add_epi64, _mm512_cmple_epu32_mask, _mm512_loadu_si512, _mm512_maskz_compress_epi32,
+        _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
+        _mm512_set4_epi32, _mm512_setr_epi32, _mm512_setr_epi64, _mm512_shuffle_epi8,
+        _mm512_storeu_si512, _mm512_sub_epi32,
+    };
+
+    use super::{FIRST_HAN, GROUP, GROUP_BYTES, LAST_HAN, SEPARATOR, words_of_group};
+    use crate::token_buffer::TokenBuffer;
+
+    /// As [`super::push_group_portable`]: all characters at once.
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,popcnt")]
+    pub fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
+        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        #[allow(unsafe_code)]
+        let text = unsafe { _mm512_loadu_si512(group.as_ptr().cast()) };
+        // Twelve bytes for each quarter of the vector, and three for each of its numbers, in the
+        // order of digits, so that they compare as the characters do.
+        let quarters = _mm512_setr_epi32(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 9, 10, 11, 0);
+        let text = _mm512_permutexvar_epi32(quarters, text);
+        let digits = _mm512_set4_epi32(
+            0x80_09_0A_0Bu32 as i32,
+            0x80_06_07_08u32 as i32,
+            0x80_03_04_05u32 as i32,
+            0x80_00_01_02u32 as i32,
+        );
+        let numbers = _mm512_shuffle_epi8(text, digits);
+        let above = _mm512_sub_epi32(numbers, _mm512_set1_epi32(FIRST_HAN as i32));
+        let span = _mm512_set1_epi32((LAST_HAN - FIRST_HAN) as i32);
+        let (words, read) = words_of_group(group, _mm512_cmple_epu32_mask(above, span));
+        // The same in the order of the text, each with a separator.
+        let order = _mm512_set4_epi32(
+            0x80_0B_0A_09u32 as i32,
+            0x80_08_07_06u32 as i32,
+            0x80_05_04_03u32 as i32,
+            0x80_02_01_00u32 as i32,
+        );
+        let separator = _mm512_set1_epi32(i32::from(SEPARATOR) << 24);
+        let spaced = _mm512_or_si512(_mm512_shuffle_epi8(text, order), separator);
+        let packed = _mm512_maskz_compress_epi32(words, spaced);
+        let ends = _mm512_add_epi64(
+            _mm512_set1_epi64(tokens.len as i64),
+            _mm512_setr_epi64(4, 8, 12, 16, 20, 24, 28, 32),
+        );
+        let out: &mut [u8; GROUP_BYTES] =
+            (tokens.bytes[tokens.len..].first_chunk_mut()).expect("room for a group");
+        let starts: &mut [usize; GROUP] =
+            (tokens.starts[tokens.count + 1..].first_chunk_mut()).expect("room for starts");
+        let (low, high) = starts.split_at_mut(GROUP / 2);
+        // SAFETY: 64 bytes are what is stored in each, without a need for alignment.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), packed);
+            _mm512_storeu_si512(low.as_mut_ptr().cast(), ends);
+            let ends = _mm512_add_epi64(ends, _mm512_set1_epi64(32));
+            _mm512_storeu_si512(high.as_mut_ptr().cast(), ends);
+        }
+        let count = words.count_ones() as usize;
+        tokens.len += 4 * count;
+        tokens.count += count;
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn implementations_agree(
+            text in "[\u{4DFF}-\u{4E02}\u{9FFE}-\u{A001}中国。，、「」かカaé\u{20000}\u{3099}]{0,24}",
+        ) {
+            let mut group = [0; GROUP_BYTES];
+            let len = text.len().min(GROUP_BYTES);
+            group[..len].copy_from_slice(&text.as_bytes()[..len]);
+            let pushed = |how: fn(&[u8; GROUP_BYTES], &mut TokenBuffer) -> usize| {
+                let mut tokens = TokenBuffer::default();
+                tokens.push_part(b"x");
+                tokens.close(SEPARATOR);
+                tokens.make_room(GROUP_BYTES, GROUP);
+                let read = how(&group, &mut tokens);
+                tokens.bytes.truncate(tokens.len);
+                tokens.starts.truncate(tokens.count + 1);
+                (read, tokens.bytes, tokens.starts)
+            };
+            // The definition.
+            let whole = text.chars().take(GROUP).take_while(|&c| {
+                c.len_utf8() == 3 && is_read(Class::of(c))
+            });
+            let chars: Vec<char> = whole.collect();
+            let words = (chars.iter()).filter(|&&c| Class::of(c) == Class::SingleCharWord);
+            let words: String = words.flat_map(|&c| [c, ' ']).collect();
+            let starts = (0..=words.len() / 4).map(|at| 2 + 4 * at);
+            let expected = (
+                chars.len(),
+                format!("x {words}").into_bytes(),
+                std::iter::once(0).chain(starts).collect(),
+            );
+            prop_assert_eq!(&pushed(push_group), &expected);
+            prop_assert_eq!(&pushed(push_group_portable), &expected);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Searching an index on sets: `array && query`, and `array = query`.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::level_cursor::Row;
+use neardup_blocktree::sets::{SetQuery, SetScan, sum};
+use neardup_blocktree::tree::Tree;
+
+use super::elements;
+use crate::am::index::Index;
+use crate::am::scan_keys::{ScanKey, ScanKeys, ScanQuals};
+use crate::am::search::{NearSearch, Step};
+use crate::am::strategies;
+use crate::pg::memory::work_mem;
+use crate::storage::pages::IndexPages;
+
+/// A search of an index on sets.
+pub struct SetSearch<const N: usize> {
+    scan: Option<SetScan<N>>,
+    rechecks: bool,
+    tids: Vec<Tid>,
+}
+
+/// Condition of a scan key on the array.
+enum SetQual {
+    /// It has one of these elements.
+    Overlaps(Vec<u64>),
+    /// It is equal to one whose elements have this sum.
+    Equals(u64),
+}
+
+impl SetQual {
+    /// The condition that a key makes; `None` if nothing fulfils it.
+    fn of(key: ScanKey) -> Option<Self> {
+        let elements = elements(key.value());
+        match key.strategy() {
+            strategies::OVERLAP if elements.is_empty() => None,
+            strategies::OVERLAP => Some(SetQual::Overlaps(elements)),
+            _ => Some(SetQual::Equals(sum(elements))),
+        }
+    }
+
+    /// Look-ups that it takes.
+    fn cost(&self) -> usize {
+        match self {
+            SetQual::Overlaps(elements) => elements.len(),
+            SetQual::Equals(_) => 0,
+        }
+    }
+}
+
+impl<const N: usize> SetSearch<N> {
+    /// A search that finds nothing until it is begun.
+    pub fn new() -> Self {
+        SetSearch {
+            scan: None,
+            rechecks: true,
+            tids: Vec::new(),
+        }
+    }
+}
+
+impl<const N: usize> NearSearch<N> for SetSearch<N> {
+    /// A row with an element was found under it. Whether it fulfils other conditions as well, and
+    /// the order of its elements, the index does not tell.
+    fn rechecks(&self) -> bool {
+        self.rechecks
+    }
+
+    fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, _order_bys: ScanKeys) -> bool {
+        let near: Option<Vec<SetQual>> = quals.near.iter().map(|&key| SetQual::of(key)).collect();
+        let Some(near) = near else {
+            return false;
+        };
+        self.rechecks = !matches!(near[..], [SetQual::Overlaps(_)]);
+        let query = match near.into_iter().min_by_key(SetQual::cost) {
+            None => return false,
+            Some(SetQual::Overlaps(elements)) => SetQuery::any_of(elements),
+            Some(SetQual::Equals(sum)) => SetQuery::with_sum(sum),
+        };
+        let query = match (index.layout.scope_columns, quals.scope) {
+            (0, _) => query,
+            (_, Some(scope)) => query.in_scope(scope),
+            (_, None) => query.in_all_scopes(),
+        };
+        match &mut self.scan {
+            // The usual case of a nested loop, which begins again for each outer row.
+            Some(scan) => scan.restart(query),
+            None => self.scan = Some(SetScan::new(query, work_mem())),
+        }
+        true
+    }
+
+    fn allow_repeats(&mut self) {
+        if let Some(scan) = &mut self.scan {
+            scan.allow_repeats();
+        }
+    }
+
+    fn step(
+        &mut self,
+        index: &Index<N>,
+        tree: &Tree<IndexPages, N>,
+        rows: &mut Vec<Row<N>>,
+    ) -> Step {
+        let Some(scan) = &mut self.scan else {
+            return Step::End;
+        };
+        self.tids.clear();
+        let more = index.or_corrupt(scan.step(tree, &mut self.tids));
+        rows.extend(self.tids.iter().map(|&tid| Row {
+            tid,
+            fingerprint: None,
+        }));
+        if more { Step::Gathered } else { Step::End }
+    }
+}
