@@ -114,16 +114,15 @@ impl<'a, const N: usize> NewIndex<'a, N> {
 
     /// Takes rows of a worker, as [`work`] sends them.
     fn collect_words(&mut self, mut words: &[u64]) {
-        while let [head, rest @ ..] = words {
-            let has_value = head & HAS_VALUE != 0;
-            let keys = match has_value {
-                true => self.metric.keys_per_row(),
-                false => 1,
-            };
-            let (keys, rest) = rest.split_at(keys * N);
+        while let [head, count, rest @ ..] = words {
+            let (keys, rest) = rest.split_at(*count as usize * N);
             self.keys.clear();
             self.keys.extend_from_slice(keys.as_chunks().0);
-            self.add(Tid::from_packed(head >> 1), has_value);
+            let tid = Tid::from_packed(head >> FLAG_BITS);
+            match head & IS_CONTINUED {
+                0 => self.add(tid, head & HAS_VALUE != 0),
+                _ => self.add_to_last(tid),
+            }
             words = rest;
         }
     }
@@ -137,6 +136,15 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let last = sorts.len() - 1;
         for (i, key) in self.keys.iter().enumerate() {
             sorts[i.min(last)].push(&mut self.writer, *key, tid);
+        }
+    }
+
+    /// Adds further keys of a row that has been begun with [`NewIndex::add`].
+    fn add_to_last(&mut self, tid: Tid) {
+        if let Some(last) = self.rows.last_mut() {
+            for key in &self.keys {
+                last.push(&mut self.writer, *key, tid);
+            }
         }
     }
 
@@ -155,22 +163,31 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     }
 }
 
-/// Set in the first word of a row that a worker sends if the row has a value.
+/// Bits of the first word of a part of a row, below the row's address.
+const FLAG_BITS: u32 = 2;
+/// Set in the first word if the row has a value.
 const HAS_VALUE: u64 = 1;
+/// Set in the first word if a part of the row has come before.
+const IS_CONTINUED: u64 = 2;
+/// Most keys of a part. Rows of fingerprints and signatures have fewer; only a large set has parts.
+const PART: usize = 4096;
 
 /// Reads a worker's part of the table, and sends the leader each row: one word for its address and
-/// for whether it has a value, and then its keys.
+/// its flags, one for the number of its keys, and these; large rows in parts.
 pub fn work(worker: BuildWorker) {
     let index = worker.index();
     let layout = Layout::of(index);
     let metric = BuildOptions::of(index).metric(&layout);
     with_words!(layout.words(), N => {
         let mut keys: Vec<Key<N>> = Vec::new();
-        worker.run(|row, tid, words| {
+        worker.run(|row, tid, outbox| {
             keys.clear();
-            let has_value = metric.keys(&layout, &row, &mut keys);
-            words.push(tid.packed() << 1 | u64::from(has_value));
-            words.extend_from_slice(keys.as_flattened());
+            let mut flags = u64::from(metric.keys(&layout, &row, &mut keys));
+            for part in keys.chunks(PART) {
+                let head = [tid.packed() << FLAG_BITS | flags, part.len() as u64];
+                outbox.put(head.into_iter().chain(part.as_flattened().iter().copied()));
+                flags |= IS_CONTINUED;
+            }
         });
     });
 }

@@ -8,9 +8,8 @@ use crate::pg::rel::Rel;
 use crate::registry;
 use crate::storage::heap_fetch;
 
-/// Adds a row of a table to the index. Several tables of the index are changed one after the other;
-/// a crash in between leaves entries of a row that no transaction committed, which VACUUM takes
-/// away.
+/// Adds a row of a table to the index. The tables of the index are changed a few at a time; a crash
+/// in between leaves entries of a row that no transaction committed, which VACUUM takes away.
 pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     with_words!(words_of(row.index()), N => {
         let mut index = Index::<N>::open_cached(row.index());

@@ -162,11 +162,7 @@ impl Metric {
             key: self.entry_key(layout, keys, table),
             tid,
         });
-        tree.prepare(entries.clone())?;
-        for entry in entries {
-            tree.insert(&entry)?;
-        }
-        Ok(())
+        tree.insert_row(entries)
     }
 
     /// Writes a new tree of sorted keys, those at one position of each row together.

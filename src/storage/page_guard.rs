@@ -8,11 +8,23 @@ use neardup_blocktree::store::PageGuard;
 use pgrx::pg_sys;
 
 unsafe extern "C-unwind" {
-    // The two calls that each page costs besides its pin. On a buffer that is pinned, with the few
+    // The calls that each page costs besides its pin. On a buffer that is pinned, with the few
     // locks that the tree holds, they raise no error; so they are declared here without the wrapper
     // that pgrx puts around C functions, which makes a place to return to for each call.
     fn LockBuffer(buffer: pg_sys::Buffer, mode: core::ffi::c_int);
+    fn ConditionalLockBuffer(buffer: pg_sys::Buffer) -> bool;
     fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
+}
+
+/// A way to lock a page exclusively, other than by just waiting for it.
+#[derive(Clone, Copy)]
+pub(super) enum Exclusive {
+    /// Once nobody else has it pinned.
+    ForCleanup,
+    /// If nobody else has it pinned.
+    ForCleanupAtOnce,
+    /// If nobody has it locked, this backend included.
+    AtOnce,
 }
 
 /// A pinned buffer that holds a block of an index. If it is forgotten, the server releases the pin
@@ -59,14 +71,21 @@ impl Pinned {
         }
     }
 
-    /// Locks the page exclusively once nobody else has it pinned; `None` if `wait` is false and
-    /// somebody has. The buffer must be pinned once by this backend.
-    pub(super) fn clean_up<'a>(self, wait: bool) -> Option<WritePage<'a>> {
+    /// Locks the page exclusively in one of these ways; `None` if it does not wait, and would have
+    /// to. For a cleanup the buffer must be pinned once by this backend.
+    #[inline]
+    pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
         // SAFETY: the buffer is pinned.
         unsafe {
-            if wait {
-                pg_sys::LockBufferForCleanup(self.buffer);
-            } else if !pg_sys::ConditionalLockBufferForCleanup(self.buffer) {
+            let is_locked = match way {
+                Exclusive::ForCleanup => {
+                    pg_sys::LockBufferForCleanup(self.buffer);
+                    true
+                }
+                Exclusive::ForCleanupAtOnce => pg_sys::ConditionalLockBufferForCleanup(self.buffer),
+                Exclusive::AtOnce => ConditionalLockBuffer(self.buffer),
+            };
+            if !is_locked {
                 pg_sys::ReleaseBuffer(self.buffer);
                 return None;
             }

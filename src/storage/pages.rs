@@ -3,10 +3,10 @@ use core::cell::Cell;
 
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
-use neardup_blocktree::store::{PageStore, Patch};
+use neardup_blocktree::store::{PageChange, PageStore};
 use pgrx::pg_sys;
 
-use super::page_guard::{Pinned, ReadPage, WritePage};
+use super::page_guard::{Exclusive, Pinned, ReadPage, WritePage};
 use super::{buffer_hints, page_reads, wal};
 use crate::pg::buffer_strategy::Strategy;
 use crate::pg::compat;
@@ -254,16 +254,22 @@ impl PageStore for IndexPages<'_> {
         self.pin_recent(block).write()
     }
 
+    #[inline]
+    fn try_write(&self, block: Block) -> Option<WritePage<'_>> {
+        self.pin_recent(block).lock_as(Exclusive::AtOnce)
+    }
+
     fn write_new(&self, block: Block) -> WritePage<'_> {
         self.write(block).into_new()
     }
 
     fn cleanup_lock(&self, block: Block) -> WritePage<'_> {
-        (self.pin(block).clean_up(true)).expect("waits for the lock")
+        let locked = self.pin(block).lock_as(Exclusive::ForCleanup);
+        locked.expect("waits for the lock")
     }
 
     fn try_cleanup_lock(&self, block: Block) -> Option<WritePage<'_>> {
-        self.pin(block).clean_up(false)
+        self.pin(block).lock_as(Exclusive::ForCleanupAtOnce)
     }
 
     fn allocate(&self) -> WritePage<'_> {
@@ -275,8 +281,8 @@ impl PageStore for IndexPages<'_> {
         }
     }
 
-    fn write_logged(&self, page: &mut WritePage<'_>, patches: &[Patch<'_>]) {
-        wal::write_logged(page, patches, self.logged);
+    fn write_logged<'b>(&'b self, changes: &mut [PageChange<'_, WritePage<'b>>]) {
+        wal::write_logged(changes, self.logged);
     }
 
     fn change<const P: usize>(

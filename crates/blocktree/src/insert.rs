@@ -2,23 +2,100 @@
 
 use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
-use crate::leaf::{Leaf, LeafMut, LeafRef};
+use crate::leaf::{Append, Leaf, LeafMut, LeafRef};
 use crate::leaf_cache;
 use crate::meta::{FreeList, MetaMut, MetaRef, Root};
 use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
-use crate::store::{PageGuard, PageStore};
+use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
 use crate::tree::Tree;
 
-/// Entries whose leaves are found together: as many as an index has tables by default.
-const PREFETCH_DEPTH: usize = 4;
+/// Entries whose leaves are found and changed together: as many as an index has tables by default.
+const GROUP: usize = PAGES_PER_RECORD;
+
+/// Leaf that is locked, and what is to be added to it.
+type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
+    /// Adds the entries of a row, one for each of some tables. Those of several tables are added
+    /// by one log record where nobody else holds their leaves and these have room; after a crash
+    /// some tables may have the row and others not.
+    pub fn insert_row(
+        &self,
+        mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
+    ) -> Result<()> {
+        self.prepare(entry_keys.clone())?;
+        loop {
+            let mut group = [None; GROUP];
+            for place in &mut group {
+                if let Some(entry_key) = entry_keys.next() {
+                    *place = Some((entry_key, self.leaf_of(&entry_key, &entry_key.key)?));
+                }
+            }
+            if group[0].is_none() {
+                return Ok(());
+            }
+            self.insert_group(&group)?;
+        }
+    }
+
+    /// Adds some entries, each with the block where its leaf was.
+    fn insert_group(&self, group: &[Option<(EntryKey<N>, Block)>; GROUP]) -> Result<()> {
+        let added = self.append_together(group)?;
+        for ((entry_key, block), added) in group.iter().flatten().zip(added) {
+            if !added {
+                self.insert_from(entry_key, *block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds those entries of a group, which has no gaps, for which that is possible without a
+    /// split, without waiting for one leaf while another one is held, and one to each leaf. Returns
+    /// which.
+    fn append_together(
+        &self,
+        group: &[Option<(EntryKey<N>, Block)>; GROUP],
+    ) -> Result<[bool; GROUP]> {
+        let mut locked: [Option<LockedAppend<S::Write<'s>, N>>; GROUP] = [const { None }; GROUP];
+        let (mut any, mut blocks) = (false, [0; GROUP]);
+        for (i, (entry_key, block)) in group.iter().flatten().enumerate() {
+            // In a table of this session alone the lock would be had.
+            if blocks.contains(block) {
+                continue;
+            }
+            let page = match any {
+                true => self.store.try_write(*block),
+                false => Some(self.store.write(*block)),
+            };
+            let Some(page) = page else { continue };
+            let leaf = Leaf::unchecked(page);
+            if self.covers(entry_key, &leaf)?
+                && let Some(append) = leaf.append(&entry_key.key, entry_key.tid)
+            {
+                locked[i] = Some((leaf, append));
+                (any, blocks[i]) = (true, *block);
+            }
+        }
+        let added = locked.each_ref().map(Option::is_some);
+        if any {
+            let changes = locked
+                .iter_mut()
+                .flatten()
+                .map(|(leaf, append)| PageChange {
+                    page: &mut leaf.page,
+                    patches: append.patches(),
+                });
+            self.store.write_logged(&mut changes.collect::<Vec<_>>());
+        }
+        Ok(added)
+    }
+
     /// Finds and prefetches the leaves to which entries will be added, as many as the leaf cache
     /// keeps. Does nothing without one.
-    pub fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
+    fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.take(leaf_cache::TABLES).fuse();
         while self.leaves.is_some() {
-            let wanted: [_; PREFETCH_DEPTH] = std::array::from_fn(|_| {
+            let wanted: [_; GROUP] = std::array::from_fn(|_| {
                 entry_keys
                     .next()
                     .map(|entry_key| (entry_key, entry_key.key))
@@ -34,19 +111,22 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Adds several entries of one table. The leaves of some are found and prefetched together.
+    /// Adds several entries of one table. The leaves of some are found and prefetched together, and
+    /// changed together as [`Tree::insert_row`] does it.
     pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.fuse();
         loop {
-            let some: [_; PREFETCH_DEPTH] = std::array::from_fn(|_| entry_keys.next());
+            let some: [_; GROUP] = std::array::from_fn(|_| entry_keys.next());
             if some[0].is_none() {
                 return Ok(());
             }
             let wanted = some.map(|entry_key| entry_key.map(|it| (it, it.key)));
             let leaves = self.leaves_of(&wanted, |leaf| self.store.prefetch_for_write(leaf))?;
-            for (entry_key, leaf) in some.iter().flatten().zip(leaves.into_iter().flatten()) {
-                self.insert_from(entry_key, leaf)?;
+            let mut group = [None; GROUP];
+            for ((place, entry_key), leaf) in group.iter_mut().zip(some).zip(leaves) {
+                *place = entry_key.zip(leaf);
             }
+            self.insert_group(&group)?;
             self.store.check_interrupts();
         }
     }
@@ -66,7 +146,8 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 self.remember(entry_key.table, &entry_key.key, leaf.block());
             }
             if let Some(append) = leaf.append(&entry_key.key, entry_key.tid) {
-                self.store.write_logged(&mut leaf.page, &append.patches());
+                let (page, patches) = (&mut leaf.page, append.patches());
+                self.store.write_logged(&mut [PageChange { page, patches }]);
                 return Ok(());
             }
             self.split(leaf.page, entry_key)?;

@@ -14,7 +14,7 @@
 //! use neardup_blocktree::plan::Plan;
 //! use neardup_blocktree::scan::Scan;
 //! use neardup_blocktree::sort::{ExternalSort, TempFiles};
-//! use neardup_blocktree::store::{PageGuard, PageStore, Patch};
+//! use neardup_blocktree::store::{PageChange, PageGuard, PageStore, Patch};
 //! use neardup_blocktree::tree::Tree;
 //! use std::cell::RefCell;
 //! use std::io::{Cursor, Read, Write};
@@ -37,6 +37,7 @@
 //!         Locked(block, self.0.borrow()[block as usize].clone())
 //!     }
 //!     fn write(&self, block: Block) -> Locked { self.read(block) }
+//!     fn try_write(&self, block: Block) -> Option<Locked> { Some(self.read(block)) }
 //!     fn write_new(&self, block: Block) -> Locked { self.read(block) }
 //!     fn cleanup_lock(&self, block: Block) -> Locked { self.read(block) }
 //!     fn try_cleanup_lock(&self, block: Block) -> Option<Locked> { Some(self.read(block)) }
@@ -52,12 +53,14 @@
 //!             self.0.borrow_mut()[page.0 as usize] = page.1.clone();
 //!         }
 //!     }
-//!     fn write_logged(&self, page: &mut Locked, patches: &[Patch<'_>]) {
-//!         self.change([page], |[page]| {
-//!             for Patch { offset, bytes } in patches {
-//!                 page[*offset..][..bytes.len()].copy_from_slice(bytes);
-//!             }
-//!         });
+//!     fn write_logged<'b>(&'b self, changes: &mut [PageChange<'_, Locked>]) {
+//!         for PageChange { page, patches } in changes {
+//!             self.change([*page], |[page]| {
+//!                 for Patch { offset, bytes } in patches {
+//!                     page[*offset..][..bytes.len()].copy_from_slice(bytes);
+//!                 }
+//!             });
+//!         }
 //!     }
 //!     fn check_interrupts(&self) {}
 //! }

@@ -5,8 +5,9 @@
 //! exclusive one. Readers hold one lock at a time. Writers lock upwards, and rightwards only after
 //! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
 //! wait for each other. (A vacuum that merges two neighbours locks the right one while it holds the
-//! left one, but does not wait for it. A free page is locked after the meta page that leads to it;
-//! another holder has followed an outdated link and waits for nothing.)
+//! left one, but does not wait for it. Nor does who adds a row to several tables wait for a leaf
+//! while he holds another. A free page is locked after the meta page that leads to it; another
+//! holder has followed an outdated link and waits for nothing.)
 
 use crate::key::Block;
 use crate::page::{Entries, Page, PageView, Result, corrupt};
@@ -20,6 +21,18 @@ pub struct Patch<'a> {
     /// The new bytes.
     pub bytes: &'a [u8],
 }
+
+/// Bytes to be written at places of one page, in ascending order. They do not touch.
+#[derive(Debug)]
+pub struct PageChange<'a, W> {
+    /// The page.
+    pub page: &'a mut W,
+    /// The changes.
+    pub patches: [Patch<'a>; 3],
+}
+
+/// Number of pages that one log record may change: as many as generic WAL allows.
+pub const PAGES_PER_RECORD: usize = 4;
 
 /// Guard of a locked page.
 pub trait PageGuard: Deref<Target = Page> {
@@ -93,6 +106,9 @@ pub trait PageStore {
     /// Locks a page for a change.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
+    /// [`PageStore::write`] without waiting; `None` if the page is locked.
+    fn try_write(&self, block: Block) -> Option<Self::Write<'_>>;
+
     /// Locks a page to overwrite it: its next change is logged as a full page, so that its old
     /// content does not matter.
     fn write_new(&self, block: Block) -> Self::Write<'_>;
@@ -106,12 +122,13 @@ pub trait PageStore {
     /// A new page, all zero, that nobody else can reach yet.
     fn allocate(&self) -> Self::Write<'_>;
 
-    /// Writes a few bytes, durably logged as just those. The patches are in ascending order and do
-    /// not touch; the hole between the page's two arrays is zero afterwards.
-    fn write_logged(&self, page: &mut Self::Write<'_>, patches: &[Patch<'_>]);
+    /// Writes a few bytes of up to [`PAGES_PER_RECORD`] pages, durably logged as just those and as
+    /// one: after a crash all are there or none. The hole between the two arrays of each page is
+    /// zero afterwards.
+    fn write_logged<'b>(&'b self, changes: &mut [PageChange<'_, Self::Write<'b>>]);
 
     /// Changes pages together, durably logged as one: after a crash all changes are there or none.
-    /// `P` is at most 4.
+    /// `P` is at most [`PAGES_PER_RECORD`].
     fn change<const P: usize>(
         &self,
         pages: [&mut Self::Write<'_>; P],

@@ -328,6 +328,17 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         Ok(PositionCheck::Covers)
     }
 
+    /// Returns whether a leaf to which a link or a guess led is the one where an entry key belongs.
+    #[inline]
+    pub(crate) fn covers(
+        &self,
+        entry_key: &EntryKey<N>,
+        leaf: &Leaf<impl PageGuard, N>,
+    ) -> Result<bool> {
+        let position = self.check_position(entry_key, leaf, 0)?;
+        Ok(matches!(position, PositionCheck::Covers))
+    }
+
     /// Reads an inner page that must be on a level.
     pub(crate) fn read_inner(&self, block: Block, level: u16) -> Result<Inner<S::Read<'s>, N>> {
         PageView::open_on(self.store.read(block), level)

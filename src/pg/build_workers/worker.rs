@@ -12,6 +12,7 @@ use crate::pg::server;
 
 /// Words from which on a message is sent.
 const FULL: usize = 1024;
+
 /// A worker, seen from itself.
 pub struct BuildWorker {
     // In the order in which they are closed.
@@ -23,7 +24,7 @@ pub struct BuildWorker {
 }
 
 /// A queue, seen from its sender, and the message that is being made.
-struct Outbox {
+pub struct Outbox {
     queue: *mut pg_sys::shm_mq_handle,
     message: Vec<u64>,
 }
@@ -71,9 +72,9 @@ impl BuildWorker {
         self.index.rel()
     }
 
-    /// Takes part in the scan. The function adds words for the leader for each row that belongs
-    /// into the index.
-    pub fn run(mut self, mut each: impl FnMut(IndexRow, Tid, &mut Vec<u64>)) {
+    /// Takes part in the scan. The function puts words for the leader into the outbox for each row
+    /// that belongs into the index.
+    pub fn run(mut self, mut each: impl FnMut(IndexRow, Tid, &mut Outbox)) {
         let (table, index) = (self.table.rel(), self.index.rel());
         // SAFETY: both relations are open and locked, and one is an index of the other.
         let scan = unsafe {
@@ -84,10 +85,7 @@ impl BuildWorker {
         };
         let outbox = &mut self.outbox;
         let rows_seen = scan.scan(RowSource::Shared(self.scan), |row, tid| {
-            each(row, tid, &mut outbox.message);
-            if outbox.message.len() >= FULL {
-                outbox.send_rows();
-            }
+            each(row, tid, outbox);
         });
         outbox.send_rows();
         outbox.send_summary(rows_seen, &scan);
@@ -95,6 +93,14 @@ impl BuildWorker {
 }
 
 impl Outbox {
+    /// Adds words, which come to the leader together.
+    pub fn put(&mut self, words: impl IntoIterator<Item = u64>) {
+        self.message.extend(words);
+        if self.message.len() >= FULL {
+            self.send_rows();
+        }
+    }
+
     /// Sends the rows so far.
     fn send_rows(&mut self) {
         self.send(&self.message);

@@ -97,10 +97,11 @@ fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
     copy.finish()?;
     session.run(&format!(
         "INSERT INTO documents SELECT i, i || ' ' || body \
-            FROM generate_series(1, {documents}) i JOIN different ON n = i % {};
-         VACUUM (FREEZE, ANALYZE) docs, documents; CHECKPOINT",
+            FROM generate_series(1, {documents}) i JOIN different ON n = i % {}",
         different.len()
-    ))
+    ))?;
+    session.run("VACUUM (FREEZE, ANALYZE) docs, documents")?;
+    session.run("CHECKPOINT")
 }
 
 /// Builds an index with `workers` workers besides the backend, and drops it again.
@@ -111,7 +112,8 @@ fn build(session: &mut Session, subject: &Subject, workers: usize) -> Result<Tim
          ALTER TABLE documents SET (parallel_workers = {workers})"
     ))?;
     let time = session.timed(&format!("CREATE INDEX built ON {}", subject.definition))?;
-    session.run("DROP INDEX built; CHECKPOINT")?;
+    session.run("DROP INDEX built")?;
+    session.run("CHECKPOINT")?;
     Ok(time)
 }
 

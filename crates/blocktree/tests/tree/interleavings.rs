@@ -7,7 +7,7 @@ use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::page::{Kind, Page, PageRef};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::store::{PageStore, Patch};
+use neardup_blocktree::store::{PageChange, PageStore};
 use neardup_blocktree::tree::Tree;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -42,6 +42,9 @@ impl PageStore for Met<'_> {
     fn write(&self, block: Block) -> Write {
         self.store.write(block)
     }
+    fn try_write(&self, block: Block) -> Option<Write> {
+        self.store.try_write(block)
+    }
     fn write_new(&self, block: Block) -> Write {
         self.store.write_new(block)
     }
@@ -54,8 +57,8 @@ impl PageStore for Met<'_> {
     fn allocate(&self) -> Write {
         self.store.allocate()
     }
-    fn write_logged(&self, page: &mut Write, patches: &[Patch<'_>]) {
-        self.store.write_logged(page, patches);
+    fn write_logged(&self, changes: &mut [PageChange<'_, Write>]) {
+        self.store.write_logged(changes);
     }
     fn change<const P: usize>(&self, pages: [&mut Write; P], edit: impl FnOnce([&mut Page; P])) {
         self.store.change(pages, edit);

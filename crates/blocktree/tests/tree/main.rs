@@ -235,15 +235,10 @@ fn threads_insert_search_and_vacuum_together() {
                             offset: 1,
                         };
                         let key = some_key::<16>(&mut rng, &[]);
-                        for (table, permutation) in layout.tables().iter().enumerate() {
-                            let key = permutation.permute(&key);
-                            tree.insert(&EntryKey {
-                                table: table as u16,
-                                key,
-                                tid,
-                            })
-                            .unwrap();
-                        }
+                        let entries = (0..).zip(layout.tables()).map(|(table, permutation)| {
+                            EntryKey::new(table, permutation.permute(&key), tid)
+                        });
+                        tree.insert_row(entries).unwrap();
                         added.insert(tid, Some(key));
                     }
                     added

@@ -5,7 +5,7 @@ use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{Kind, PAGE_SIZE, Page, PageRef};
 use neardup_blocktree::sort::TempFiles;
-use neardup_blocktree::store::{PageGuard, PageStore, Patch};
+use neardup_blocktree::store::{PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -160,6 +160,13 @@ impl PageStore for MemStore {
         Write(guard, block)
     }
 
+    fn try_write(&self, block: Block) -> Option<Write> {
+        let guard = self.page(block).try_write_arc()?;
+        // As for `try_cleanup_lock`.
+        HELD.with_borrow_mut(|held| held.push((block, Some(height(&guard)))));
+        Some(Write(guard, block))
+    }
+
     fn write_new(&self, block: Block) -> Write {
         let guard = self.page(block).write_arc();
         HELD.with_borrow_mut(|held| held.push((block, None)));
@@ -187,19 +194,22 @@ impl PageStore for MemStore {
         Write(guard, block)
     }
 
-    fn write_logged(&self, page: &mut Write, patches: &[Patch<'_>]) {
+    fn write_logged(&self, changes: &mut [PageChange<'_, Write>]) {
+        assert!(changes.len() <= PAGES_PER_RECORD);
         self.burn();
-        let mut end = 0;
-        for patch in patches {
-            assert!(patch.offset >= end, "patches out of order");
-            end = patch.offset + patch.bytes.len();
-            page.0[patch.offset..end].copy_from_slice(patch.bytes);
+        for PageChange { page, patches } in changes {
+            let mut end = 0;
+            for patch in patches {
+                assert!(patch.offset >= end, "patches out of order");
+                end = patch.offset + patch.bytes.len();
+                page.0[patch.offset..end].copy_from_slice(patch.bytes);
+            }
+            assert_hole_is_zero(page);
         }
-        assert_hole_is_zero(page);
     }
 
     fn change<const P: usize>(&self, pages: [&mut Write; P], edit: impl FnOnce([&mut Page; P])) {
-        const { assert!(P <= 4) };
+        const { assert!(P <= PAGES_PER_RECORD) };
         self.burn();
         let mut images: [Page; P] = std::array::from_fn(|i| **pages[i]);
         edit(images.each_mut());
