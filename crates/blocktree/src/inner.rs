@@ -62,12 +62,18 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     /// Index of the downlink that covers an entry key: the last whose separator is not above it.
     #[inline]
     pub fn search(&self, entry_key: &EntryKey<N>) -> usize {
-        let (mut low, mut high) = (0, self.count());
+        self.search_from(0, entry_key)
+    }
+
+    /// [`Inner::search`] among the downlinks from the `low`th on, which is not above the entry key.
+    #[inline]
+    pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
+        let mut high = self.count();
         // Nearly always the first words of keys decide, which lie close together. Tables and rows
         // lie elsewhere on the page and are read only where they must be: if the page leads to
         // several tables, or between equal words.
         let one_table = high > 1
-            && self.separator_table(1) == entry_key.table
+            && self.separator_table(low.max(1)) == entry_key.table
             && self.separator_table(high - 1) == entry_key.table;
         while high - low > 1 {
             let middle = (low + high) / 2;

@@ -26,7 +26,10 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             if wanted[0].is_none() {
                 break;
             }
-            self.leaves_of(&wanted, |leaf| self.store.prefetch_for_write(leaf))?;
+            self.leaves_of(&wanted, |leaf| {
+                self.store.read_ahead(leaf);
+                self.store.prefetch_for_write(leaf);
+            })?;
         }
         Ok(())
     }

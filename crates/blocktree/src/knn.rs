@@ -2,13 +2,14 @@
 //!
 //! Ring after ring: all rows within a radius are found, sorted and given; then those between it and
 //! the next radius. Nothing nearer is still to come when a row is given, and a caller that stops
-//! early has paid only for the rings that it needed. Of a ring with more rows than memory holds the
-//! nearest are kept and given, and the ring is read again for those that come after them.
+//! early has paid only for the rings that it needed. Where next to nothing is near, all the rest is
+//! one ring. Of a ring with more rows than memory holds the nearest are kept and given, and the
+//! ring is read again for those that come after them.
 
 use crate::key::{Key, distance};
 use crate::leaf;
 use crate::page::Result;
-use crate::plan::Plan;
+use crate::plan::{Plan, expected_nearest};
 use crate::scan::{Match, Scan};
 use crate::store::PageStore;
 use crate::topk::{TopK, kept_in};
@@ -26,6 +27,10 @@ const FIRST_KEPT: usize = 64;
 /// Factor by which more rows are kept each time that a table is read again for those further out,
 /// as far as memory allows.
 const MORE_KEPT: usize = 8;
+
+/// Rows found below which a query is taken for one with nothing near it. One of them may be the
+/// query itself, if it is in the table.
+const FEW: usize = 3;
 
 /// Nearest-neighbour search in progress.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub struct KnnScan<const N: usize> {
     limit: u32,
     /// Rows to keep of a table that is read whole.
     keep: usize,
+    /// Rows returned, as far as they are told apart from [`FEW`].
+    returned: usize,
 }
 
 impl<const N: usize> KnnScan<N> {
@@ -65,6 +72,7 @@ impl<const N: usize> KnnScan<N> {
             found_to: None,
             limit,
             keep: FIRST_KEPT,
+            returned: 0,
             scan,
         };
         nearest.narrow();
@@ -97,6 +105,7 @@ impl<const N: usize> KnnScan<N> {
     ) -> Result<Option<Match<N>>> {
         loop {
             if let Some(row) = self.ring.pop() {
+                self.returned = FEW.min(self.returned + 1);
                 return Ok(Some(row));
             }
             if self.begun && !self.begin_pass(&mut plan_of) {
@@ -121,12 +130,33 @@ impl<const N: usize> KnnScan<N> {
                     return false;
                 }
                 self.found_to = Some(radius);
-                let next = next_plan(radius, self.limit, plan.cost(), plan_of);
+                let next = self.last_ring(radius, plan_of);
+                let next =
+                    next.unwrap_or_else(|| next_plan(radius, self.limit, plan.cost(), plan_of));
                 self.scan.widen(next, self.found_to);
             }
         }
         self.narrow();
         true
+    }
+
+    /// The plan for all that is left at once, where rings would cost more. With next to nothing
+    /// near, a query's nearest rows are as far away as among random values. If the ring that finds
+    /// those costs half of what finding all does, rings on the way there are not worth their cost.
+    fn last_ring(
+        &self,
+        found_to: u32,
+        plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>,
+    ) -> Option<Rc<Plan<N>>> {
+        let layout = self.scan.layout();
+        // The guaranteed radius costs next to nothing, and a ring beyond it not much.
+        if self.returned >= FEW || found_to <= layout.distance() + 1 {
+            return None;
+        }
+        let rows = self.scan.plan().table_leaves * leaf::usual_count(N);
+        let expected = expected_nearest(layout.bits(), rows).clamp(found_to + 1, self.limit);
+        let last = plan_of(self.limit);
+        (plan_of(expected).cost() * 2.0 >= last.cost()).then_some(last)
     }
 
     fn narrow(&mut self) {

@@ -146,6 +146,7 @@ pub mod key;
 pub mod knn;
 pub mod leaf;
 pub mod leaf_cache;
+mod leaf_queue;
 pub mod level_cursor;
 pub mod merge;
 pub mod meta;

@@ -12,8 +12,13 @@
 //! difference between its fingerprint and the query decides: nothing has to be remembered.
 
 use crate::block_layout::{BlockLayout, DESCENT, combinations};
+use crate::inner;
 use crate::key::Key;
 use crate::leaf;
+
+/// Cost of finding a run of leaves by the inner page that leads to the run before, relative to
+/// reading on to the next leaf. Measured at radius 12 to 14 of a million rows.
+const QUEUED: f64 = 0.5;
 
 /// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
 /// outnumber all entries.
@@ -92,8 +97,11 @@ pub struct Plan<const N: usize> {
     pub probes: Vec<Probe<N>>,
     /// Leaves that are read, about, if fingerprints are spread evenly.
     pub leaves: f64,
-    /// Times that the tree is descended, about.
+    /// Runs of leaves side by side, about: for the first of each the tree is descended, or the
+    /// inner page above the leaves says where it is.
     pub descents: f64,
+    /// Those of them of which an inner page says where they are, about.
+    pub queued: f64,
     /// Leaves of one table, about.
     pub table_leaves: f64,
 }
@@ -109,6 +117,7 @@ impl<const N: usize> Plan<N> {
             probes: vec![Probe::new(layout, 0, 0, 0)],
             leaves,
             descents: 1.0,
+            queued: 0.0,
             table_leaves: leaves,
         };
         let exact = exact_tables(layout, radius).map(|tables| {
@@ -120,7 +129,7 @@ impl<const N: usize> Plan<N> {
             let parts = spread(parts, radius, |part| {
                 let threshold = part.threshold.map_or(0, |threshold| threshold + 1);
                 let raised = Part::new(part.table, part.bits, Some(threshold));
-                (raised, raised.cost(leaves) - part.cost(leaves))
+                (raised, raised.cost::<N>(leaves) - part.cost::<N>(leaves))
             });
             Plan::of_parts(layout, radius, leaves, &parts)
         });
@@ -129,7 +138,7 @@ impl<const N: usize> Plan<N> {
 
     /// Cost of the plan, in leaves read one after the other.
     pub fn cost(&self) -> f64 {
-        self.leaves + DESCENT * self.descents
+        cost(self.leaves, self.descents, self.queued)
     }
 
     /// Returns whether one table is read whole.
@@ -143,16 +152,18 @@ impl<const N: usize> Plan<N> {
             probes: vec![],
             leaves: 0.0,
             descents: 0.0,
+            queued: 0.0,
             table_leaves: leaves,
         };
         for part in parts {
             let Some(threshold) = part.threshold else {
                 continue;
             };
-            let (descents, read) = part.reads(leaves);
+            let (descents, queued, read) = part.reads::<N>(leaves);
             plan.probes
                 .push(Probe::new(layout, part.table, part.bits, threshold));
             plan.descents += descents;
+            plan.queued += queued;
             plan.leaves += read;
         }
         plan
@@ -185,26 +196,33 @@ impl Part {
         }
     }
 
-    /// Runs of leaves that the probes fall on, and the leaves in them, in a table of `leaves`
-    /// leaves.
-    fn reads(&self, leaves: f64) -> (f64, f64) {
+    /// Runs of leaves that the probes fall on, those of them that are found by the inner page that
+    /// leads to the run before, and the leaves in all of them, in a table of `leaves` leaves.
+    fn reads<const N: usize>(&self, leaves: f64) -> (f64, f64, f64) {
         let Some(threshold) = self.threshold else {
-            return (0.0, 0.0);
+            return (0.0, 0.0, 0.0);
         };
         let bits = f64::from(self.bits);
         // Prefixes that differ only in bits beyond those that tell leaves apart share a leaf.
         let telling = leaves.log2().min(bits);
         let runs = ball(telling, threshold);
+        let inner_pages = leaves / inner::usual_count::<N>();
         (
             runs.min(leaves),
+            (runs.min(leaves) - 1.0 - inner_pages).max(0.0),
             (runs * (1.0 + leaves / bits.exp2())).min(leaves),
         )
     }
 
-    fn cost(&self, leaves: f64) -> f64 {
-        let (descents, read) = self.reads(leaves);
-        read + DESCENT * descents
+    fn cost<const N: usize>(&self, leaves: f64) -> f64 {
+        let (descents, queued, read) = self.reads::<N>(leaves);
+        cost(read, descents, queued)
     }
+}
+
+/// Cost of reading leaves of some runs.
+fn cost(leaves: f64, runs: f64, queued: f64) -> f64 {
+    leaves + DESCENT * (runs - queued) + QUEUED * queued
 }
 
 /// The number of words of `bits` bits within a radius of one of them, for any real `bits`.

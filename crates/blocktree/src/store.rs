@@ -78,6 +78,9 @@ pub trait PageStore {
     /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
     fn prefetch(&self, _leaf: Block) {}
 
+    /// Hint that a leaf will be read after some others: a store may have it fetched from a disk.
+    fn read_ahead(&self, _leaf: Block) {}
+
     /// Hint that an entry will be added to a leaf soon.
     fn prefetch_for_write(&self, _leaf: Block) {}
 

@@ -162,7 +162,10 @@ impl<const N: usize> BandScan<N> {
         for (wanted, band) in wanted.iter_mut().zip(bands) {
             *wanted = Some((self.start(band), self.query.keys[band]));
         }
-        self.ahead = tree.leaves_of(&wanted, |leaf| tree.store.prefetch(leaf))?;
+        self.ahead = tree.leaves_of(&wanted, |leaf| {
+            tree.store.read_ahead(leaf);
+            tree.store.prefetch(leaf);
+        })?;
         Ok(())
     }
 

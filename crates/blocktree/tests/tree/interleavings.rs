@@ -5,10 +5,14 @@ use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Block, EntryKey, Tid};
 use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::page::{Kind, Page, PageRef};
+use neardup_blocktree::plan::Plan;
+use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::{PageStore, Patch};
 use neardup_blocktree::tree::Tree;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 
 type Between<'a> = Box<dyn FnMut(Block) + 'a>;
 
@@ -237,4 +241,81 @@ fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
         }
         assert_eq!(lost, 0, "after {moves} moves");
     }
+}
+
+/// A search of neighbouring prefixes has found its next leaves. Before it reads one, that leaf is
+/// split, or a vacuum takes most rows away and merges leaves, whose pages are then used again.
+#[test]
+fn leaves_found_ahead_may_be_split_and_merged_before_they_are_read() {
+    let value = |i: u64| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15)];
+    let (near, other) = (|i: u32| i < 600, 100_000);
+    let query = value(7);
+    let model: Model<1> = (0..60_000u32)
+        .map(|i| match near(i) {
+            // Within 8 bits, spread over all tables and prefixes.
+            true => {
+                let flips = (0..8).map(|bit| 1 << (value(u64::from(8 * i + bit))[0] >> 58));
+                (
+                    tid(i),
+                    Some([flips.fold(query[0], |key, flip: u64| key ^ flip)]),
+                )
+            }
+            false => (tid(i), Some(value(u64::from(i) + 1_000))),
+        })
+        .collect();
+    let (mut splits, mut merges) = (0, 0);
+    for seed in 0..8 {
+        let index = Index::<1>::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
+        let (mut turn, mut added) = (seed, other);
+        let met = Met {
+            store: &index.store,
+            between: RefCell::new(None),
+        };
+        met.between.replace(Some(Box::new(|block| {
+            let (kind, table, low, right) = {
+                let page = index.store.read(block);
+                let page = PageRef::<1>::new(&page);
+                (page.kind(), page.table(), page.low_key(), page.right_link())
+            };
+            if kind != Some(Kind::Leaf) {
+                return;
+            }
+            turn += 1;
+            match turn % 11 {
+                0 => merges += index.vacuum(|tid| !near(tid.block)).freed_pages,
+                1..4 => {
+                    let tree = index.tree();
+                    for i in 0..700u64 {
+                        let key = [low.key[0] + (i << 40)];
+                        let key = index.layout.tables()[usize::from(table)].restore(&key);
+                        index.insert(&tree, tid(added), Some(key));
+                        added += 1;
+                    }
+                    let now = index.store.read(block);
+                    splits += usize::from(PageRef::<1>::new(&now).right_link() != right);
+                }
+                _ => (),
+            }
+        })));
+        // As among a million rows, so that prefixes are looked up.
+        let plan = Rc::new(Plan::new(&index.layout, 8, 1e6));
+        assert!(plan.probes.iter().any(|probe| probe.threshold > 0));
+        let mut scan = Scan::new(index.layout.clone(), plan, query);
+        let tree = Tree::<_, 1>::new(&met, index.meta.root);
+        let (mut rows, mut found) = (Vec::new(), BTreeSet::new());
+        while scan.step(&tree, &mut rows).unwrap() {}
+        for row in &rows {
+            assert!(
+                row.distance <= 8 && found.insert(row.tid),
+                "{:?} twice",
+                row.tid
+            );
+        }
+        let of_model = found.iter().filter(|tid| tid.block < other).count();
+        assert_eq!(of_model, 600);
+    }
+    assert!(
+        splits > 20 && merges > 20,
+        "{splits} splits, {merges} pages merged"
+    );
 }
