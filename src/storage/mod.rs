@@ -5,6 +5,7 @@ mod buffer_hints;
 pub mod bulk;
 pub mod heap_fetch;
 mod page_guard;
+mod page_reads;
 pub mod pages;
 pub mod temp;
 mod wal;

@@ -47,8 +47,7 @@ impl Pinned {
     /// Locks the page exclusively.
     #[inline]
     pub(super) fn write<'a>(self) -> WritePage<'a> {
-        let locked = self.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE);
-        WritePage { locked, new: false }
+        WritePage::new(self.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE))
     }
 
     #[inline]
@@ -71,26 +70,16 @@ impl Pinned {
                 pg_sys::ReleaseBuffer(self.buffer);
                 return None;
             }
-            Some(self.locked_exclusively())
+            Some(WritePage::new(self.locked()))
         }
     }
 
-    /// A page that the caller has locked exclusively already.
+    /// The page, which the caller has locked.
     ///
-    /// # Safety
-    /// The caller leaves the lock to the result.
-    pub(super) unsafe fn locked_exclusively<'a>(self) -> WritePage<'a> {
-        WritePage {
-            // SAFETY: the caller's promise.
-            locked: unsafe { self.locked() },
-            new: false,
-        }
-    }
-
     /// # Safety
     /// The buffer is locked by the caller, who leaves that to the result.
     #[inline]
-    unsafe fn locked<'a>(self) -> Locked<'a> {
+    pub(super) unsafe fn locked<'a>(self) -> Locked<'a> {
         Locked {
             // SAFETY: the buffer is pinned, so its page stays where it is.
             page: unsafe { pg_sys::BufferGetPage(self.buffer) }.cast(),
@@ -108,7 +97,7 @@ impl Pinned {
 
 /// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
 /// then the server releases all of a backend's locks and pins by itself.
-struct Locked<'a> {
+pub(super) struct Locked<'a> {
     pinned: Pinned,
     page: *mut Page,
     _store: PhantomData<&'a ()>,
@@ -155,7 +144,13 @@ impl ReadPage<'_> {
     }
 }
 
-impl WritePage<'_> {
+impl<'a> WritePage<'a> {
+    /// A page that is locked exclusively.
+    #[inline]
+    pub(super) fn new(locked: Locked<'a>) -> Self {
+        WritePage { locked, new: false }
+    }
+
     /// Returns the page, marked as never logged before: its first change logs it whole.
     pub(super) fn into_new(mut self) -> Self {
         self.new = true;

@@ -7,7 +7,7 @@ use neardup_blocktree::store::{PageStore, Patch};
 use pgrx::pg_sys;
 
 use super::page_guard::{Pinned, ReadPage, WritePage};
-use super::{buffer_hints, wal};
+use super::{buffer_hints, page_reads, wal};
 use crate::pg::buffer_strategy::Strategy;
 use crate::pg::compat;
 use crate::pg::errors::UserError;
@@ -130,10 +130,13 @@ impl<'a> IndexPages<'a> {
         );
         let (relation, strategy) = (self.relation.raw(), self.strategy.raw());
         // SAFETY: the relation is open; a block that does not exist is an error of the server.
-        unsafe {
+        // The counter is this backend's own.
+        page_reads::noted(|| unsafe {
+            let before = pg_sys::pgBufferUsage.shared_blks_read;
             let buffer = pg_sys::ReadBufferExtended(relation, fork, block, mode, strategy);
-            Pinned::new(buffer, block)
-        }
+            let was_read = pg_sys::pgBufferUsage.shared_blks_read != before;
+            (Pinned::new(buffer, block), was_read)
+        })
     }
 
     /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
@@ -227,6 +230,15 @@ impl PageStore for IndexPages<'_> {
     }
 
     #[inline]
+    fn read_ahead(&self, block: Block) {
+        if page_reads::come_from_disk() {
+            let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+            // SAFETY: the relation is open.
+            unsafe { pg_sys::PrefetchBuffer(self.relation.raw(), fork, block) };
+        }
+    }
+
+    #[inline]
     fn prefetch_for_write(&self, block: Block) {
         self.prefetch_recent(block, 0);
     }
@@ -259,7 +271,7 @@ impl PageStore for IndexPages<'_> {
         unsafe {
             let buffer = compat::extend_relation(self.relation.raw());
             let pinned = Pinned::new(buffer, pg_sys::BufferGetBlockNumber(buffer));
-            pinned.locked_exclusively().into_new()
+            WritePage::new(pinned.locked()).into_new()
         }
     }
 
