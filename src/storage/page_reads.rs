@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 /// system's cache in 2 to 5 microseconds, of which telling takes one; from a disk in 50 and more.
 const FROM_A_DISK: Duration = Duration::from_micros(25);
 
+/// Time that counts of a read that took longer: one that was interrupted says nothing of the next.
+const MOST_COUNTED: Duration = Duration::from_micros(150);
+
 /// The average moves by this part of its difference to a new reading.
 const WEIGHT: u32 = 8;
 
@@ -20,7 +23,7 @@ pub fn noted<T>(get: impl FnOnce() -> (T, bool)) -> T {
     let start = Instant::now();
     let (page, was_read) = get();
     if was_read {
-        let took = start.elapsed();
+        let took = start.elapsed().min(MOST_COUNTED);
         AVERAGE.with(|average| average.set((average.get() * (WEIGHT - 1) + took) / WEIGHT));
     }
     page
