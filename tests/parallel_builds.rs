@@ -26,6 +26,9 @@ const SETUP: &str = "
     CREATE TABLE docs (id bigint, tenant int, fp fingerprint, number bigint, wide fingerprint128,
         widest fingerprint256, body text, signature minhash_signature)
         WITH (parallel_workers = 2);
+    CREATE FUNCTION multiples(id bigint) RETURNS bigint[] IMMUTABLE PARALLEL SAFE LANGUAGE sql
+        RETURN (SELECT array_agg(n * id) FROM generate_series(1,
+            CASE WHEN id % 1000 = 7 THEN 10000 ELSE id % 16 END) n);
     CREATE FUNCTION in_leader() RETURNS boolean STABLE PARALLEL SAFE LANGUAGE sql
         RETURN current_setting('test.leader', true) = pg_backend_pid()::text;
     CREATE FUNCTION workers_first(id bigint) RETURNS boolean IMMUTABLE PARALLEL SAFE
@@ -110,6 +113,8 @@ fn workers_make_the_same_index() -> Outcome {
         ("64MB", "((ball(fp, 2)))"),
         ("64MB", "((simhash(body)))"),
         ("64MB", "(signature) WITH (hashes = 32)"),
+        ("64MB", "((multiples(id)))"),
+        ("1MB", "(tenant, (multiples(id)))"),
         (
             "1MB",
             "(tenant, (minhash(body, hashes => 64))) WITH (hashes = 64, bands = 20)",

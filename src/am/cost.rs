@@ -235,7 +235,7 @@ impl Work {
         let within = |radius: u32| {
             let plan = plan_of(&index.meta, &index.block_layout, radius, rows);
             Reads {
-                descents: plan.descents,
+                descents: plan.descents_worth(),
                 leaves: plan.leaves,
             }
         };

@@ -141,6 +141,12 @@ impl<const N: usize> Plan<N> {
         cost(self.leaves, self.descents, self.queued)
     }
 
+    /// Descents that cost as much as finding all runs does: one that an inner page leads to costs
+    /// a part of a descent.
+    pub fn descents_worth(&self) -> f64 {
+        self.descents - self.queued * (1.0 - QUEUED / DESCENT)
+    }
+
     /// Returns whether one table is read whole.
     pub fn is_whole(&self) -> bool {
         self.probes.iter().any(|probe| probe.bits == 0)
