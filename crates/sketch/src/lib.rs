@@ -50,6 +50,8 @@ mod places;
 pub mod segments;
 pub mod sentences;
 pub mod shingle;
+#[doc(hidden)]
+pub mod simd;
 pub mod simhash;
 mod similarity;
 mod sketcher;

@@ -44,14 +44,13 @@ impl WindowHash for [u64; 2] {
 fn hash_windows(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::is_x86_feature_detected as has;
         // SAFETY: the processor has the features that the functions are compiled for.
         #[allow(unsafe_code)]
         unsafe {
-            if has!("avx512f") && has!("avx512dq") && has!("avx512vl") && has!("bmi2") {
+            if crate::simd::has_avx512() {
                 return hash_windows_avx512(windows, out);
             }
-            if has!("avx2") && has!("bmi1") && has!("bmi2") {
+            if crate::simd::has_avx2() {
                 return hash_windows_avx2(windows, out);
             }
         }
@@ -252,9 +251,7 @@ mod tests {
         assert_eq!(hashed(&|out| hash_windows(windows, out)), expected);
         assert_eq!(hashed(&|out| hash_windows_portable(windows, out)), expected);
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("bmi2")
-        {
+        if crate::simd::has_avx2() {
             // SAFETY: the processor has the features, as checked above.
             #[allow(unsafe_code)]
             let avx2 = |out: &mut Vec<_>| unsafe { hash_windows_avx2(windows, out) };

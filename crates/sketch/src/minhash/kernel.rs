@@ -12,18 +12,18 @@ pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     assert!(least.len() == multipliers.len() && least.len().is_multiple_of(LANES));
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") {
+        if crate::simd::has_avx512() {
             // SAFETY: the processor has the feature, as checked above.
             return unsafe { x86::fold_avx512(least, multipliers, features) };
         }
-        if is_x86_feature_detected!("avx2") {
+        if crate::simd::has_avx2() {
             // SAFETY: the processor has AVX2, as checked above.
             return unsafe { x86::fold_avx2(least, multipliers, features) };
         }
     }
-    if cfg!(target_arch = "aarch64") {
+    #[cfg(target_arch = "aarch64")]
+    if crate::simd::has_neon() {
         // SAFETY: every processor of this kind has NEON.
-        #[cfg(target_arch = "aarch64")]
         return unsafe { neon::fold(least, multipliers, features) };
     }
     fold_portable(least, multipliers, features);
@@ -47,7 +47,7 @@ fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
 /// instructions of the portable code.
 pub(super) fn matches(a: &[u32], b: &[u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
+    if crate::simd::has_avx2() {
         // SAFETY: the processor has the feature, as checked above.
         return unsafe { x86::matches_avx2(a, b) };
     }
@@ -188,7 +188,7 @@ mod tests {
             fold(&mut got, multipliers, &features);
             prop_assert_eq!(&got, &expected);
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") {
+            if crate::simd::has_avx2() {
                 got.fill(u32::MAX);
                 // SAFETY: the processor has the feature, as checked above.
                 unsafe { x86::fold_avx2(&mut got, multipliers, &features) };

@@ -61,13 +61,10 @@ impl PositionalPopcount {
     pub fn add<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
         self.len += hashes.len() as u64;
         #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx512f") && has!("avx512bw") {
-                // SAFETY: the processor has the features, as checked above.
-                #[allow(unsafe_code)]
-                return unsafe { avx512::add(&mut self.wide, hashes, word) };
-            }
+        if crate::simd::has_avx512() {
+            // SAFETY: the processor has the features, as checked above.
+            #[allow(unsafe_code)]
+            return unsafe { avx512::add(&mut self.wide, hashes, word) };
         }
         self.add_portable(hashes, word);
     }
@@ -120,8 +117,11 @@ impl PositionalPopcount {
 
     /// Number of words with each bit set.
     pub fn ones(&mut self) -> &[u64; 64] {
+        // The planes may hold words even if the counts of sixteens were spread out just now.
         if self.sixteens_added > 0 {
             self.widen();
+        }
+        if self.ones | self.twos | self.fours | self.eights != 0 {
             let planes = [
                 &mut self.ones,
                 &mut self.twos,
@@ -206,6 +206,25 @@ mod tests {
             portable.add_portable(&words, 0);
             chosen.add(&words, 0);
             prop_assert_eq!(portable.ones(), chosen.ones());
+        }
+    }
+
+    #[test]
+    fn every_number_of_words_counts() {
+        // One by one, and as few times sixteen at once.
+        let words: Vec<_> = (0..9_000_u64)
+            .map(|n| [n.wrapping_mul(0x9E37_79B9_7F4A_7C15)])
+            .collect();
+        let (mut one_by_one, mut expected) = (PositionalPopcount::EMPTY, [0_u64; 64]);
+        for (at, word) in words.iter().enumerate() {
+            one_by_one.add_portable(&[*word], 0);
+            for (bit, count) in expected.iter_mut().enumerate() {
+                *count += (word[0] >> bit) & 1;
+            }
+            assert_eq!(one_by_one.clone().ones(), &expected, "{at}");
+            let mut at_once = PositionalPopcount::EMPTY;
+            at_once.add_portable(&words[..=at], 0);
+            assert_eq!(at_once.ones(), &expected, "{at}");
         }
     }
 

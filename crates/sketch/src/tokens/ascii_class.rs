@@ -29,7 +29,7 @@ pub(super) struct Masks {
 /// Classifies the characters of each block.
 pub(super) fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
+    if crate::simd::has_avx2() {
         // SAFETY: the processor has AVX2, as checked above.
         #[allow(unsafe_code)]
         unsafe {
@@ -37,9 +37,9 @@ pub(super) fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
         }
         return;
     }
-    if cfg!(target_arch = "aarch64") {
+    #[cfg(target_arch = "aarch64")]
+    if crate::simd::has_neon() {
         // SAFETY: every processor of this kind has NEON.
-        #[cfg(target_arch = "aarch64")]
         #[allow(unsafe_code)]
         return unsafe { neon::classify(blocks, masks) };
     }

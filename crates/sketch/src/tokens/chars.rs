@@ -116,7 +116,7 @@ impl Window {
 
     fn push_ascii(&mut self, ascii: &[u8]) {
         #[cfg(target_arch = "x86_64")]
-        if ascii.len() >= BLOCK && std::arch::is_x86_feature_detected!("avx2") {
+        if ascii.len() >= BLOCK && crate::simd::has_avx2() {
             // SAFETY: the processor has AVX2, as checked above.
             #[allow(unsafe_code)]
             unsafe {

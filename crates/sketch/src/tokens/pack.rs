@@ -24,13 +24,12 @@ pub(super) fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBu
     tokens.make_room((blocks.len() + 1) * BLOCK, blocks.len() * MOST + STARTS);
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::is_x86_feature_detected as has;
-        if has!("avx512f") && has!("avx512bw") && has!("avx512vbmi2") && has!("bmi2") {
+        if crate::simd::has_avx512_vbmi2() {
             // SAFETY: the processor has the features, as checked above.
             #[allow(unsafe_code)]
             return unsafe { avx512::pack(blocks, words, tokens) };
         }
-        if has!("avx2") && has!("bmi1") && has!("popcnt") {
+        if crate::simd::has_avx2() {
             // SAFETY: the processor has the features, as checked above.
             #[allow(unsafe_code)]
             return unsafe { pack_avx2(blocks, words, tokens) };
@@ -230,10 +229,7 @@ mod tests {
             prop_assert_eq!(&got(pack), &expected);
             prop_assert_eq!(&got(pack_portable), &expected);
             #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2")
-                && std::arch::is_x86_feature_detected!("bmi1")
-                && std::arch::is_x86_feature_detected!("popcnt")
-            {
+            if crate::simd::has_avx2() {
                 // SAFETY: the processor has the features, as checked above.
                 #[allow(unsafe_code)]
                 let avx2: Implementation = |b, w, t| unsafe { pack_avx2(b, w, t) };

@@ -84,13 +84,10 @@ fn push_groups(text: &[u8], tokens: &mut TokenBuffer) -> usize {
 fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
     tokens.make_room(GROUP_BYTES, GROUP);
     #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        if has!("avx512f") && has!("avx512bw") && has!("bmi1") && has!("popcnt") {
-            // SAFETY: the processor has the features, as checked above.
-            #[allow(unsafe_code)]
-            return unsafe { avx512::push_group(group, tokens) };
-        }
+    if crate::simd::has_avx512() {
+        // SAFETY: the processor has the features, as checked above.
+        #[allow(unsafe_code)]
+        return unsafe { avx512::push_group(group, tokens) };
     }
     push_group_portable(group, tokens)
 }

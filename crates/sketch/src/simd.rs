@@ -1,0 +1,104 @@
+//! Instruction sets of the processor, chosen among in this one place.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Vector instructions, from the least to the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Simd {
+    /// None: code for any machine.
+    Portable = 1,
+    /// AVX2 with BMI1, BMI2 and POPCNT, or the NEON that every 64-bit ARM processor has.
+    Avx2OrNeon,
+    /// AVX-512 with the parts F, BW, DQ and VL, and what AVX2 comes with.
+    Avx512,
+    /// Besides, AVX-512 with VBMI2.
+    Avx512Vbmi2,
+}
+
+/// Sets that are tried by [`use_at_most`].
+pub const ALL: [Simd; 4] = [
+    Simd::Portable,
+    Simd::Avx2OrNeon,
+    Simd::Avx512,
+    Simd::Avx512Vbmi2,
+];
+
+/// Set that is used, as a number; 0 before the first question.
+static USED: AtomicU8 = AtomicU8::new(0);
+
+/// Lets this process use instructions up to a set only, so that tests see on one machine what all
+/// machines compute. Returns the set that is used from now on: less, if the processor has less.
+pub fn use_at_most(most: Simd) -> Simd {
+    let used = of_processor().min(most);
+    USED.store(used as u8, Ordering::Relaxed);
+    used
+}
+
+/// Returns true if AVX2, BMI1, BMI2 and POPCNT may be used.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn has_avx2() -> bool {
+    has(Simd::Avx2OrNeon)
+}
+
+/// Returns true if NEON may be used.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) fn has_neon() -> bool {
+    has(Simd::Avx2OrNeon)
+}
+
+/// Returns true if AVX-512 F, BW, DQ and VL may be used, and what [`has_avx2`] says.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn has_avx512() -> bool {
+    has(Simd::Avx512)
+}
+
+/// Returns true if AVX-512 VBMI2 may be used, and what [`has_avx512`] says.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn has_avx512_vbmi2() -> bool {
+    has(Simd::Avx512Vbmi2)
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn has(set: Simd) -> bool {
+    let used = USED.load(Ordering::Relaxed);
+    let used = if used == 0 { first_question() } else { used };
+    used >= set as u8
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cold]
+fn first_question() -> u8 {
+    use_at_most(Simd::Avx512Vbmi2) as u8
+}
+
+#[cfg(target_arch = "x86_64")]
+fn of_processor() -> Simd {
+    use std::arch::is_x86_feature_detected as has;
+    if !(has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt")) {
+        return Simd::Portable;
+    }
+    if !(has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl")) {
+        return Simd::Avx2OrNeon;
+    }
+    if has!("avx512vbmi2") {
+        Simd::Avx512Vbmi2
+    } else {
+        Simd::Avx512
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn of_processor() -> Simd {
+    Simd::Avx2OrNeon
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn of_processor() -> Simd {
+    Simd::Portable
+}
