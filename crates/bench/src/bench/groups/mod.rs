@@ -106,6 +106,9 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
          of the machine: {load:?}.",
         options.rounds
     );
+    if python.is_none() {
+        ui::note("nothing to compare with: --peers PYTHON names an interpreter that has libraries");
+    }
     for side in &sides {
         if let Some(how) = &side.absent {
             ui::note(format!("{} is absent; to have it: {how}", side.what));
