@@ -5,6 +5,7 @@ mod blocking;
 mod build;
 mod contenders;
 mod corpus;
+mod groups;
 mod growth;
 mod jobs;
 mod load;
@@ -66,14 +67,25 @@ pub struct Options {
     /// Only searches, build, size and pairs at 0.1, 0.3, 1, 3 ... million rows, up to --rows,
     /// beside what the plans' model expects; up to 100 million rows it takes some 15 minutes and
     /// 20 GB of disk
-    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs"])]
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "groups"])]
     growth: bool,
+    /// Only from text to groups of near-duplicates: CREATE INDEX on simhash(body) or minhash(body),
+    /// and neardup_clusters
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "minhash", "build"])]
+    groups: bool,
+    /// With --groups: a Python interpreter that has rensa, text-dedup or datatrove, to compare with
+    #[arg(long, value_name = "PYTHON", requires = "groups")]
+    peers: Option<PathBuf>,
+    /// With --peers: number of documents that the libraries are given; neardup is measured on these
+    /// as well [default: 50000]
+    #[arg(long, value_name = "NUMBER", requires = "peers")]
+    peer_rows: Option<u64>,
     /// With --growth: where to write the plot
     #[arg(long, value_name = "FILE", requires = "growth")]
     svg: Option<PathBuf>,
     /// Compare the ratios with those stored in crates/bench/baseline.json, which are of --full or
     /// of either of its numbers of rows; exit with 1 if one got worse
-    #[arg(long, conflicts_with_all = ["text", "minhash", "jobs", "load", "wide"])]
+    #[arg(long, conflicts_with_all = ["text", "minhash", "jobs", "load", "wide", "groups"])]
     baseline: bool,
     /// Store the ratios of this run as the baseline
     #[arg(long, requires = "full", conflicts_with = "baseline")]
@@ -148,6 +160,9 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         let result = bench_wide(&server, options, &settings)?;
         let name = format!("wide-{}", options.rows);
         return write(&result, &name, options.json.as_deref());
+    }
+    if options.groups {
+        return groups::command(&private.instance, options);
     }
     if options.growth {
         return bench_growth(&private.instance, options);

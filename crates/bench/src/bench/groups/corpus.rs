@@ -1,0 +1,117 @@
+//! Documents of which three in ten are near-duplicates of an earlier one, and which one it is.
+use super::super::corpus::random;
+use super::super::text::texts;
+
+/// Independent streams of random values, beside those of the fingerprints.
+const COPIES: u64 = 16;
+const ORIGINALS: u64 = 17;
+const LENGTHS: u64 = 18;
+const WORDS: u64 = 19;
+const RELATIVES: u64 = 20;
+const CHANGES: u64 = 21;
+
+/// Bytes of text whose words the documents are made of.
+const BYTES: usize = 3_000_000;
+/// Words of a document, at least and at most.
+const LENGTH: [u64; 2] = [60, 240];
+/// One word of this many is replaced in a copy, at most: nine in ten of its shingles of three words
+/// stay, and eight in ten are in another copy as well.
+const REPLACED: u64 = 60;
+
+/// A maker of documents, the same in every run: the first documents of many are the same as those
+/// of few.
+pub struct Corpus {
+    words: Vec<String>,
+}
+
+impl Corpus {
+    /// Makes the vocabulary. Words are as frequent as in texts, with capitals and commas.
+    pub fn new() -> Self {
+        let text = texts::spaced(texts::LATIN, BYTES);
+        let words = text.split_whitespace().map(str::to_owned).collect();
+        Self { words }
+    }
+
+    /// Returns the text of document `number`: 60 to 240 words. One that is no copy shares nothing
+    /// with others but words, or, one in ten, the first half of its words with another.
+    pub fn text(&self, number: u64) -> String {
+        let original = original(number);
+        let mut words: Vec<&str> = (0..length(original))
+            .map(|i| self.word(original, i))
+            .collect();
+        if original != number {
+            let most = length(original) / REPLACED;
+            for change in 0..=random(CHANGES, number << 4) % most {
+                let draw = random(CHANGES, (number << 4) + 1 + change);
+                let place = draw as usize % words.len();
+                words[place] = self.drawn(draw >> 16);
+            }
+        }
+        words.join(" ")
+    }
+
+    /// The word at a place of an original.
+    fn word(&self, original: u64, place: u64) -> &str {
+        match relative(original) {
+            Some(relative) if place < length(original) / 2 => self.word(relative, place),
+            _ => self.drawn(random(WORDS, (original << 8) + place)),
+        }
+    }
+
+    fn drawn(&self, draw: u64) -> &str {
+        &self.words[draw as usize % self.words.len()]
+    }
+}
+
+/// Returns the document that this one is a near-duplicate of; itself, if it is none.
+pub fn original(number: u64) -> u64 {
+    match number > 0 && random(COPIES, number) % 10 < 3 {
+        true => original(random(ORIGINALS, number) % number),
+        false => number,
+    }
+}
+
+/// The earlier document whose first words an original shares.
+fn relative(original_number: u64) -> Option<u64> {
+    let draw = random(RELATIVES, original_number);
+    let shares = original_number > 0 && draw.is_multiple_of(10);
+    shares.then(|| original((draw >> 8) % original_number))
+}
+
+fn length(original: u64) -> u64 {
+    LENGTH[0] + random(LENGTHS, original) % (LENGTH[1] - LENGTH[0] + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn shingles(text: &str) -> BTreeSet<Vec<&str>> {
+        let words: Vec<&str> = text.split(' ').collect();
+        words.windows(3).map(<[&str]>::to_vec).collect()
+    }
+
+    #[test]
+    fn copies_and_only_copies_are_alike() {
+        let corpus = Corpus::new();
+        let copies = (0..2000).filter(|&number| original(number) != number);
+        assert!((500..700).contains(&copies.clone().count()));
+        let jaccard = |a: u64, b: u64| {
+            let (a, b) = (corpus.text(a), corpus.text(b));
+            let (a, b) = (shingles(&a), shingles(&b));
+            a.intersection(&b).count() as f64 / a.union(&b).count() as f64
+        };
+        for copy in copies.take(100) {
+            assert!(jaccard(copy, original(copy)) > 0.88, "{copy}");
+        }
+        let related: Vec<(u64, u64)> = (0..2000)
+            .filter(|&number| original(number) == number)
+            .filter_map(|number| Some((number, relative(number)?)))
+            .collect();
+        assert!(related.len() > 50);
+        for (a, b) in related {
+            assert!((0.05..0.6).contains(&jaccard(a, b)), "{a} {b}");
+        }
+    }
+}
