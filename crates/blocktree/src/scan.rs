@@ -65,8 +65,8 @@ pub struct Scan<const N: usize> {
     /// The next leaves of the current probe, if it is about neighbouring prefixes.
     queue: LeafQueue<N>,
     found: Vec<u16>,
-    /// Leaves read so far, while nothing was found.
-    empty: EmptySearch,
+    /// Leaves read so far, while nothing was found, if that is of interest.
+    empty: Option<Box<EmptySearch>>,
 }
 
 /// The first bits of a word, as a number.
@@ -93,7 +93,7 @@ impl<const N: usize> Scan<N> {
             leaves_ahead: [(0, (EntryKey::start_of(0), query)); PREFETCH_DEPTH],
             queue: LeafQueue::default(),
             found: Vec::new(),
-            empty: EmptySearch::default(),
+            empty: None,
         };
         scan.begin();
         scan
@@ -145,7 +145,7 @@ impl<const N: usize> Scan<N> {
 
     fn begin(&mut self) {
         self.ahead = 0..0;
-        self.empty = EmptySearch::default();
+        self.empty = None;
         self.start(0);
     }
 
@@ -264,7 +264,8 @@ impl<const N: usize> Scan<N> {
         }
         if let Some(leaves) = leaves
             && self.probe == self.plan.probes.len()
-            && let Some(search) = self.empty.of(&self.query, self.radius)
+            && let Some(search) = self.empty.take()
+            && let Some(search) = search.of(&self.query, self.radius)
         {
             leaves.remember_empty(search);
         }
@@ -278,11 +279,12 @@ impl<const N: usize> Scan<N> {
         leaf: &Leaf<S::Read<'_>, N>,
         is_last: bool,
     ) {
+        let empty = self.empty.get_or_insert_default();
         if is_last && self.found.is_empty() && self.beyond.is_none() {
             let version = tree.store.version(&leaf.page);
-            (self.empty).note(leaf.table(), &self.permuted, leaf.block(), version);
+            empty.note(leaf.table(), &self.permuted, leaf.block(), version);
         } else {
-            self.empty.spoil();
+            empty.spoil();
         }
     }
 
