@@ -8,6 +8,7 @@ use core::ffi::{c_char, c_void};
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::pg_sys::*;
 
+use super::search::Purpose;
 use super::{build, cost, insert, options, progress, scan, vacuum, validate};
 use crate::pg::build_scan::BuildScan;
 use crate::pg::build_workers::BuildWorker;
@@ -98,8 +99,8 @@ callbacks! {
     ) {
         let mut scan = ScanDesc::<scan::State>::new(scan);
         let index_only = scan.is_index_only();
-        let (state, keys) = scan.restart(keys, order_bys);
-        scan::rescan(state, keys, index_only);
+        let (state, keys, sees_uncommitted) = scan.restart(keys, order_bys);
+        scan::rescan(state, keys, Purpose { index_only, sees_uncommitted });
     }
     fn amgettuple(scan: IndexScanDesc, _direction: ScanDirection::Type) -> bool {
         scan::gettuple(&mut ScanDesc::new(scan))

@@ -106,7 +106,14 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
         self.other_quals = near;
         match (narrowest, &order[..]) {
             (None, []) => unreachable!("all rows, in no order"),
-            (Some(near), []) => self.search(index, near),
+            (Some(near), []) => {
+                let query = self.query(near.center);
+                let lone_row = quals.lone_row.as_ref();
+                if lone_row.is_some_and(|row| row.is_alone_within(&query, near.radius)) {
+                    return false;
+                }
+                self.search(index, near);
+            }
             (None, [query, then_by @ ..]) => {
                 let then_nulls = quals.presence == Presence::Any;
                 self.search_in_order(index, *query, then_by, None, then_nulls);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::empty_search::LoneRow;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
 use neardup_blocktree::meta::{self, Meta, MetaError, MetaRef, Root};
@@ -111,6 +112,13 @@ impl<'a, const N: usize> Index<'a, N> {
             Some(cache) => tree.with_leaf_cache(&cache.leaves),
             None => tree,
         }
+    }
+
+    /// Takes the row that this transaction has just added, if nothing was near it in that moment,
+    /// and the server is about to check a constraint for it: that is the next search of the index,
+    /// whose only result would be the row itself, which the server passes over.
+    pub fn take_lone_row(&self) -> Option<LoneRow> {
+        self.cache.as_ref()?.leaves.take_lone_row()
     }
 
     /// Caches a newer root that a tree has met, for this backend's next use of the index.

@@ -78,7 +78,10 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
         key,
         blocks: Cell::new(0),
         opened: Cell::new(ASK_AGAIN),
-        leaves: LeafCache::default(),
+        leaves: match index.is_for_exclusion() {
+            true => LeafCache::for_constraint(),
+            false => LeafCache::default(),
+        },
     });
     CACHES.with_borrow_mut(|caches| {
         caches.truncate(MOST - 1);

@@ -9,7 +9,7 @@ use super::keys::{Layout, with_words};
 use super::metric::Metric;
 use super::minhash::search::BandSearch;
 use super::scan_keys::ScanKeys;
-use super::search::{IndexSearch, Search};
+use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
 use crate::pg::rel::Rel;
 use crate::pg::scan_desc::{Bitmap, ScanDesc};
@@ -89,13 +89,13 @@ pub fn canreturn(index: Rel, column: i32) -> bool {
 ///
 /// # Safety
 /// The keys and orders are for operators of the operator classes of the index.
-pub unsafe fn rescan(state: &mut State, lists: [&[pg_sys::ScanKeyData]; 2], index_only: bool) {
+pub unsafe fn rescan(state: &mut State, lists: [&[pg_sys::ScanKeyData]; 2], purpose: Purpose) {
     state.tids.clear();
     state.given = 0;
     let (index, layout) = (state.index, state.layout);
     // SAFETY: the caller's promise.
     let [keys, order_bys] = lists.map(|keys| unsafe { ScanKeys::new(index, layout, keys) });
-    state.recheck = state.search.rescan(keys, order_bys, index_only);
+    state.recheck = state.search.rescan(keys, order_bys, purpose);
 }
 
 /// `amgettuple`: the next row.

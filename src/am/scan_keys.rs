@@ -1,4 +1,5 @@
 //! The conditions of a scan, from its scan keys.
+use neardup_blocktree::empty_search::LoneRow;
 use pgrx::pg_sys;
 
 use super::keys::{self, Layout};
@@ -128,6 +129,8 @@ pub struct ScanQuals<'a> {
     pub presence: Presence,
     /// The scope, if all of its columns are given.
     pub scope: Option<u64>,
+    /// For the constraint's search after a row was added: that row, if nothing was near it then.
+    pub lone_row: Option<LoneRow>,
 }
 
 impl<'a> ScanQuals<'a> {
@@ -173,6 +176,7 @@ impl<'a> ScanQuals<'a> {
             near,
             presence,
             scope: scope.map(|hashes| keys::scope(hashes.into_iter())),
+            lone_row: None,
         })
     }
 }

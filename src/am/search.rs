@@ -8,13 +8,22 @@ use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
 use crate::pg::value::Value;
 use crate::storage::pages::IndexPages;
 
+/// Purpose for which rows are searched.
+#[derive(Clone, Copy)]
+pub struct Purpose {
+    /// True if rows will be used without the table being read.
+    pub index_only: bool,
+    /// True if those of transactions that have not ended are wanted as well.
+    pub sees_uncommitted: bool,
+}
+
 /// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
 /// it may return from being replaced by others that its snapshot could see; so it holds no pin
 /// either, unless the rows themselves will not be looked at ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
     /// Begins again, with keys and orders of the index, and returns whether rows are to be
-    /// rechecked. With `index_only` rows will be used without the table being read.
-    fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, index_only: bool) -> bool;
+    /// rechecked.
+    fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, purpose: Purpose) -> bool;
 
     /// Allows rows to come repeatedly until the next [`Search::rescan`], where that is less work.
     fn allow_repeats(&mut self);
@@ -119,12 +128,14 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
 }
 
 impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
-    fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, index_only: bool) -> bool {
-        self.index_only = index_only;
-        self.index.pages.keep_leaf_pinned(index_only);
+    fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, purpose: Purpose) -> bool {
+        self.index_only = purpose.index_only;
+        self.index.pages.keep_leaf_pinned(purpose.index_only);
+        let lone_row = self.index.take_lone_row();
         self.source = match ScanQuals::of(keys) {
             None => Source::Nothing,
-            Some(quals) => {
+            Some(mut quals) => {
+                quals.lone_row = lone_row.filter(|_| purpose.sees_uncommitted);
                 self.scope = quals.scope;
                 self.source(&quals, order_bys)
             }

@@ -229,6 +229,12 @@ impl<'a> Rel<'a> {
         }
     }
 
+    /// Returns whether the server checks an exclusion constraint by this index after each
+    /// insertion. Raises an internal error if the relation is no index.
+    pub fn is_for_exclusion(self) -> bool {
+        self.index_parts().expect("an index").form.indisexclusion
+    }
+
     /// Operator class of a key column of an index, counted from 0. Raises an internal error if
     /// there is no such column.
     pub fn key_class(self, column: usize) -> KeyClass {

@@ -68,7 +68,8 @@ impl<S> ScanDesc<'_, S> {
     }
 
     /// Counts a search in the statistics. Copies keys and orders to where the scan keeps them,
-    /// unless they are null, and returns those, with the state.
+    /// unless they are null, and returns those, with the state; and whether the rows of
+    /// transactions that have not ended are wanted as well.
     ///
     /// # Safety
     /// There are as many as the scan was begun with.
@@ -76,16 +77,17 @@ impl<S> ScanDesc<'_, S> {
         &mut self,
         keys: pg_sys::ScanKey,
         order_bys: pg_sys::ScanKey,
-    ) -> (&mut S, [&[pg_sys::ScanKeyData]; 2]) {
+    ) -> (&mut S, [&[pg_sys::ScanKeyData]; 2], bool) {
         let scan = &mut *self.raw;
         let places = [
             (keys, scan.keyData, scan.numberOfKeys as usize),
             (order_bys, scan.orderByData, scan.numberOfOrderBys as usize),
         ];
-        // SAFETY: the caller's promise.
-        let lists = unsafe {
+        // SAFETY: the caller's promise. The server sets the snapshot when it begins the scan, which
+        // it outlives, or leaves null.
+        let (snapshot, lists) = unsafe {
             compat::count_index_search(scan);
-            places.map(|(from, to, count)| {
+            let lists = places.map(|(from, to, count)| {
                 if count == 0 {
                     return &[][..];
                 }
@@ -93,9 +95,12 @@ impl<S> ScanDesc<'_, S> {
                     core::ptr::copy(from, to, count);
                 }
                 core::slice::from_raw_parts(to, count)
-            })
+            });
+            (scan.xs_snapshot.as_ref(), lists)
         };
-        (self.state(), lists)
+        let dirty = pg_sys::SnapshotType::SNAPSHOT_DIRTY;
+        let sees_uncommitted = snapshot.is_some_and(|snapshot| snapshot.snapshot_type == dirty);
+        (self.state(), lists, sees_uncommitted)
     }
 
     /// Returns whether rows will be used without the table being read.

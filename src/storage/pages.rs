@@ -213,6 +213,12 @@ impl PageStore for IndexPages<'_> {
         Self: 'b;
 
     #[inline]
+    fn version(&self, page: &Page) -> Option<u64> {
+        // The log position of its last change. Without a log it stays what it was.
+        (self.logged).then(|| compat::page_lsn(page))
+    }
+
+    #[inline]
     fn read(&self, block: Block) -> ReadPage<'_> {
         let pinned = self.pin_recent(block);
         prefetch(pinned.buffer(), START_OF_A_LEAF, false);

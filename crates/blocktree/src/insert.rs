@@ -1,9 +1,10 @@
 //! Adding entries, and splitting pages to make room for them.
 
+use crate::empty_search::{EmptySearch, LoneRow};
 use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
 use crate::leaf::{Append, Leaf, LeafMut, LeafRef};
-use crate::leaf_cache;
+use crate::leaf_cache::{self, LeafCache};
 use crate::meta::{FreeList, MetaMut, MetaRef, Root};
 use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
@@ -24,6 +25,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
     ) -> Result<()> {
         self.prepare(entry_keys.clone())?;
+        let mut search = self.leaves.and_then(LeafCache::take_empty);
         loop {
             let mut group = [None; GROUP];
             for place in &mut group {
@@ -34,28 +36,41 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             if group[0].is_none() {
                 return Ok(());
             }
-            self.insert_group(&group)?;
+            let lone_row = self.insert_group(&group, search.take())?;
+            // All entries of the row must have been added in one moment.
+            if let (Some(leaves), Some(row), None) =
+                (self.leaves, lone_row, entry_keys.clone().next())
+            {
+                leaves.remember_lone_row(row);
+            }
         }
     }
 
-    /// Adds some entries, each with the block where its leaf was.
-    fn insert_group(&self, group: &[Option<(EntryKey<N>, Block)>; GROUP]) -> Result<()> {
-        let added = self.append_together(group)?;
+    /// Adds some entries, each with the block where its leaf was. Returns their row if a search
+    /// that found nothing has read the leaves to which all of them were appended together, and
+    /// these had not been changed since.
+    fn insert_group(
+        &self,
+        group: &[Option<(EntryKey<N>, Block)>; GROUP],
+        search: Option<EmptySearch>,
+    ) -> Result<Option<LoneRow>> {
+        let (added, lone_row) = self.append_together(group, search)?;
         for ((entry_key, block), added) in group.iter().flatten().zip(added) {
             if !added {
                 self.insert_from(entry_key, *block)?;
             }
         }
-        Ok(())
+        Ok(lone_row)
     }
 
     /// Adds those entries of a group, which has no gaps, for which that is possible without a
     /// split, without waiting for one leaf while another one is held, and one to each leaf. Returns
-    /// which.
+    /// which; and the row, as [`Tree::insert_group`] does.
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
-    ) -> Result<[bool; GROUP]> {
+        mut search: Option<EmptySearch>,
+    ) -> Result<([bool; GROUP], Option<LoneRow>)> {
         let mut locked: [Option<LockedAppend<S::Write<'s>, N>>; GROUP] = [const { None }; GROUP];
         let (mut any, mut blocks) = (false, [0; GROUP]);
         for (i, (entry_key, block)) in group.iter().flatten().enumerate() {
@@ -72,11 +87,18 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             if self.covers(entry_key, &leaf)?
                 && let Some(append) = leaf.append(&entry_key.key, entry_key.tid)
             {
+                let version = || self.store.version(&leaf.page);
+                search = search.filter(|search| search.has_read(entry_key, *block, version()));
                 locked[i] = Some((leaf, append));
                 (any, blocks[i]) = (true, *block);
             }
         }
         let added = locked.each_ref().map(Option::is_some);
+        let (entries, together) = (group.iter().flatten(), added.iter().filter(|&&added| added));
+        let entries = entries.count();
+        let lone_row = search
+            .filter(|_| together.count() == entries)
+            .and_then(|search| search.lone_row(entries));
         if any {
             let changes = locked
                 .iter_mut()
@@ -87,7 +109,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
                 });
             self.store.write_logged(&mut changes.collect::<Vec<_>>());
         }
-        Ok(added)
+        Ok((added, lone_row))
     }
 
     /// Finds and prefetches the leaves to which entries will be added, as many as the leaf cache
@@ -115,6 +137,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// changed together as [`Tree::insert_row`] does it.
     pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.fuse();
+        self.leaves.and_then(LeafCache::take_empty);
         loop {
             let some: [_; GROUP] = std::array::from_fn(|_| entry_keys.next());
             if some[0].is_none() {
@@ -126,13 +149,14 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             for ((place, entry_key), leaf) in group.iter_mut().zip(some).zip(leaves) {
                 *place = entry_key.zip(leaf);
             }
-            self.insert_group(&group)?;
+            self.insert_group(&group, None)?;
             self.store.check_interrupts();
         }
     }
 
     /// Adds an entry.
     pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
+        self.leaves.and_then(LeafCache::take_empty);
         let known = self.leaf_of(entry_key, &entry_key.key)?;
         self.insert_from(entry_key, known)
     }

@@ -125,7 +125,8 @@
 //! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: the interface to the buffer manager (locks, logging, allocation);
-//! * [`leaf_cache`]: the leaf of the last key in each table;
+//! * [`leaf_cache`]: the leaf of the last key in each table; [`empty_search`]: searches that an
+//!   insertion validates;
 //! * [`tree`], [`insert`], [`level_cursor`], [`scan`], [`knn`], [`vacuum`], [`merge`], [`compact`],
 //!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
@@ -142,6 +143,7 @@ pub mod centers;
 pub mod check;
 pub mod clusters;
 pub mod compact;
+pub mod empty_search;
 pub mod filter;
 pub mod info;
 pub mod inner;

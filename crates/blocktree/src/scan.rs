@@ -1,6 +1,7 @@
 //! Finding rows by their distance from a query.
 
 use crate::block_layout::BlockLayout;
+use crate::empty_search::EmptySearch;
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid, difference};
 use crate::leaf::Leaf;
@@ -64,6 +65,8 @@ pub struct Scan<const N: usize> {
     /// The next leaves of the current probe, if it is about neighbouring prefixes.
     queue: LeafQueue<N>,
     found: Vec<u16>,
+    /// Leaves read so far, while nothing was found, if that is of interest.
+    empty: Option<Box<EmptySearch>>,
 }
 
 /// The first bits of a word, as a number.
@@ -90,6 +93,7 @@ impl<const N: usize> Scan<N> {
             leaves_ahead: [(0, (EntryKey::start_of(0), query)); PREFETCH_DEPTH],
             queue: LeafQueue::default(),
             found: Vec::new(),
+            empty: None,
         };
         scan.begin();
         scan
@@ -141,6 +145,7 @@ impl<const N: usize> Scan<N> {
 
     fn begin(&mut self) {
         self.ahead = 0..0;
+        self.empty = None;
         self.start(0);
     }
 
@@ -248,12 +253,39 @@ impl<const N: usize> Scan<N> {
             tree.store.prefetch(next);
         }
         self.collect(&leaf, &entry_key, matches);
+        let leaves = tree.leaves.filter(|leaves| leaves.validates());
+        if leaves.is_some() {
+            self.note(tree, &leaf, next.is_none());
+        }
         tree.store.unlock_keep_pin(leaf.page);
         match next {
             Some(_) => self.next = next,
             None => self.start(self.probe + 1),
         }
+        if let Some(leaves) = leaves
+            && self.probe == self.plan.probes.len()
+            && let Some(search) = self.empty.take()
+            && let Some(search) = search.of(&self.query, self.radius)
+        {
+            leaves.remember_empty(search);
+        }
         Ok(true)
+    }
+
+    /// Notes that a leaf has been read, the last one or not of the current probe.
+    fn note<S: PageStore>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        leaf: &Leaf<S::Read<'_>, N>,
+        is_last: bool,
+    ) {
+        let empty = self.empty.get_or_insert_default();
+        if is_last && self.found.is_empty() && self.beyond.is_none() {
+            let version = tree.store.version(&leaf.page);
+            empty.note(leaf.table(), &self.permuted, leaf.block(), version);
+        } else {
+            empty.spoil();
+        }
     }
 
     /// Finds the next leaves of the current probe, the first of which is that of an entry key, and

@@ -79,6 +79,12 @@ pub trait PageStore {
     where
         Self: 'a;
 
+    /// Version of a page that is locked: each change of a leaf gives it another one, which it has
+    /// never had. `None` where changes leave no trace.
+    fn version(&self, _page: &Page) -> Option<u64> {
+        None
+    }
+
     /// Locks a page for reading.
     fn read(&self, block: Block) -> Self::Read<'_>;
 

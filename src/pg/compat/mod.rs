@@ -27,4 +27,4 @@ pub use settings::{int_option, real_option, reserve_settings, restrict_search_pa
 pub use shared_memory::named_segment;
 pub use soft_error::save_soft_error;
 pub use vacuum::{in_vacuum, vacuum_delay_point, vacuum_may_truncate, vacuum_truncate_nap};
-pub use wal::{RM_GENERIC_ID, log_new_pages, page_set_lsn, xlog_register_buffer_data};
+pub use wal::{RM_GENERIC_ID, log_new_pages, page_lsn, page_set_lsn, xlog_register_buffer_data};

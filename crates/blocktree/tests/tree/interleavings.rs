@@ -32,6 +32,9 @@ impl PageStore for Met<'_> {
     where
         Self: 'b;
 
+    fn version(&self, page: &Page) -> Option<u64> {
+        self.store.version(page)
+    }
     fn read(&self, block: Block) -> Read {
         if let Some(mut between) = self.between.take() {
             between(block);

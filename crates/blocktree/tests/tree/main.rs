@@ -12,6 +12,7 @@ mod model;
 mod pairs;
 mod scopes;
 mod sets;
+mod validation;
 
 use mem_store::Crash;
 use model::{Index, Model, random_rows, some_key};

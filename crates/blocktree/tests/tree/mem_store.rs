@@ -29,6 +29,8 @@ pub struct MemStore {
     fuse: AtomicI64,
     /// Number of checks for interrupts.
     pauses: AtomicU64,
+    /// Number of changes. Each page begins with that of its last one, as with a log position.
+    changes: AtomicU64,
 }
 
 impl MemStore {
@@ -37,6 +39,7 @@ impl MemStore {
             pages: RwLock::new(Vec::new()),
             fuse: AtomicI64::new(-1),
             pauses: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
         }
     }
 
@@ -65,6 +68,11 @@ impl MemStore {
     fn page(&self, block: Block) -> Arc<RwLock<Page>> {
         let page = self.pages.read().get(block as usize).cloned();
         page.unwrap_or_else(|| std::panic::resume_unwind(Box::new(NoSuchBlock)))
+    }
+
+    /// The first bytes of pages that are changed now.
+    fn next_version(&self) -> [u8; 8] {
+        (self.changes.fetch_add(1, Ordering::Relaxed) + 1).to_ne_bytes()
     }
 
     fn burn(&self) {
@@ -148,6 +156,11 @@ impl PageStore for MemStore {
     type Read<'a> = Read;
     type Write<'a> = Write;
 
+    fn version(&self, page: &Page) -> Option<u64> {
+        page.first_chunk()
+            .map(|version| u64::from_ne_bytes(*version))
+    }
+
     fn read(&self, block: Block) -> Read {
         let guard = self.page(block).read_arc();
         hold(block, &guard);
@@ -197,6 +210,7 @@ impl PageStore for MemStore {
     fn write_logged(&self, changes: &mut [PageChange<'_, Write>]) {
         assert!(changes.len() <= PAGES_PER_RECORD);
         self.burn();
+        let version = self.next_version();
         for PageChange { page, patches } in changes {
             let mut end = 0;
             for patch in patches {
@@ -204,6 +218,7 @@ impl PageStore for MemStore {
                 end = patch.offset + patch.bytes.len();
                 page.0[patch.offset..end].copy_from_slice(patch.bytes);
             }
+            page.0[..8].copy_from_slice(&version);
             assert_hole_is_zero(page);
         }
     }
@@ -213,7 +228,9 @@ impl PageStore for MemStore {
         self.burn();
         let mut images: [Page; P] = std::array::from_fn(|i| **pages[i]);
         edit(images.each_mut());
-        for (page, image) in pages.into_iter().zip(images) {
+        let version = self.next_version();
+        for (page, mut image) in pages.into_iter().zip(images) {
+            image[..8].copy_from_slice(&version);
             assert_hole_is_zero(&image);
             *page.0 = image;
         }
