@@ -59,6 +59,7 @@ mod text_changes;
 mod text_length;
 mod token_buffer;
 pub mod tokens;
+mod utf8;
 pub mod weight;
 
 pub use algorithms_digest::algorithms_digest;
@@ -73,6 +74,7 @@ pub use simhash::{simhash64_features, simhash64_hashes, simhash128_features};
 pub use sketcher::Sketcher;
 pub use text_changes::{Passage, TextChange, TextChanges};
 pub use text_length::text_length;
+pub use utf8::from_utf8;
 pub use weight::WeightError;
 
 /// The examples of the README, which are run as tests.
