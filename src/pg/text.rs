@@ -17,7 +17,7 @@ use super::{server, varlena};
 pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     // Which are the same in all encodings of a database.
     if bytes.is_ascii()
-        && let Ok(text) = str::from_utf8(bytes)
+        && let Ok(text) = simdutf8::compat::from_utf8(bytes)
     {
         return Cow::Borrowed(text);
     }
@@ -184,7 +184,7 @@ impl UnknownChars {
 }
 
 fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
-    match str::from_utf8(bytes) {
+    match simdutf8::compat::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
             let at = error.valid_up_to();

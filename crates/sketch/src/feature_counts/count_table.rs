@@ -22,6 +22,8 @@ pub(crate) struct Counted<'a, const W: usize> {
     pub hashes: &'a [[u64; W]],
     /// As many numbers.
     pub counts: &'a [u64],
+    /// Positions of those that occur more than once.
+    pub repeated: &'a [u32],
 }
 
 impl<'a, const W: usize> Counted<'a, W> {
@@ -46,7 +48,7 @@ pub(super) struct CountTable<const W: usize> {
     /// Number of occurrences of each feature; 0 beyond `len`.
     counts: Vec<u64>,
     len: usize,
-    key: [u64; W],
+    pub key: [u64; W],
 }
 
 impl<const W: usize> CountTable<W> {
@@ -104,11 +106,14 @@ impl<const W: usize> CountTable<W> {
         self.capacity() - self.len
     }
 
-    /// The features counted so far, each once.
-    pub fn counted(&self) -> Counted<'_, W> {
+    /// The features counted so far, each once. `repeated` is working memory.
+    pub fn counted<'a>(&'a self, repeated: &'a mut Vec<u32>) -> Counted<'a, W> {
+        let counts = &self.counts[..self.len];
+        find_repeated(counts, repeated);
         Counted {
             hashes: &self.hashes[..self.len],
-            counts: &self.counts[..self.len],
+            counts,
+            repeated,
         }
     }
 
@@ -164,13 +169,32 @@ impl<const W: usize> CountTable<W> {
     }
 }
 
+/// Positions that are looked at together.
+const BATCH: usize = 64;
+
+/// Sets `repeated` to the positions of the counts above 1.
+fn find_repeated(counts: &[u64], repeated: &mut Vec<u32>) {
+    repeated.clear();
+    for (batch, first) in counts.chunks(BATCH).zip((0..).step_by(BATCH)) {
+        // Which ones they are is hard to predict, so that it must not be a branch.
+        let mut found = [0; BATCH];
+        let mut len = 0;
+        for (at, &count) in (first..).zip(batch) {
+            found[len % BATCH] = at;
+            len += usize::from(count > 1);
+        }
+        repeated.grow_by(&found[..len]);
+    }
+}
+
 /// Number of bits to shift a mixed hash by, for a number of slots that is a power of two.
 fn shift(slots: usize) -> u32 {
     64 - slots.ilog2()
 }
 
+/// See [`CountTable::mix`].
 #[inline(always)]
-fn mix<const W: usize>(hash: [u64; W], key: [u64; W]) -> u64 {
+pub(super) fn mix<const W: usize>(hash: [u64; W], key: [u64; W]) -> u64 {
     (hash.iter().zip(key)).fold(0, |sum, (word, key)| {
         word.wrapping_mul(key | 1).wrapping_add(sum)
     })

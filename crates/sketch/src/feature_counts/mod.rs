@@ -1,10 +1,13 @@
 //! Number of occurrences of each feature, keyed by its hash of `W` words of 64 bits.
 //!
-//! Up to a million distinct features are counted in one table. Beyond that the hashes are appended
-//! to partitions, which are counted one after the other at the end: sequential memory of `8 * W`
-//! bytes an occurrence instead of a table that grows with every distinct feature.
+//! The hashes of a text of some thousand features are a list, of which the distinct ones are found
+//! at the end. Of longer texts, up to a million distinct features are counted in one table. Beyond
+//! that the hashes are appended to partitions, which are counted one after the other at the end:
+//! sequential memory of `8 * W` bytes an occurrence instead of a table that grows with every
+//! distinct feature.
 
 mod count_table;
+mod distinct;
 mod text;
 
 use std::hash::{BuildHasher, RandomState};
@@ -16,6 +19,7 @@ use crate::hash::windows::WindowHash;
 use crate::memory::{Grow, GrowVec};
 use count_table::CountTable;
 pub(crate) use count_table::{Counted, FeatureCount};
+use distinct::{DistinctFeatures, MAX_LISTED};
 
 /// Capacity of the smallest table.
 const MIN_FEATURES: usize = 1 << 7;
@@ -42,8 +46,13 @@ pub(crate) struct FeatureCounter<const W: usize> {
     /// Empty until the table is full.
     partitions: Vec<Partition<W>>,
     max_features: usize,
-    /// Hashes of one batch of features.
+    /// Hashes that are not counted yet: of one batch of features, or of a short text.
     hashes: Vec<[u64; W]>,
+    /// True if the text is short so far: all its hashes are in `hashes`.
+    short: bool,
+    distinct: DistinctFeatures<W>,
+    /// Working memory of [`CountTable::counted`].
+    repeated: Vec<u32>,
 }
 
 impl<const W: usize> FeatureSink for FeatureCounter<W>
@@ -52,22 +61,16 @@ where
 {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
         // Two tight loops, hashing and counting, are faster than one.
-        let mut hashes = std::mem::take(&mut self.hashes);
-        hashes.clear();
-        hashes.grow_all(features.map(|feature| FeatureHash::new(&bytes[feature])));
-        self.add_hashes(&hashes);
-        self.hashes = hashes;
+        (self.hashes).grow_all(features.map(|feature| FeatureHash::new(&bytes[feature])));
+        self.count_long();
     }
 
     fn add_windows(&mut self, windows: Windows<impl Position>) {
-        let mut hashes = std::mem::take(&mut self.hashes);
         for windows in windows.pieces(WINDOWS) {
-            hashes.clear();
-            hashes.ensure_room(WINDOWS);
-            WindowHash::push_windows(windows, &mut hashes);
-            self.add_hashes(&hashes);
+            self.hashes.ensure_room(WINDOWS);
+            WindowHash::push_windows(windows, &mut self.hashes);
+            self.count_long();
         }
-        self.hashes = hashes;
     }
 }
 
@@ -89,17 +92,47 @@ impl<const W: usize> FeatureCounter<W> {
             partitions: Vec::new(),
             max_features,
             hashes: Vec::new(),
+            short: true,
+            distinct: DistinctFeatures::default(),
+            repeated: Vec::new(),
         }
     }
 
     /// Forgets everything; `expected` is an estimate of the number of distinct features.
     pub fn reset(&mut self, expected: usize) {
+        self.hashes.clear();
         self.partitions.clear();
+        self.short = expected <= MAX_LISTED;
+        self.reset_table(if self.short { 0 } else { expected });
+    }
+
+    fn reset_table(&mut self, expected: usize) {
         let features = expected
             .next_power_of_two()
             .clamp(MIN_FEATURES, KEPT_FEATURES);
         self.table
             .reset(features.min(self.max_features), KEPT_FEATURES);
+    }
+
+    /// Counts the features so far unless the text is short.
+    #[inline]
+    fn count_long(&mut self) {
+        if self.short {
+            if self.hashes.len() <= MAX_LISTED {
+                return;
+            }
+            self.short = false;
+            self.reset_table(2 * MAX_LISTED);
+        }
+        self.count_in_table();
+    }
+
+    /// Counts the hashes that are not counted yet, in the table and the partitions.
+    fn count_in_table(&mut self) {
+        let mut hashes = std::mem::take(&mut self.hashes);
+        self.add_hashes(&hashes);
+        hashes.clear();
+        self.hashes = hashes;
     }
 
     /// Counts one occurrence of each of the features.
@@ -135,7 +168,7 @@ impl<const W: usize> FeatureCounter<W> {
         self.partitions.ensure_room(1 << PARTITION_BITS);
         self.partitions
             .resize_with(1 << PARTITION_BITS, Partition::default);
-        for feature in self.table.counted().iter() {
+        for feature in self.table.counted(&mut self.repeated).iter() {
             let at = self.table.mix(feature.hash) >> (64 - PARTITION_BITS);
             self.partitions[at as usize].counted.grow_push(feature);
         }
@@ -146,7 +179,16 @@ impl<const W: usize> FeatureCounter<W> {
     /// Passes every distinct feature with its count to `each`, many at a time and in no particular
     /// order, and forgets them. Calls `check` between pieces of the work.
     pub fn drain(&mut self, mut each: impl FnMut(Counted<W>), check: &mut dyn FnMut()) {
-        each(self.table.counted());
+        if std::mem::replace(&mut self.short, true) {
+            self.distinct.count(&mut self.hashes, self.table.key);
+            each(self.distinct.counted());
+            // What is left, if anything is.
+            if self.hashes.is_empty() {
+                return;
+            }
+            self.count_in_table();
+        }
+        each(self.table.counted(&mut self.repeated));
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
             // Most features of such a text are distinct, so that room for all avoids growing; the
@@ -166,9 +208,11 @@ impl<const W: usize> FeatureCounter<W> {
                     self.add_growing(hash, 1);
                 }
             }
-            each(self.table.counted());
+            each(self.table.counted(&mut self.repeated));
         }
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
+        self.repeated.clear();
+        self.repeated.shrink_to(KEPT_FEATURES);
     }
 
     fn add_growing(&mut self, hash: [u64; W], count: u64) {
@@ -184,6 +228,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    impl<const W: usize> FeatureCounter<W> {
+        fn add(&mut self, hashes: &[[u64; W]]) {
+            self.hashes.extend_from_slice(hashes);
+            self.count_long();
+        }
+    }
 
     fn drained<const W: usize>(counts: &mut FeatureCounter<W>) -> BTreeMap<[u64; W], u64> {
         let mut all = BTreeMap::new();
@@ -206,19 +257,20 @@ mod tests {
             hashes in prop::collection::vec(0_u64..3000, 0..6000),
             piece in 1_usize..500,
             spread in prop::bool::ANY,
+            long in prop::bool::ANY,
         ) {
             // The two words differ in which features they tell apart.
             let hashes: Vec<[u64; 2]> = (hashes.iter())
                 .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
                 .collect();
             let mut counts = FeatureCounter::with_max_features(512);
-            counts.reset(0);
+            counts.reset(if long { 2 * MAX_LISTED } else { 0 });
             let mut expected = BTreeMap::new();
             for &hash in &hashes {
                 *expected.entry(hash).or_insert(0) += 1;
             }
             for _ in 0..2 {
-                hashes.chunks(piece).for_each(|part| counts.add_hashes(part));
+                hashes.chunks(piece).for_each(|part| counts.add(part));
                 prop_assert_eq!(&drained(&mut counts), &expected);
             }
         }
@@ -229,8 +281,8 @@ mod tests {
         let mut counts = FeatureCounter::with_max_features(1 << 11);
         counts.reset(0);
         let hashes: Vec<[u64; 1]> = (0..400_000).map(|hash| [hash]).collect();
-        counts.add_hashes(&hashes);
-        counts.add_hashes(&hashes[..100_000]);
+        counts.add(&hashes);
+        counts.add(&hashes[..100_000]);
         let mut checks = 0;
         let mut sum = (0, 0);
         counts.drain(

@@ -121,6 +121,20 @@ fn hash_short<P: Position>(
     if high > 8 {
         return None;
     }
+    // Characters of three bytes with separators, as in Chinese: the words follow each other.
+    let regular = (starts.iter().enumerate()).fold(low ^ high, |differ, (n, start)| {
+        differ | ((start.index() - first) ^ (4 * n)) as u64
+    });
+    if regular == 0
+        && low >= 4
+        && let Some(bytes) = bytes[first..].first_chunk::<{ 4 * BLOCK + 4 }>()
+    {
+        let (halves, _) = bytes.as_chunks();
+        let half = |n: usize| u64::from(u32::from_le_bytes(halves[n]));
+        return Some(std::array::from_fn(|n| {
+            [hash_4_to_8(half(n) | half(n + 1) << 32, len)]
+        }));
+    }
     let words: [u64; BLOCK] = std::array::from_fn(|n| word(bytes, starts[n].index()));
     let hash: [u64; BLOCK] = if low >= 4 {
         std::array::from_fn(|n| hash_4_to_8(words[n], lens[n]))
@@ -269,6 +283,22 @@ mod tests {
         (1..=300).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 0));
         let starts: Vec<u32> = (0..=200).map(|n| 2 * n).collect();
         (1..=150).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 1));
+    }
+
+    /// Han with a separator after each, and in places something else.
+    #[test]
+    fn regular_windows() {
+        let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n + 7 * n) as u8).collect();
+        for other in 0..200 {
+            for len in [2, 3, 4, 6] {
+                let lens = (0..300).map(|at| if at == other { len } else { 4 });
+                let starts =
+                    lens.scan(0, |start, len| Some(std::mem::replace(start, *start + len)));
+                let starts: Vec<u32> = starts.collect();
+                (1..4)
+                    .for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 1));
+            }
+        }
     }
 
     proptest! {

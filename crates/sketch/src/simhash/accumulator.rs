@@ -60,11 +60,39 @@ fn add_all_avx2<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::{
-        _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-        _mm512_storeu_si512,
+        __m512i, _mm512_add_epi64, _mm512_cmpgt_epu64_mask, _mm512_loadu_si512,
+        _mm512_mask_add_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
     };
 
     use super::Weighted;
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load(sums: &[u64; 8]) -> __m512i {
+        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm512_loadu_si512(sums.as_ptr().cast())
+        }
+    }
+
+    /// As [`super::above_half_portable`].
+    #[target_feature(enable = "avx512f")]
+    pub fn above_half(sums: &[u64; 64], total: u64) -> u64 {
+        let total = _mm512_set1_epi64(total as i64);
+        let mut bits = [0; 8];
+        for (bits, part) in bits.iter_mut().zip(sums.as_chunks().0) {
+            let sums = load(part);
+            *bits = _mm512_cmpgt_epu64_mask(_mm512_add_epi64(sums, sums), total);
+        }
+        u64::from_le_bytes(bits)
+    }
+
+    /// As [`super::add_products`].
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
+        super::add_products(sums, ones, weight);
+    }
 
     /// As [`super::add_all_portable`]: a hash is the mask that chooses the sums.
     #[target_feature(enable = "avx512f")]
@@ -73,11 +101,7 @@ mod avx512 {
             let (parts, _) = sums.as_chunks_mut::<8>();
             let mut vectors = [_mm512_setzero_si512(); 8];
             for (vector, part) in vectors.iter_mut().zip(&*parts) {
-                // SAFETY: 64 bytes are what is loaded, without a need for alignment.
-                #[allow(unsafe_code)]
-                unsafe {
-                    *vector = _mm512_loadu_si512(part.as_ptr().cast());
-                }
+                *vector = load(part);
             }
             for feature in features {
                 let weight = _mm512_set1_epi64(feature.weight as i64);
@@ -94,6 +118,31 @@ mod avx512 {
             }
         }
     }
+}
+
+/// Adds `weight` times the number of features that have each bit.
+#[inline(always)]
+fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
+    for (sum, ones) in sums.iter_mut().zip(ones) {
+        *sum += ones * weight;
+    }
+}
+
+/// Returns the bits whose sum is more than half of the total.
+#[inline(always)]
+fn above_half_portable(sums: &[u64; 64], total: u64) -> u64 {
+    let bits = sums.iter().enumerate();
+    bits.fold(0, |all, (bit, sum)| all | u64::from(2 * sum > total) << bit)
+}
+
+fn above_half(sums: &[u64; 64], total: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if crate::simd::has_avx512() {
+        // SAFETY: the processor has AVX-512, as checked above.
+        #[allow(unsafe_code)]
+        return unsafe { avx512::above_half(sums, total) };
+    }
+    above_half_portable(sums, total)
 }
 
 /// Returns words in which bit `bit` of word `word` is `is_set(word, bit)`.
@@ -126,13 +175,12 @@ impl<const W: usize> Accumulator<W> {
         self.total += features.iter().map(|feature| feature.weight).sum::<u64>();
         #[cfg(target_arch = "x86_64")]
         {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx512f") {
+            if crate::simd::has_avx512() {
                 // SAFETY: the processor has AVX-512, as checked above.
                 #[allow(unsafe_code)]
                 return unsafe { avx512::add_all(&mut self.set, features) };
             }
-            if has!("avx2") {
+            if crate::simd::has_avx2() {
                 // SAFETY: the processor has AVX2, as checked above.
                 #[allow(unsafe_code)]
                 return unsafe { add_all_avx2(&mut self.set, features) };
@@ -145,15 +193,23 @@ impl<const W: usize> Accumulator<W> {
     pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
-            for (set, ones) in set.iter_mut().zip(counted.ones()) {
-                *set += ones * weight;
+            let ones = counted.ones();
+            #[cfg(target_arch = "x86_64")]
+            if crate::simd::has_avx512() {
+                // SAFETY: the processor has the features, as checked above.
+                #[allow(unsafe_code)]
+                unsafe {
+                    avx512::add_products(set, ones, weight);
+                }
+                continue;
             }
+            add_products(set, ones, weight);
         }
     }
 
     /// The simhash, ties to 0; `None` if nothing with a weight was added.
     pub fn simhash(&self) -> Option<[u64; W]> {
-        (self.total > 0).then(|| words(|word, bit| 2 * self.set[word][bit] > self.total))
+        (self.total > 0).then(|| (self.set.each_ref()).map(|sums| above_half(sums, self.total)))
     }
 }
 
@@ -178,8 +234,13 @@ mod tests {
             prop_assert_eq!(chosen.set, expected.set);
             prop_assert_eq!(chosen.total, expected.total);
             prop_assert_eq!(portable, expected.set);
+            for sums in &expected.set {
+                let bits = above_half_portable(sums, expected.total);
+                prop_assert_eq!(above_half(sums, expected.total), bits);
+                prop_assert_eq!([bits], words(|_, bit| 2 * sums[bit] > expected.total));
+            }
             #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2") {
+            if crate::simd::has_avx2() {
                 let mut avx2 = [[0; 64]; 2];
                 // SAFETY: the processor has AVX2, as checked above.
                 #[allow(unsafe_code)]

@@ -8,12 +8,13 @@ use crate::feature_counts::Counted;
 ///
 /// Most features of a text occur once or a few times. Every feature is added with the weight of a
 /// single occurrence by a [`PositionalPopcount`]. For those that occur more often, the difference
-/// to their own weight is added: per group of equal count by a popcount again, the rest one by one.
+/// to their own weight is added: if they are few, one by one; else per group of equal count by a
+/// popcount again, and the rest one by one.
 pub(crate) struct GroupedAccumulator<const W: usize> {
     all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
     groups: [CountGroup<W>; GROUPS],
-    /// Number of features up to which adding them one by one is faster than counting bits.
+    /// Number of repeated features up to which adding them one by one is faster than groups.
     few: usize,
     rest: Accumulator<W>,
     rest_batch: Batch<Weighted<W>>,
@@ -95,18 +96,8 @@ impl<const W: usize> CountGroup<W> {
     }
 
     /// Adds all features with their weight to `sums`.
-    fn finish(&mut self, weight: u64, few: usize, sums: &mut Accumulator<W>) {
-        if self.batch.len <= few {
-            let mut features = [Weighted {
-                hash: [0; W],
-                weight,
-            }; BATCH];
-            let hashes = self.batch.take();
-            for (feature, &hash) in features.iter_mut().zip(hashes) {
-                feature.hash = hash;
-            }
-            sums.add_all(&features[..hashes.len()]);
-        } else {
+    fn finish(&mut self, weight: u64, sums: &mut Accumulator<W>) {
+        if self.batch.len > 0 {
             self.count_batch();
         }
         if self.counted[0].len > 0 {
@@ -120,7 +111,7 @@ impl<const W: usize> Default for GroupedAccumulator<W> {
         Self {
             all: CountGroup::EMPTY,
             groups: [const { CountGroup::EMPTY }; GROUPS],
-            few: if has_masks() { 32 } else { 8 },
+            few: if has_masks() { BATCH } else { BATCH / 4 },
             rest: Accumulator::default(),
             rest_batch: Batch::new(Weighted {
                 hash: [0; W],
@@ -145,18 +136,13 @@ impl<const W: usize> GroupedAccumulator<W> {
     /// Adds distinct features.
     pub fn add(&mut self, features: Counted<W>) {
         self.all.add(features.hashes);
-        let hashes = features.hashes.chunks(BATCH);
-        for (hashes, counts) in hashes.zip(features.counts.chunks(BATCH)) {
-            // Which ones occur more often is hard to predict, so that it must not be a branch.
-            let mut repeated = [0; BATCH];
-            let mut len = 0;
-            for (at, &count) in counts.iter().enumerate() {
-                repeated[len % BATCH] = at;
-                len += usize::from(count > 1);
-            }
-            for &at in &repeated[..len] {
-                self.add_extra_weight(hashes[at], counts[at]);
-            }
+        let repeated = (features.repeated.iter())
+            .map(|&at| (features.hashes[at as usize], features.counts[at as usize]));
+        if features.repeated.len() > self.few {
+            return repeated.for_each(|(hash, count)| self.add_extra_weight(hash, count));
+        }
+        for (hash, count) in repeated {
+            self.add_single(hash, count);
         }
     }
 
@@ -165,21 +151,25 @@ impl<const W: usize> GroupedAccumulator<W> {
     fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
         match self.groups.get_mut(count as usize - 2) {
             Some(group) => group.push(hash),
-            None => {
-                let weight = (self.weight)(count) - self.once;
-                if self.rest_batch.push(Weighted { hash, weight }) {
-                    self.rest.add_all(self.rest_batch.take());
-                }
-            }
+            None => self.add_single(hash, count),
+        }
+    }
+
+    /// The same, by itself.
+    #[inline(always)]
+    fn add_single(&mut self, hash: [u64; W], count: u64) {
+        let weight = (self.weight)(count) - self.once;
+        if self.rest_batch.push(Weighted { hash, weight }) {
+            self.rest.add_all(self.rest_batch.take());
         }
     }
 
     /// The simhash, ties to 0; `None` if nothing was added.
     pub fn simhash(&mut self) -> Option<[u64; W]> {
         self.rest.add_all(self.rest_batch.take());
-        self.all.finish(self.once, 0, &mut self.rest);
+        self.all.finish(self.once, &mut self.rest);
         for (count, group) in (2..).zip(&mut self.groups) {
-            group.finish((self.weight)(count) - self.once, self.few, &mut self.rest);
+            group.finish((self.weight)(count) - self.once, &mut self.rest);
         }
         self.rest.simhash()
     }
@@ -189,7 +179,7 @@ impl<const W: usize> GroupedAccumulator<W> {
 /// [`Accumulator::add_all`] fast.
 fn has_masks() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512f");
+    return crate::simd::has_avx512();
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
@@ -214,18 +204,24 @@ mod tests {
             // Features of an earlier text, which reset() has to forget.
             grouped.reset(|_| 1);
             for n in 0..before {
-                grouped.add(Counted { hashes: &[[n, n]], counts: &[n % 6 + 1] });
+                let repeated = &[0][..usize::from(n % 6 > 0)];
+                grouped.add(Counted { hashes: &[[n, n]], counts: &[n % 6 + 1], repeated });
             }
             grouped.reset(sqrt_weight);
             narrow.reset(sqrt_weight);
             let mut plain = Accumulator::default();
             for &(hash, count) in &features {
                 plain.add(hash, sqrt_weight(count));
-                narrow.add(Counted { hashes: &[[hash[1]]], counts: &[count] });
+                let repeated = &[0][..usize::from(count > 1)];
+                narrow.add(Counted { hashes: &[[hash[1]]], counts: &[count], repeated });
             }
             let (hashes, counts): (Vec<_>, Vec<_>) = features.into_iter().unzip();
             for (hashes, counts) in hashes.chunks(piece).zip(counts.chunks(piece)) {
-                grouped.add(Counted { hashes, counts });
+                let repeated: Vec<_> = (0..hashes.len())
+                    .filter(|&at| counts[at] > 1)
+                    .map(|at| at as u32)
+                    .collect();
+                grouped.add(Counted { hashes, counts, repeated: &repeated });
             }
             let grouped = grouped.simhash();
             prop_assert_eq!(grouped, plain.simhash());

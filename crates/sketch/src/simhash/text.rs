@@ -16,7 +16,7 @@ impl Sketcher {
     /// The hash of a feature is [`crate::hash::feature_hash`], its weight one of
     /// [`crate::weight`].
     ///
-    /// Time is linear in the length of the text. Memory beyond the text: some 200 kB; up to 80 MB
+    /// Time is linear in the length of the text. Memory beyond the text: some 300 kB; up to 80 MB
     /// for the counts of up to a million distinct features; beyond that many, 8 bytes for each
     /// token (for Chinese words that is 2.7 times the text, for English ones 1.4 times, for
     /// characters 8 times); and twice the two longest tokens (normalised, at worst six times as
@@ -281,6 +281,41 @@ mod tests {
                 "{:.40}",
                 text
             );
+        }
+    }
+
+    /// Around the number of features from which on they are counted in another way, with and
+    /// without repeated ones, by tokens whose number is estimated too high, too low and well.
+    #[test]
+    fn lists_and_tables_equal_the_definition() {
+        let chars = TextOptions {
+            tokens: Tokens::Char,
+            ..*DEFAULT
+        };
+        for words in [
+            1, 2, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097, 4098, 9000,
+        ] {
+            for kinds in [3, 100, 100_000] {
+                let word = |at: usize| char::from_u32(0x4E00 + (at * at % kinds % 20_000) as u32);
+                let han: String = (0..words).filter_map(word).collect();
+                let spaced: String = (0..words)
+                    .map(|at| format!("{} ", at * at % kinds))
+                    .collect();
+                let mixed = format!("{han}。{spaced}，{han}");
+                for text in [&han, &spaced, &mixed] {
+                    for options in [DEFAULT, &chars] {
+                        let mut sketcher = Sketcher::new(*options);
+                        let expected = reference::simhash64(text, options);
+                        assert_eq!(sketcher.simhash64(text, &mut || ()), expected, "{text:.40}");
+                        let expected = reference::simhash128(text, options);
+                        assert_eq!(
+                            sketcher.simhash128(text, &mut || ()),
+                            expected,
+                            "{text:.40}"
+                        );
+                    }
+                }
+            }
         }
     }
 

@@ -32,15 +32,17 @@ impl SimpleText {
     }
 
     /// Takes over the start of `text`, up to other characters, and back to the last place where the
-    /// text can be cut. Returns its length.
-    pub fn read(&mut self, text: &str) -> usize {
+    /// text can be cut. Returns its length. At least its first `ascii` bytes are ASCII.
+    pub fn read(&mut self, text: &str, ascii: usize) -> usize {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);
         }
-        (self.len, self.left_out) = (0, 0);
-        (self.cut, self.searched) = ((0, 0), 0);
         let bytes = text.as_bytes();
-        let (mut at, mut last_len) = (0, 0);
+        let ascii = ascii.min(SIMPLE);
+        self.bytes[..ascii].copy_from_slice(&bytes[..ascii]);
+        (self.len, self.left_out) = (ascii, 0);
+        (self.cut, self.searched) = ((0, 0), 0);
+        let (mut at, mut last_len) = (ascii, usize::from(ascii > 0));
         let whole = loop {
             if self.len >= SIMPLE {
                 break false;

@@ -16,6 +16,14 @@ const GROUP_BYTES: usize = 64;
 /// U+4E00 and U+9FFF: their bytes as numbers, the first one highest.
 const FIRST_HAN: u32 = 0xE4_B8_80;
 const LAST_HAN: u32 = 0xE9_BF_BF;
+/// Ranges of punctuation, likewise, that most punctuation of Chinese falls into: U+3000 to U+3002,
+/// U+3008 to U+3011, U+FF08 to U+FF0F, U+FF1A to U+FF20.
+const SKIPPED: [(u32, u32); 4] = [
+    (0xE3_80_80, 0xE3_80_82),
+    (0xE3_80_88, 0xE3_80_91),
+    (0xEF_BC_88, 0xEF_BC_8F),
+    (0xEF_BC_9A, 0xEF_BC_A0),
+];
 
 /// Adds the leading characters of `text` that are words of their own, and skips punctuation between
 /// them. Returns the number of bytes read, at most some kilobytes.
@@ -95,11 +103,14 @@ fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
 fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
     let (threes, _) = group.as_chunks::<3>();
     let threes: &[[u8; 3]; GROUP] = threes.first_chunk().expect("a whole group");
-    let han = threes.iter().rev().fold(0, |han, &[a, b, c]| {
-        let number = u32::from_be_bytes([0, a, b, c]);
-        han << 1 | u16::from((FIRST_HAN..=LAST_HAN).contains(&number))
-    });
-    let (words, read) = words_of_group(group, han);
+    let numbers = threes.map(|[a, b, c]| u32::from_be_bytes([0, a, b, c]));
+    let in_range = |first: u32, last: u32| {
+        (numbers.iter().rev()).fold(0, |all, &number| {
+            all << 1 | u16::from(number.wrapping_sub(first) <= last - first)
+        })
+    };
+    let skipped = (SKIPPED.iter()).fold(0, |all, &(first, last)| all | in_range(first, last));
+    let (words, read) = words_of_group(group, in_range(FIRST_HAN, LAST_HAN), skipped);
     for (at, &[a, b, c]) in threes.iter().enumerate() {
         // Written in any case: where punctuation comes is hard to predict.
         tokens.bytes[tokens.len..][..4].copy_from_slice(&[a, b, c, SEPARATOR]);
@@ -111,11 +122,11 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
     read
 }
 
-/// Returns the words of a group, a bit for each character, given those that are Han, and the number
-/// of characters that can be read.
+/// Returns the words of a group, a bit for each character, given those that are Han and those that
+/// are [`SKIPPED`], and the number of characters that can be read.
 #[inline(always)]
-fn words_of_group(group: &[u8; GROUP_BYTES], han: u16) -> (u16, usize) {
-    let (mut words, mut others) = (han, !han);
+fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, usize) {
+    let (mut words, mut others) = (han, !(han | skipped));
     while others != 0 {
         let at = others.trailing_zeros() as usize;
         let class = class_of_three(&group[3 * at..]);
@@ -148,7 +159,7 @@ mod avx512 {
         _mm512_storeu_si512, _mm512_sub_epi32,
     };
 
-    use super::{FIRST_HAN, GROUP, GROUP_BYTES, LAST_HAN, SEPARATOR, words_of_group};
+    use super::{FIRST_HAN, GROUP, GROUP_BYTES, LAST_HAN, SEPARATOR, SKIPPED, words_of_group};
     use crate::token_buffer::TokenBuffer;
 
     /// As [`super::push_group_portable`]: all characters at once.
@@ -168,9 +179,12 @@ mod avx512 {
             0x80_00_01_02u32 as i32,
         );
         let numbers = _mm512_shuffle_epi8(text, digits);
-        let above = _mm512_sub_epi32(numbers, _mm512_set1_epi32(FIRST_HAN as i32));
-        let span = _mm512_set1_epi32((LAST_HAN - FIRST_HAN) as i32);
-        let (words, read) = words_of_group(group, _mm512_cmple_epu32_mask(above, span));
+        let in_range = |first: u32, last: u32| {
+            let above = _mm512_sub_epi32(numbers, _mm512_set1_epi32(first as i32));
+            _mm512_cmple_epu32_mask(above, _mm512_set1_epi32((last - first) as i32))
+        };
+        let skipped = (SKIPPED.iter()).fold(0, |all, &(first, last)| all | in_range(first, last));
+        let (words, read) = words_of_group(group, in_range(FIRST_HAN, LAST_HAN), skipped);
         // The same in the order of the text, each with a separator.
         let order = _mm512_set4_epi32(
             0x80_0B_0A_09u32 as i32,
@@ -213,7 +227,8 @@ mod tests {
     proptest! {
         #[test]
         fn implementations_agree(
-            text in "[\u{4DFF}-\u{4E02}\u{9FFE}-\u{A001}中国。，、「」かカaé\u{20000}\u{3099}]{0,24}",
+            text in "[\u{4DFF}-\u{4E02}\u{9FFE}-\u{A001}中国。，、「」かカaé\u{20000}\u{3099}\
+                \u{2FFF}-\u{3013}\u{FEFF}-\u{FF22}]{0,24}",
         ) {
             let mut group = [0; GROUP_BYTES];
             let len = text.len().min(GROUP_BYTES);

@@ -89,12 +89,13 @@ impl WordTokenizer {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) -> usize {
-        let len = ascii_len(text);
+        let ascii = leading_ascii(text.as_bytes());
+        let len = ascii_len(text, ascii);
         if len > 0 {
             ascii::tokenize(&text.as_bytes()[..len], shingles, sink, check);
             return len;
         }
-        let len = self.simple.read(text);
+        let len = self.simple.read(text, ascii);
         ascii::tokenize(self.simple.text(), shingles, sink, check);
         len
     }
@@ -151,10 +152,10 @@ impl WordTokenizer {
     }
 }
 
-/// Length of the leading ASCII of `text`, up to the last place where it can be cut.
-fn ascii_len(text: &str) -> usize {
+/// Length of the leading ASCII of `text`, of which there are `len` bytes, up to the last place where
+/// it can be cut.
+fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
-    let len = leading_ascii(bytes);
     let Some(next) = text[len..].chars().next() else {
         return len;
     };
