@@ -47,6 +47,8 @@ pub struct KnnScan<const N: usize> {
     ring: TopK<N>,
     /// All rows up to this distance from the scan's query have been found.
     found_to: Option<u32>,
+    /// The current ring reaches to this distance from it.
+    ring_to: u32,
     /// Rows further away from it are not wanted.
     limit: u32,
     /// Rows to keep of a table that is read whole.
@@ -70,12 +72,13 @@ impl<const N: usize> KnnScan<N> {
             found: Vec::new(),
             ring: TopK::new(then_by, skipped, memory),
             found_to: None,
+            ring_to: limit.min(scan.plan().radius),
             limit,
             keep: FIRST_KEPT,
             returned: 0,
             scan,
         };
-        nearest.narrow();
+        nearest.scan.narrow(nearest.ring_to);
         nearest
     }
 
@@ -125,19 +128,48 @@ impl<const N: usize> KnnScan<N> {
             // Nearer rows of the ring have been given.
             (Some(distance), None) => self.scan.widen(plan, Some(distance - 1)),
             (None, _) => {
-                let radius = plan.radius.min(self.limit);
-                if radius >= self.limit {
+                if self.ring_to >= self.limit {
                     return false;
                 }
-                self.found_to = Some(radius);
-                let next = self.last_ring(radius, plan_of);
-                let next =
-                    next.unwrap_or_else(|| next_plan(radius, self.limit, plan.cost(), plan_of));
+                self.found_to = Some(self.ring_to);
+                let next = self.next_ring(&plan, plan_of);
+                self.ring_to = self.ring_end(&plan, &next);
                 self.scan.widen(next, self.found_to);
             }
         }
-        self.narrow();
+        self.scan.narrow(self.ring_to);
         true
+    }
+
+    /// The plan for the ring beyond that of a plan.
+    fn next_ring(
+        &self,
+        plan: &Rc<Plan<N>>,
+        plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>,
+    ) -> Rc<Plan<N>> {
+        if plan.is_whole() && plan.radius >= self.limit {
+            return plan.clone();
+        }
+        let last = self.last_ring(self.ring_to, plan_of);
+        last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
+    }
+
+    /// The distance to which a plan's ring reaches after that of the plan before. When a table is
+    /// first read whole, it is that within which [`FIRST_KEPT`] rows are to be expected among
+    /// random values: so few rows are looked at more closely than by the filter, and where they do
+    /// not suffice, all others are one more ring.
+    fn ring_end(&self, before: &Plan<N>, plan: &Plan<N>) -> u32 {
+        let radius = plan.radius.min(self.limit);
+        if before.is_whole() || !plan.is_whole() {
+            return radius;
+        }
+        let expected = expected_nearest(self.scan.layout().bits(), self.rows() / FIRST_KEPT as f64);
+        expected.max(self.ring_to + 1).min(radius)
+    }
+
+    /// Rows among which is searched, about.
+    fn rows(&self) -> f64 {
+        self.scan.plan().table_leaves * leaf::usual_count(N)
     }
 
     /// The plan for all that is left at once, where rings would cost more. With next to nothing
@@ -153,15 +185,10 @@ impl<const N: usize> KnnScan<N> {
         if self.returned >= FEW || found_to <= layout.distance() + 1 {
             return None;
         }
-        let rows = self.scan.plan().table_leaves * leaf::usual_count(N);
-        let expected = expected_nearest(layout.bits(), rows).clamp(found_to + 1, self.limit);
+        let expected = expected_nearest(layout.bits(), self.rows());
+        let expected = expected.clamp(found_to + 1, self.limit);
         let last = plan_of(self.limit);
         (plan_of(expected).cost() * 2.0 >= last.cost()).then_some(last)
-    }
-
-    fn narrow(&mut self) {
-        let radius = self.scan.plan().radius.min(self.limit);
-        self.scan.narrow(radius);
     }
 
     /// Reads the rest of the current scan.
@@ -185,6 +212,9 @@ impl<const N: usize> KnnScan<N> {
                 break;
             }
             tree.store.check_interrupts();
+            if self.found.is_empty() {
+                continue;
+            }
             self.found.retain(admits);
             if let Some(center) = &self.center {
                 for row in &mut self.found {
