@@ -32,6 +32,9 @@ const MORE_KEPT: usize = 8;
 /// query itself, if it is in the table.
 const FEW: usize = 3;
 
+/// Bits that the ring of a table read whole reaches further than its first leaf suggests.
+const MARGIN: u32 = 1;
+
 /// Nearest-neighbour search in progress.
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
@@ -53,6 +56,8 @@ pub struct KnnScan<const N: usize> {
     limit: u32,
     /// Rows to keep of a table that is read whole.
     keep: usize,
+    /// The ring of a table read whole has been ended early.
+    is_sized: bool,
     /// Rows returned, as far as they are told apart from [`FEW`].
     returned: usize,
 }
@@ -75,6 +80,7 @@ impl<const N: usize> KnnScan<N> {
             ring_to: limit.min(scan.plan().radius),
             limit,
             keep: FIRST_KEPT,
+            is_sized: false,
             returned: 0,
             scan,
         };
@@ -133,7 +139,7 @@ impl<const N: usize> KnnScan<N> {
                 }
                 self.found_to = Some(self.ring_to);
                 let next = self.next_ring(&plan, plan_of);
-                self.ring_to = self.ring_end(&plan, &next);
+                self.ring_to = next.radius.min(self.limit);
                 self.scan.widen(next, self.found_to);
             }
         }
@@ -154,17 +160,33 @@ impl<const N: usize> KnnScan<N> {
         last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
     }
 
-    /// The distance to which a plan's ring reaches after that of the plan before. When a table is
-    /// first read whole, it is that within which [`FIRST_KEPT`] rows are to be expected among
-    /// random values: so few rows are looked at more closely than by the filter, and where they do
+    /// Ends the ring of a table that is first read whole early, by the distances on its first leaf:
+    /// as many standard deviations below their mean as [`FIRST_KEPT`] rows lie among random values.
+    /// So few rows of the other leaves are looked at more closely than by the filter. Where they do
     /// not suffice, all others are one more ring.
-    fn ring_end(&self, before: &Plan<N>, plan: &Plan<N>) -> u32 {
-        let radius = plan.radius.min(self.limit);
-        if before.is_whole() || !plan.is_whole() {
-            return radius;
+    fn end_ring_early(&mut self) {
+        let bits = self.scan.layout().bits();
+        if self.is_sized || self.ring_to < bits || self.found.len() < 2 * FIRST_KEPT {
+            return;
         }
-        let expected = expected_nearest(self.scan.layout().bits(), self.rows() / FIRST_KEPT as f64);
-        expected.max(self.ring_to + 1).min(radius)
+        self.is_sized = true;
+        let (count, width) = (self.found.len() as f64, f64::from(bits));
+        let mean_of = |of: &dyn Fn(f64) -> f64| {
+            let distances = self.found.iter().map(|row| of(f64::from(row.distance)));
+            distances.sum::<f64>() / count
+        };
+        let mean = mean_of(&|distance| distance);
+        let deviation = mean_of(&|distance| (distance - mean).powi(2)).sqrt();
+        let expected = f64::from(expected_nearest(bits, self.rows() / FIRST_KEPT as f64));
+        let deviations = (width / 2.0 - expected) / (width.sqrt() / 2.0);
+        // The rows of a leaf share their first bits: they may all be a bit or two too near.
+        let end = (mean - deviations * deviation).ceil() as u32 + MARGIN;
+        let end = end.max(self.found_to.map_or(0, |found_to| found_to + 1));
+        if end < self.ring_to {
+            self.ring_to = end;
+            self.found.retain(|row| row.distance <= end);
+            self.scan.narrow(end);
+        }
     }
 
     /// Rows among which is searched, about.
@@ -214,6 +236,9 @@ impl<const N: usize> KnnScan<N> {
             tree.store.check_interrupts();
             if self.found.is_empty() {
                 continue;
+            }
+            if self.scan.plan().is_whole() && self.center.is_none() {
+                self.end_ring_early();
             }
             self.found.retain(admits);
             if let Some(center) = &self.center {
