@@ -236,6 +236,16 @@ impl PageStore for IndexPages<'_> {
     }
 
     #[inline]
+    fn prefetch_next(&self, block: Block) {
+        self.prefetch_recent(block, START_OF_A_LEAF);
+    }
+
+    #[inline]
+    fn read_prefetched(&self, block: Block) -> ReadPage<'_> {
+        self.pin_recent(block).read()
+    }
+
+    #[inline]
     fn read_ahead(&self, block: Block) {
         if page_reads::come_from_disk() {
             let fork = pg_sys::ForkNumber::MAIN_FORKNUM;

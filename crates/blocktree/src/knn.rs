@@ -32,6 +32,9 @@ const MORE_KEPT: usize = 8;
 /// query itself, if it is in the table.
 const FEW: usize = 3;
 
+/// Bits that the ring of a table read whole reaches further than its first leaf suggests.
+const MARGIN: u32 = 1;
+
 /// Nearest-neighbour search in progress.
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
@@ -47,10 +50,14 @@ pub struct KnnScan<const N: usize> {
     ring: TopK<N>,
     /// All rows up to this distance from the scan's query have been found.
     found_to: Option<u32>,
+    /// The current ring reaches to this distance from it.
+    ring_to: u32,
     /// Rows further away from it are not wanted.
     limit: u32,
     /// Rows to keep of a table that is read whole.
     keep: usize,
+    /// The ring of a table read whole has been ended early.
+    is_sized: bool,
     /// Rows returned, as far as they are told apart from [`FEW`].
     returned: usize,
 }
@@ -70,12 +77,14 @@ impl<const N: usize> KnnScan<N> {
             found: Vec::new(),
             ring: TopK::new(then_by, skipped, memory),
             found_to: None,
+            ring_to: limit.min(scan.plan().radius),
             limit,
             keep: FIRST_KEPT,
+            is_sized: false,
             returned: 0,
             scan,
         };
-        nearest.narrow();
+        nearest.scan.narrow(nearest.ring_to);
         nearest
     }
 
@@ -125,19 +134,64 @@ impl<const N: usize> KnnScan<N> {
             // Nearer rows of the ring have been given.
             (Some(distance), None) => self.scan.widen(plan, Some(distance - 1)),
             (None, _) => {
-                let radius = plan.radius.min(self.limit);
-                if radius >= self.limit {
+                if self.ring_to >= self.limit {
                     return false;
                 }
-                self.found_to = Some(radius);
-                let next = self.last_ring(radius, plan_of);
-                let next =
-                    next.unwrap_or_else(|| next_plan(radius, self.limit, plan.cost(), plan_of));
+                self.found_to = Some(self.ring_to);
+                let next = self.next_ring(&plan, plan_of);
+                self.ring_to = next.radius.min(self.limit);
                 self.scan.widen(next, self.found_to);
             }
         }
-        self.narrow();
+        self.scan.narrow(self.ring_to);
         true
+    }
+
+    /// The plan for the ring beyond that of a plan.
+    fn next_ring(
+        &self,
+        plan: &Rc<Plan<N>>,
+        plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>,
+    ) -> Rc<Plan<N>> {
+        if plan.is_whole() && plan.radius >= self.limit {
+            return plan.clone();
+        }
+        let last = self.last_ring(self.ring_to, plan_of);
+        last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
+    }
+
+    /// Ends the ring of a table that is first read whole early, by the distances on its first leaf:
+    /// as many standard deviations below their mean as [`FIRST_KEPT`] rows lie among random values.
+    /// So few rows of the other leaves are looked at more closely than by the filter. Where they do
+    /// not suffice, all others are one more ring.
+    fn end_ring_early(&mut self) {
+        let bits = self.scan.layout().bits();
+        if self.is_sized || self.ring_to < bits || self.found.len() < 2 * FIRST_KEPT {
+            return;
+        }
+        self.is_sized = true;
+        let (count, width) = (self.found.len() as f64, f64::from(bits));
+        let mean_of = |of: &dyn Fn(f64) -> f64| {
+            let distances = self.found.iter().map(|row| of(f64::from(row.distance)));
+            distances.sum::<f64>() / count
+        };
+        let mean = mean_of(&|distance| distance);
+        let deviation = mean_of(&|distance| (distance - mean).powi(2)).sqrt();
+        let expected = f64::from(expected_nearest(bits, self.rows() / FIRST_KEPT as f64));
+        let deviations = (width / 2.0 - expected) / (width.sqrt() / 2.0);
+        // The rows of a leaf share their first bits: they may all be a bit or two too near.
+        let end = (mean - deviations * deviation).ceil() as u32 + MARGIN;
+        let end = end.max(self.found_to.map_or(0, |found_to| found_to + 1));
+        if end < self.ring_to {
+            self.ring_to = end;
+            self.found.retain(|row| row.distance <= end);
+            self.scan.narrow(end);
+        }
+    }
+
+    /// Rows among which is searched, about.
+    fn rows(&self) -> f64 {
+        self.scan.plan().table_leaves * leaf::usual_count(N)
     }
 
     /// The plan for all that is left at once, where rings would cost more. With next to nothing
@@ -153,15 +207,10 @@ impl<const N: usize> KnnScan<N> {
         if self.returned >= FEW || found_to <= layout.distance() + 1 {
             return None;
         }
-        let rows = self.scan.plan().table_leaves * leaf::usual_count(N);
-        let expected = expected_nearest(layout.bits(), rows).clamp(found_to + 1, self.limit);
+        let expected = expected_nearest(layout.bits(), self.rows());
+        let expected = expected.clamp(found_to + 1, self.limit);
         let last = plan_of(self.limit);
         (plan_of(expected).cost() * 2.0 >= last.cost()).then_some(last)
-    }
-
-    fn narrow(&mut self) {
-        let radius = self.scan.plan().radius.min(self.limit);
-        self.scan.narrow(radius);
     }
 
     /// Reads the rest of the current scan.
@@ -185,6 +234,12 @@ impl<const N: usize> KnnScan<N> {
                 break;
             }
             tree.store.check_interrupts();
+            if self.found.is_empty() {
+                continue;
+            }
+            if self.scan.plan().is_whole() && self.center.is_none() {
+                self.end_ring_early();
+            }
             self.found.retain(admits);
             if let Some(center) = &self.center {
                 for row in &mut self.found {

@@ -95,10 +95,12 @@ pub(crate) fn corrupt<T>(block: Block, what: &'static str) -> Result<T> {
     Err(Corruption { block, what })
 }
 
+#[inline]
 pub(crate) fn u16_at(page: &Page, offset: usize) -> u16 {
     u16::from_ne_bytes([page[offset], page[offset + 1]])
 }
 
+#[inline]
 pub(crate) fn u32_at(page: &Page, offset: usize) -> u32 {
     let mut bytes = [0; 4];
     bytes.copy_from_slice(&page[offset..offset + 4]);
@@ -113,10 +115,11 @@ pub(crate) fn put_u32(page: &mut Page, offset: usize, value: u32) {
     page[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
+#[inline]
 pub(crate) fn tid_at(page: &Page, offset: usize) -> Tid {
-    let mut bytes = [0; Tid::SIZE];
-    bytes.copy_from_slice(&page[offset..offset + Tid::SIZE]);
-    Tid::from_bytes(bytes)
+    // Two loads: six bytes that are copied first would be waited for.
+    let offset_in_block = u16_at(page, offset + 4);
+    Tid::new(u32_at(page, offset), offset_in_block)
 }
 
 pub(crate) fn put_tid(page: &mut Page, offset: usize, tid: Tid) {

@@ -97,6 +97,16 @@ pub trait PageStore {
     /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
     fn prefetch(&self, _leaf: Block) {}
 
+    /// Hint that a leaf will be read next, when those of a table are read one after the other.
+    fn prefetch_next(&self, leaf: Block) {
+        self.prefetch(leaf);
+    }
+
+    /// Locks a leaf for reading that [`PageStore::prefetch_next`] has been told of.
+    fn read_prefetched(&self, leaf: Block) -> Self::Read<'_> {
+        self.read(leaf)
+    }
+
     /// Hint that a leaf will be read after some others: a store may have it fetched from a disk.
     fn read_ahead(&self, _leaf: Block) {}
 

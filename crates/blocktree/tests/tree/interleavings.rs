@@ -17,9 +17,9 @@ use std::rc::Rc;
 type Between<'a> = Box<dyn FnMut(Block) + 'a>;
 
 /// Calls somebody before it locks a page for reading.
-struct Met<'a> {
-    store: &'a MemStore,
-    between: RefCell<Option<Between<'a>>>,
+pub struct Met<'a> {
+    pub store: &'a MemStore,
+    pub between: RefCell<Option<Between<'a>>>,
 }
 
 impl PageStore for Met<'_> {
@@ -252,7 +252,7 @@ fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
 /// A search of neighbouring prefixes has found its next leaves. Before it reads one, that leaf is
 /// split, or a vacuum takes most rows away and merges leaves, whose pages are then used again.
 #[test]
-fn leaves_found_ahead_may_be_split_and_merged_before_they_are_read() {
+fn leaves_may_be_split_and_merged_before_they_are_read() {
     let value = |i: u64| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15)];
     let (near, other) = (|i: u32| i < 600, 100_000);
     let query = value(7);
@@ -270,7 +270,8 @@ fn leaves_found_ahead_may_be_split_and_merged_before_they_are_read() {
         })
         .collect();
     let (mut splits, mut merges) = (0, 0);
-    for seed in 0..8 {
+    // Leaves are found ahead by neighbouring prefixes, or the table is read whole.
+    for (seed, is_whole) in (0..16).map(|seed| (seed / 2, seed % 2 == 1)) {
         let index = Index::<1>::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
         let (mut turn, mut added) = (seed, other);
         let met = Met {
@@ -304,9 +305,12 @@ fn leaves_found_ahead_may_be_split_and_merged_before_they_are_read() {
             }
         })));
         // As among a million rows, so that prefixes are looked up.
-        let plan = Rc::new(Plan::new(&index.layout, 8, 1e6));
-        assert!(plan.probes.iter().any(|probe| probe.threshold > 0));
+        let radius = if is_whole { 64 } else { 8 };
+        let plan = Rc::new(Plan::new(&index.layout, radius, 1e6));
+        assert_eq!(plan.is_whole(), is_whole);
+        assert!(is_whole || plan.probes.iter().any(|probe| probe.threshold > 0));
         let mut scan = Scan::new(index.layout.clone(), plan, query);
+        scan.narrow(8);
         let tree = Tree::<_, 1>::new(&met, index.meta.root);
         let (mut rows, mut found) = (Vec::new(), BTreeSet::new());
         while scan.step(&tree, &mut rows).unwrap() {}

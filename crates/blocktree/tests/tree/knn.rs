@@ -1,13 +1,16 @@
 //! Rows in the order of their distance, with memory for few of them at a time.
+use crate::interleavings::Met;
 use crate::model::{Index, Model, random_rows, some_key};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
+use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// A search for the nearest rows.
@@ -189,5 +192,64 @@ fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
         );
         found.retain(|(_, tid)| stays(tid));
         assert!(found == expected, "{} of {}", found.len(), expected.len());
+    }
+}
+
+/// Where nothing is near, a table is read whole: once, however far all rows are, and once more if
+/// the distances on its first leaf lead to expect nearer rows than there are.
+#[test]
+fn a_table_is_read_whole_once_or_twice_for_what_is_far() {
+    let (mut rng, rows) = (StdRng::seed_from_u64(5), 60_000);
+    let query = [0];
+    let draws: [(fn(&mut StdRng) -> u64, f64); 3] = [
+        (|rng| rng.random(), 1.0),
+        // At least 56 bits.
+        (|rng| !(rng.random::<u64>() & 0xf0f0), 1.0),
+        // 30 or 34 bits.
+        (
+            |rng| {
+                let (ones, mut key) = (if rng.random() { 30 } else { 34 }, 0u64);
+                while key.count_ones() < ones {
+                    key |= 1 << rng.random_range(0..64);
+                }
+                key
+            },
+            2.0,
+        ),
+    ];
+    for (draw, times) in draws {
+        let model: Model<1> = (0..rows)
+            .map(|block| (Tid { block, offset: 1 }, Some([draw(&mut rng)])))
+            .collect();
+        let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
+        let reads = Cell::new(0);
+        let met = Met {
+            store: &index.store,
+            between: RefCell::new(Some(Box::new(|_| reads.set(reads.get() + 1)))),
+        };
+        let mut expected: Vec<u32> = (model.values().flatten())
+            .map(|key| distance(key, &query, 0))
+            .collect();
+        expected.sort_unstable();
+        let plan_of = |radius| Rc::new(Plan::new(&index.layout, radius, f64::from(rows)));
+        let scan = Scan::new(index.layout.clone(), plan_of(3), query);
+        let mut nearest = KnnScan::new(scan, vec![], u32::MAX, 1 << 20);
+        let tree = Tree::<_, 1>::new(&met, index.meta.root);
+        let found: Vec<u32> = (0..20)
+            .map(|_| {
+                nearest
+                    .next(&tree, plan_of, |_| true)
+                    .unwrap()
+                    .unwrap()
+                    .distance
+            })
+            .collect();
+        assert_eq!(found, expected[..20]);
+        // The rings before cost something too.
+        let tables = f64::from(reads.get()) / plan_of(64).table_leaves;
+        assert!(
+            (times..times + 1.0).contains(&tables),
+            "{tables} tables read"
+        );
     }
 }
