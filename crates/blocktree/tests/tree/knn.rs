@@ -199,9 +199,10 @@ fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
 /// the distances on its first leaf lead to expect nearer rows than there are.
 #[test]
 fn a_table_is_read_whole_once_or_twice_for_what_is_far() {
+    type Draw = fn(&mut StdRng) -> u64;
     let (mut rng, rows) = (StdRng::seed_from_u64(5), 60_000);
     let query = [0];
-    let draws: [(fn(&mut StdRng) -> u64, f64); 3] = [
+    let draws: [(Draw, f64); 3] = [
         (|rng| rng.random(), 1.0),
         // At least 56 bits.
         (|rng| !(rng.random::<u64>() & 0xf0f0), 1.0),

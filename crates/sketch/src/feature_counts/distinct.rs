@@ -38,7 +38,7 @@ pub(super) struct DistinctFeatures<const W: usize> {
     repeated_len: usize,
 }
 
-/// What a round has found so far.
+/// Distinct features of the rounds so far.
 #[derive(Default)]
 struct Found<const W: usize> {
     /// The distinct features, of all rounds. The rest is unused room, as in the others.
@@ -142,7 +142,7 @@ impl<const W: usize> DistinctFeatures<W> {
     }
 }
 
-/// Number of slots for so many features.
+/// Number of slots for `features` features.
 fn slots(features: usize) -> usize {
     MIN_SLOTS.max(SLOTS * features.next_power_of_two())
 }

@@ -152,8 +152,8 @@ impl WordTokenizer {
     }
 }
 
-/// Length of the leading ASCII of `text`, of which there are `len` bytes, up to the last place where
-/// it can be cut.
+/// Length of the leading ASCII of `text`, of which there are `len` bytes, up to the last place
+/// where it can be cut.
 fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(next) = text[len..].chars().next() else {
