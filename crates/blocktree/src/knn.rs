@@ -56,7 +56,7 @@ pub struct KnnScan<const N: usize> {
     limit: u32,
     /// Rows to keep of a table that is read whole.
     keep: usize,
-    /// The ring of a table read whole has been ended early.
+    /// Rows of a table read whole have been found, and its ring ended early or not.
     is_sized: bool,
     /// Rows returned, as far as they are told apart from [`FEW`].
     returned: usize,
@@ -163,13 +163,14 @@ impl<const N: usize> KnnScan<N> {
     /// Ends the ring of a table that is first read whole early, by the distances on its first leaf:
     /// as many standard deviations below their mean as [`FIRST_KEPT`] rows lie among random values.
     /// So few rows of the other leaves are looked at more closely than by the filter. Where they do
-    /// not suffice, all others are one more ring.
+    /// not suffice, all others are one more ring. Behind the first leaf it is too late: rows that
+    /// are further away have been kept then, or given.
     fn end_ring_early(&mut self) {
         let bits = self.scan.layout().bits();
-        if self.is_sized || self.ring_to < bits || self.found.len() < 2 * FIRST_KEPT {
+        let is_first = !std::mem::replace(&mut self.is_sized, true);
+        if !is_first || self.ring_to < bits || self.found.len() < 2 * FIRST_KEPT {
             return;
         }
-        self.is_sized = true;
         let (count, width) = (self.found.len() as f64, f64::from(bits));
         let mean_of = |of: &dyn Fn(f64) -> f64| {
             let distances = self.found.iter().map(|row| of(f64::from(row.distance)));

@@ -3,6 +3,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::pg_sys;
 
+use super::in_table_order::Batches;
 use super::{PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
@@ -15,11 +16,24 @@ use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
-/// Two rows and their distance.
+/// Pairs that an entry may be in, of a part of a table, before its row is looked up by itself.
+const TRUSTED: u32 = 16;
+
+/// Two rows, the lower address first, and their distance.
 #[derive(Clone, Copy)]
-struct Found {
+pub struct Found {
     rows: [Tid; 2],
     distance: u32,
+}
+
+impl Found {
+    /// Two rows in any order.
+    pub fn new([a, b]: [Tid; 2], distance: u32) -> Self {
+        Found {
+            rows: [a.min(b), a.max(b)],
+            distance,
+        }
+    }
 }
 
 /// All pairs of an index on fingerprints within a distance.
@@ -28,8 +42,12 @@ pub struct FingerprintPairs {
     /// The index's file when the search began.
     file: u32,
     search: Box<dyn Search>,
+    /// The search may find more.
+    goes_on: bool,
+    /// Found, and their rows not yet looked up; `None` where scopes need both rows of a pair.
+    batches: Option<Batches>,
     wanted: Wanted,
-    /// Found and not yet given.
+    /// Found and not yet given, the next one last.
     ready: Vec<Found>,
     progress: Progress,
 }
@@ -64,6 +82,8 @@ impl FingerprintPairs {
         FingerprintPairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
+            goes_on: true,
+            batches: search.batches(relations),
             search,
             wanted,
             ready: Vec::new(),
@@ -76,16 +96,32 @@ impl FingerprintPairs {
         if self.ready.is_empty() {
             let relations = LockedIndex::reopen(self.index);
             check_file(&relations, self.file);
-            let mut files = TempSpace;
-            let mut wanted = |entry| self.wanted.contains(&mut files, entry);
-            while self.ready.is_empty()
-                && self.search.step(&relations, &mut wanted, &mut self.ready)
-            {
+            while self.ready.is_empty() && self.search_on(&relations) {
                 self.progress.reach(self.search.passes());
             }
+            self.ready.reverse();
         }
         let found = self.ready.pop()?;
         Some((found.rows, found.distance))
+    }
+
+    /// Searches for some pairs, or looks up the rows of some. False: there is nothing left to do.
+    fn search_on(&mut self, relations: &LockedIndex) -> bool {
+        let Some(batches) = &mut self.batches else {
+            let (wanted, found) = (&mut self.wanted, &mut self.ready);
+            self.goes_on = self.goes_on && self.search.step(relations, wanted, found);
+            return self.goes_on;
+        };
+        if self.goes_on && !batches.has_work() {
+            self.goes_on = self.search.collect(relations, &mut self.wanted, batches);
+            return true;
+        }
+        if batches.is_empty() {
+            return false;
+        }
+        let mut rows = HeapFetch::new(relations.table());
+        batches.look_up(&mut rows, &mut self.wanted, &mut self.ready);
+        true
     }
 }
 
@@ -99,17 +135,30 @@ impl PairSearch for FingerprintPairs {
 /// A search by a plan, and the number of its passes.
 fn search<const N: usize>(index: &Index<N>, plan: PairPlan<N>) -> (Box<dyn Search>, usize) {
     let passes = plan.probes.len();
-    let pairs = Pairs::<N>::new(index.block_layout.clone(), plan, work_mem(), false);
+    let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
+    let pairs = Pairs::<N>::new(layout, plan, memory, false).trusting(TRUSTED);
     (Box::new(pairs), passes)
 }
 
 /// A search for pairs, for whatever width of keys.
 trait Search {
-    /// Appends some pairs of wanted entries; false: these were the last.
+    /// Batches for this search, unless rows have to be looked at in pairs.
+    fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
+
+    /// Adds some pairs of entries to batches; false: these were the last. Entries in many pairs are
+    /// wanted, and their rows are seen.
+    fn collect(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut Wanted,
+        batches: &mut Batches,
+    ) -> bool;
+
+    /// Appends some pairs of wanted rows of one scope; false: these were the last.
     fn step(
         &mut self,
         relations: &LockedIndex,
-        wanted: &mut dyn FnMut(Tid) -> bool,
+        wanted: &mut Wanted,
         found: &mut Vec<Found>,
     ) -> bool;
 
@@ -122,56 +171,70 @@ impl<const N: usize> Search for Pairs<N> {
         self.passes_done() as u64
     }
 
+    fn batches(&self, relations: &LockedIndex) -> Option<Batches> {
+        let index = Index::<N>::open(relations.index());
+        let has_scopes = ScopeColumns::of(relations, &index.layout).is_some();
+        (!has_scopes).then(|| Batches::new(index.rows()))
+    }
+
+    fn collect(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut Wanted,
+        batches: &mut Batches,
+    ) -> bool {
+        let index = Index::<N>::open(relations.index());
+        let mut rows = HeapFetch::new(relations.table());
+        let mut resolve = |entry| {
+            let is_seen = rows.find(entry).is_some();
+            (is_seen && wanted.contains(&mut TempSpace, entry)).then_some(entry)
+        };
+        index.or_corrupt(Pairs::step(
+            self,
+            &index.tree(),
+            &mut resolve,
+            &mut |pair| {
+                batches.push(pair.rows, pair.distance);
+            },
+        ))
+    }
+
     fn step(
         &mut self,
         relations: &LockedIndex,
-        wanted: &mut dyn FnMut(Tid) -> bool,
+        wanted: &mut Wanted,
         found: &mut Vec<Found>,
     ) -> bool {
         let index = Index::<N>::open(relations.index());
-        let tree = index.tree();
+        let Some(scope) = ScopeColumns::of(relations, &index.layout) else {
+            unreachable!("rows without a scope are looked up in batches");
+        };
         let mut rows = HeapFetch::new(relations.table());
-        let scope = ScopeColumns::of(relations, &index.layout);
         let mut entries = Vec::new();
-        let more = index.or_corrupt(match scope {
-            None => {
-                let mut resolve = |entry| rows.find(entry).filter(|_| wanted(entry));
-                Pairs::step(self, &tree, &mut resolve, &mut |pair| {
-                    found.push(in_order(pair.rows, pair.distance));
-                })
-            }
-            Some(_) => {
-                // Rows are looked at in pairs, below, by the addresses of their entries.
-                let mut resolve = |entry| rows.find(entry).filter(|_| wanted(entry)).map(|_| entry);
-                Pairs::step(self, &tree, &mut resolve, &mut |pair| {
-                    entries.push((pair.rows, pair.distance));
-                })
-            }
+        let mut resolve = |entry| {
+            let is_seen = rows.find(entry).is_some();
+            (is_seen && wanted.contains(&mut TempSpace, entry)).then_some(entry)
+        };
+        let more = Pairs::step(self, &index.tree(), &mut resolve, &mut |pair| {
+            entries.push((pair.rows, pair.distance));
         });
-        if let Some(scope) = scope {
-            keep_within_scope(&scope, &mut rows, &entries, found);
-        }
-        more
+        keep_within_scope(&scope, &mut rows, wanted, &entries, found);
+        index.or_corrupt(more)
     }
 }
 
-/// A pair with its lower address first.
-fn in_order([a, b]: [Tid; 2], distance: u32) -> Found {
-    Found {
-        rows: [a.min(b), a.max(b)],
-        distance,
-    }
-}
-
-/// Appends the pairs of entries whose rows are of one scope.
+/// Appends the pairs of entries whose rows are wanted and of one scope.
 fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,
+    wanted: &mut Wanted,
     pairs: &[([Tid; 2], u32)],
     found: &mut Vec<Found>,
 ) {
     let mut seen = |entry| {
-        let row = rows.find(entry)?;
+        let row = rows
+            .find(entry)
+            .filter(|_| wanted.contains(&mut TempSpace, entry))?;
         Some((row, scope.values(rows.slot())?))
     };
     // The first row of a pair is often that of the pair before.
@@ -185,7 +248,7 @@ fn keep_within_scope(
             && let Some((other, other_values)) = seen(b)
             && scope.equal(values, &other_values)
         {
-            found.push(in_order([*row, other], distance));
+            found.push(Found::new([*row, other], distance));
         }
     }
 }

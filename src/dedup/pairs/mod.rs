@@ -1,10 +1,12 @@
 //! `neardup_pairs`: all pairs of a table's rows within a distance.
 //!
-//! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], that
-//! of signatures in `super::signatures` and, beyond what the index guarantees, in `exhaustive`.
+//! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], whose
+//! rows `in_table_order` looks up, that of signatures in `super::signatures` and, beyond what the
+//! index guarantees, in `exhaustive`.
 mod bands;
 mod exhaustive;
 mod fingerprints;
+mod in_table_order;
 mod signatures;
 
 use neardup_blocktree::key::Tid;

@@ -12,6 +12,10 @@ use std::ops::{Deref, Range};
 const RESOLVED: u64 = 1 << 63;
 /// Flag, beside [`RESOLVED`], of an entry for which `resolve` returned `None`.
 const UNWANTED: u64 = 1 << 62;
+/// Of an entry that is not resolved yet, the pairs that it was in stand above its address.
+const MET: u64 = 1 << 48;
+/// Most pairs that are counted of an entry.
+pub(super) const MOST_MET: u32 = 1 << 13;
 
 /// Entries of one scope that follow each other; without scopes, all of a chunk.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub(super) struct SortedChunk<const N: usize> {
     scope_words: usize,
     /// Of equal keys one is enough.
     distinct: bool,
+    /// Pairs of an entry before its row is asked for.
+    trusted: u32,
     keys: Vec<Key<N>>,
     /// Rows in the same order, packed, with what is known of them.
     rows: Vec<Cell<u64>>,
@@ -64,6 +70,7 @@ impl<const N: usize> SortedChunk<N> {
         SortedChunk {
             scope_words,
             distinct,
+            trusted: 0,
             keys: Vec::new(),
             rows: Vec::new(),
             runs: Vec::new(),
@@ -81,6 +88,11 @@ impl<const N: usize> SortedChunk<N> {
         self.groups.clear();
         self.directory.clear();
         self.marks.clear();
+    }
+
+    /// Gives an entry's row unasked for its first pairs; at most [`MOST_MET`].
+    pub fn trust(&mut self, pairs: u32) {
+        self.trusted = pairs.min(MOST_MET);
     }
 
     /// Sets the mark of each entry; false: there is no memory.
@@ -262,15 +274,20 @@ impl<const N: usize> SortedChunk<N> {
         Some(from + found.ok()?)
     }
 
-    /// The row of an entry, as the caller sees it; `None` if it does not want it. The caller is
-    /// asked once.
+    /// The row of an entry that is in one more pair, as the caller sees it; `None` if it does not
+    /// want it. The caller is asked once, or not yet.
     #[inline]
     pub fn row(&self, entry: usize, resolve: &mut impl FnMut(Tid) -> Option<Tid>) -> Option<Tid> {
         let cell = &self.rows[entry];
         let mut row = cell.get();
         if row & RESOLVED == 0 {
+            let (met, entry) = (row / MET, Tid::from_packed(row % MET));
+            if met < u64::from(self.trusted) {
+                cell.set(row + MET);
+                return Some(entry);
+            }
             row = RESOLVED
-                | match resolve(Tid::from_packed(row)) {
+                | match resolve(entry) {
                     Some(tid) => tid.packed(),
                     None => UNWANTED,
                 };

@@ -113,6 +113,17 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
+    /// Gives the first pairs of an entry, of each part of a table that memory is given for, without
+    /// asking for its row: by the entry's own address, so that the caller can look up many rows
+    /// together. What is in more pairs than that is asked for, since the entries of rows that
+    /// nobody sees are as many as a row has versions, and their pairs the square of them.
+    #[must_use]
+    pub fn trusting(mut self, pairs: u32) -> Self {
+        self.chunk.trust(pairs);
+        self.other.trust(pairs);
+        self
+    }
+
     /// A search for pairs of fingerprints that need not be all: for each, [`Thinning`] says which.
     /// A pair may come twice, and names no rows. What equals another fingerprint is in no pair.
     pub fn thinned(
@@ -128,9 +139,10 @@ impl<const N: usize> Pairs<N> {
 
     /// Searches on until it has given some pairs. False: these were the last, if there were any.
     ///
-    /// `resolve` is asked for the rows of pairs, for each entry once: the address under which the
-    /// caller knows the row, or `None` if the row is not to be in any pair. A thinned search asks
-    /// for each entry that it reads, since one that is left out must not connect others.
+    /// `resolve` is asked for the rows of pairs, for each entry once or, of a
+    /// [trusting](Pairs::trusting) search, not at all: the address under which the caller knows
+    /// the row, or `None` if the row is not to be in any pair. A thinned search asks for each entry
+    /// that it reads, since one that is left out must not connect others.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,

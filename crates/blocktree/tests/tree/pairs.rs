@@ -307,6 +307,49 @@ fn each_pair_once_while_others_insert_and_vacuum() {
     }
 }
 
+/// A trusting search asks for no row in its first pairs: then come all pairs of the entries that
+/// are wanted, and others of these few.
+#[test]
+fn a_trusting_search_asks_for_rows_in_many_pairs() {
+    let mut rng = StdRng::seed_from_u64(27);
+    let mut model = random_rows::<1>(&mut rng, 3_000);
+    // As many versions of a row leave behind: entries with one fingerprint.
+    let versions = 700;
+    model.extend((0..versions).map(|block| (Tid { block, offset: 77 }, Some([42]))));
+    let index = Index::build(BlockLayout::new(2, 3).unwrap(), &model, 1 << 20);
+    let is_wanted = |tid: Tid| tid.offset != 77 || tid.block == versions / 2;
+    let wanted: Model<1> = (model.iter())
+        .filter(|(tid, _)| is_wanted(**tid))
+        .map(|(tid, key)| (*tid, *key))
+        .collect();
+    let all = expected(&model, 2, 0).len();
+    for trusted in [0, 1, 16, u32::MAX] {
+        let plan = PairPlan::new(&index.layout, 2, 3e3);
+        let memory = 1 << 16;
+        let mut pairs = Pairs::new(index.layout.clone(), plan, memory, false).trusting(trusted);
+        let (tree, mut given, mut asked) = (index.tree(), Vec::new(), 0);
+        let mut resolve = |tid| {
+            asked += 1;
+            is_wanted(tid).then_some(tid)
+        };
+        while (pairs.step(&tree, &mut resolve, &mut |pair| given.push(pair))).unwrap() {}
+        let unwanted = (given.iter())
+            .filter(|pair| !pair.rows.into_iter().all(is_wanted))
+            .count();
+        given.retain(|pair| pair.rows.into_iter().all(is_wanted));
+        assert_eq!(found(&given), expected(&wanted, 2, 0), "{trusted}");
+        match trusted {
+            0 => assert_eq!(unwanted, 0),
+            u32::MAX => assert_eq!((unwanted + given.len(), asked), (all, 0)),
+            // Of each part of a table, by each of its entries.
+            _ => assert!(
+                unwanted <= 6 * trusted as usize * versions as usize,
+                "{unwanted}"
+            ),
+        }
+    }
+}
+
 #[test]
 fn damage_is_an_error() {
     let mut rng = StdRng::seed_from_u64(25);
