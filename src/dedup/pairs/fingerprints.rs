@@ -3,7 +3,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use pgrx::pg_sys;
 
-use super::in_table_order::Batches;
+use super::in_table_order::{Batches, Found};
 use super::{PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
@@ -18,23 +18,6 @@ use crate::storage::temp::TempSpace;
 
 /// Pairs that an entry may be in, of a part of a table, before its row is looked up by itself.
 const TRUSTED: u32 = 16;
-
-/// Two rows, the lower address first, and their distance.
-#[derive(Clone, Copy)]
-pub struct Found {
-    rows: [Tid; 2],
-    distance: u32,
-}
-
-impl Found {
-    /// Two rows in any order.
-    pub fn new([a, b]: [Tid; 2], distance: u32) -> Self {
-        Found {
-            rows: [a.min(b), a.max(b)],
-            distance,
-        }
-    }
-}
 
 /// All pairs of an index on fingerprints within a distance.
 pub struct FingerprintPairs {

@@ -12,8 +12,6 @@ use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
-use super::fingerprints::Found;
-
 /// Pairs of the first batch. Each batch is twice the one before, up to a limit.
 const FIRST_BATCH: u64 = 1024;
 /// Rows of the table for each pair of the largest batch: of a page of usual rows some ten are
@@ -23,6 +21,24 @@ const ROWS_FOR_EACH: f64 = 8.0;
 const AT_A_TIME: usize = 1024;
 /// Bits below an address that hold a distance.
 const BELOW: u32 = 16;
+
+/// Two rows, the lower address first, and their distance.
+#[derive(Clone, Copy)]
+pub struct Found {
+    pub rows: [Tid; 2],
+    /// In bits.
+    pub distance: u32,
+}
+
+impl Found {
+    /// Two rows in any order.
+    pub fn new([a, b]: [Tid; 2], distance: u32) -> Self {
+        Found {
+            rows: [a.min(b), a.max(b)],
+            distance,
+        }
+    }
+}
 
 /// Pairs by the addresses of their entries, of which as many are collected as make a batch.
 pub struct Batches {
