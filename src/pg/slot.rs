@@ -84,9 +84,11 @@ impl<'a> Slot<'a> {
             return false;
         }
         assert!(!self.is_empty(), "no row in the slot");
-        // SAFETY: the slot holds a row of the table, and a statement has an active snapshot.
+        // The active snapshot may be a later one: what compares rows again when an original goes
+        // looks at the latest, as a foreign key's actions do.
+        // SAFETY: the slot holds a row of the table; the transaction has taken its snapshot.
         let is_seen = unsafe {
-            let snapshot = pg_sys::GetActiveSnapshot();
+            let snapshot = pg_sys::GetTransactionSnapshot();
             pg_sys::table_tuple_satisfies_snapshot(table.raw(), self.raw, snapshot)
         };
         // The statement's own rows are not in its snapshot either.
