@@ -93,6 +93,21 @@ impl Wanted {
         }
     }
 
+    /// The rows as plain words, for another process: none for all rows. `None` if they would be
+    /// more than `most`, or if there are no rows.
+    pub fn to_words(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
+        match self {
+            Wanted::All => Some(Vec::new()),
+            Wanted::None => None,
+            Wanted::Entries(entries) => entries.to_words(files, most),
+        }
+    }
+
+    /// Reads what [`Wanted::to_words`] gave.
+    pub fn from_words(files: &mut TempSpace, words: &[u64]) -> Self {
+        TidSet::from_words(files, words).map_or(Wanted::All, Wanted::Entries)
+    }
+
     /// Returns whether an entry's row takes part.
     pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
         match self {
