@@ -200,6 +200,12 @@ fn workers_see_what_their_leader_sees() -> Outcome {
             before != without && without < with,
             "{before} {without} {with}"
         );
+        // A table that nobody else sees yet.
+        transaction.batch_execute(
+            "CREATE TABLE fresh WITH (parallel_workers = 3) AS SELECT * FROM docs; \
+             CREATE INDEX fresh_fp ON fresh USING neardup (fp bigint_hamming_ops)",
+        )?;
+        ensure!(agree(&mut transaction, &["'fresh', 3"], isolation)? > 100);
         // The transaction may write again.
         transaction.batch_execute("UPDATE docs SET id = id WHERE id % 100 = 0")?;
         transaction.rollback()?;
@@ -485,6 +491,39 @@ fn a_filter_may_do_anything() -> Outcome {
         )?;
         ensure!(count == 1, "{crew:?}: {count}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_filter_of_a_large_table_stays_with_one_process() -> Outcome {
+    let _turn = turn();
+    let database = Database::create()?;
+    let (mut client, notices) = with_notices(&database)?;
+    // A page of many lines, and so many pages that a bit for each line of each is over 64 kB.
+    client.batch_execute(
+        "CREATE TABLE docs (id bigint, fp bigint, pad text); \
+         ALTER TABLE docs ALTER pad SET STORAGE PLAIN; \
+         INSERT INTO docs SELECT n, hashint8extended(n / 2, 1), CASE WHEN n > 300 THEN \
+            repeat('x', 3900) END FROM generate_series(1, 7000) n; \
+         CREATE INDEX docs_fp ON docs USING neardup (fp bigint_hamming_ops); \
+         SET neardup.progress = on",
+    )?;
+    set_crew(&mut client, Crew::Workers(2))?;
+    let mut processes = |memory: &str, call: &str| -> Result<(usize, bool)> {
+        client.batch_execute(&format!("SET work_mem = '{memory}'"))?;
+        let _ = notices.try_iter().count();
+        let found = pairs(&mut client, call)?.len();
+        let told: Vec<String> = notices.try_iter().collect();
+        ensure!(!told.is_empty());
+        Ok((
+            found,
+            told.iter().any(|message| message.contains("processes")),
+        ))
+    };
+    ensure!(processes("64kB", "'docs', 3")? == (3_499, true));
+    let filtered = "'docs', 3, filter => 'id <> 2'";
+    ensure!(processes("64kB", filtered)? == (3_498, false));
+    ensure!(processes("4MB", filtered)? == (3_498, true));
     Ok(())
 }
 

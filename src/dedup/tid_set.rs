@@ -43,7 +43,7 @@ impl TidSet {
     }
 
     /// The set as plain words, for another process; `None` if they are more than `most`.
-    pub fn to_words(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
+    pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         let length = self.length()?;
         if length.div_ceil(2) as usize >= most {
             return None;
@@ -59,8 +59,8 @@ impl TidSet {
         Some([vec![self.highest.packed()], words].concat())
     }
 
-    /// Reads what [`TidSet::to_words`] gave; `None` if there is nothing.
-    pub fn from_words(files: &mut TempSpace, words: &[u64]) -> Option<Self> {
+    /// Reads what [`TidSet::pack`] gave; `None` if there is nothing.
+    pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Option<Self> {
         let (highest, words) = words.split_first()?;
         let mut set = Self::new(files, Tid::from_packed(*highest))?;
         let length = set.length()?;

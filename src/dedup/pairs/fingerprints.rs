@@ -136,7 +136,7 @@ impl FingerprintPairs {
     /// `work_mem`, or if there is nothing to search.
     pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
         let most = work_mem() / size_of::<u64>();
-        let wanted = self.wanted.to_words(&mut TempSpace, most)?;
+        let wanted = self.wanted.pack(&mut TempSpace, most)?;
         let search = self.search.divide(relations, processes);
         let head = [self.index.to_u32(), self.file].map(u64::from);
         let length = [search.len() as u64];
@@ -159,7 +159,7 @@ impl FingerprintPairs {
         let relations = LockedIndex::reopen(pg_sys::Oid::from_u32(*index as u32));
         check_file(&relations, *file as u32);
         let search = of_words(&relations, search);
-        let wanted = Wanted::from_words(&mut TempSpace, wanted);
+        let wanted = Wanted::unpack(&mut TempSpace, wanted);
         let pairs = Self::of(&relations, search, wanted);
         (
             relations,
