@@ -79,7 +79,6 @@ plain! {
     ) -> AclResult::Type;
     pg_class_aclcheck(relation: Oid, role: Oid, mode: AclMode) -> AclResult::Type;
     pgstat_progress_update_param(parameter: i32, value: i64);
-    plan_create_index_workers(table: Oid, index: Oid) -> i32;
     relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
     table_open(table: Oid, mode: LOCKMODE) -> Relation;
 }

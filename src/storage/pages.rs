@@ -319,7 +319,7 @@ impl PageStore for IndexPages<'_> {
     }
 
     fn vacuum_delay(&self) {
-        // SAFETY: nothing is held here, as `PageStore::vacuum_delay` says. Interrupts are served.
-        unsafe { compat::vacuum_delay_point() };
+        // Nothing is held here, as `PageStore::vacuum_delay` says.
+        compat::vacuum_delay_point();
     }
 }

@@ -3,12 +3,10 @@ use pgrx::pg_sys;
 
 use crate::pg::backend;
 
-/// Waits as `vacuum_cost_delay` asks.
-///
-/// # Safety
-/// No lock on a page is held.
-pub unsafe fn vacuum_delay_point() {
-    // SAFETY: the caller's promise.
+/// Waits as `vacuum_cost_delay` asks, and takes interrupts. To be called without a lock on a page,
+/// for which others would wait as long.
+pub fn vacuum_delay_point() {
+    // SAFETY: takes no pointers; an error releases what is held.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::vacuum_delay_point();
