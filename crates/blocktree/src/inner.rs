@@ -3,13 +3,13 @@
 //! Separator keys stand as one array growing up, the rest of each separator with its downlink as
 //! one growing down. The first separator of a page counts as below everything.
 
-use crate::key::{Block, EntryKey, Tid, put_key, word_at};
-use crate::page::{self, Entries, Kind, Page, PageView};
+use crate::key::{Block, EntryKey, Key, Tid, key_at, put_key, word_at};
+use crate::page::{self, Entries, HEADER, Kind, Page, PageView, Sizes};
 use std::ops::{Deref, DerefMut};
 
 /// The most entries of an inner page.
 pub const fn capacity<const N: usize>() -> usize {
-    page::capacity(N, InnerEntries::SIZE)
+    page::capacity(N, 8 * N + REST)
 }
 
 /// The entries of an inner page in an index that was built with the default options.
@@ -17,14 +17,23 @@ pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
 
+/// Bytes of a downlink, with its separator's table and row.
+const REST: usize = 4 + 2 + Tid::SIZE;
+
 /// Contents of an [`Inner`] page.
 #[derive(Clone, Copy, Debug)]
 pub struct InnerEntries;
 
 impl Entries for InnerEntries {
     const KIND: Kind = Kind::Inner;
-    /// Bytes of a downlink, with its separator's table and row.
-    const SIZE: usize = 4 + 2 + Tid::SIZE;
+
+    #[inline]
+    fn sizes<const N: usize>(_: &Page) -> Option<Sizes> {
+        Some(Sizes {
+            key: 8 * N,
+            other: REST,
+        })
+    }
 }
 
 /// View of an inner page whose header has been checked. `P` is as for [`PageView`].
@@ -35,23 +44,40 @@ pub type InnerRef<'a, const N: usize> = Inner<&'a Page, N>;
 /// View of an inner page for changing it.
 pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 
+impl<P, const N: usize> Inner<P, N> {
+    /// Offset of the `i`th key.
+    const fn key_place(i: usize) -> usize {
+        HEADER + 8 * N * i
+    }
+
+    /// Offset of the `i`th downlink, with the rest of its separator.
+    const fn other_place(i: usize) -> usize {
+        Self::END - REST * (i + 1)
+    }
+}
+
 impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
+    fn key(&self, i: usize) -> Key<N> {
+        key_at(&*self.page, Self::key_place(i))
+    }
+
+    #[inline]
     fn separator_table(&self, i: usize) -> u16 {
-        page::u16_at(&self.page, Self::other_offset(i) + 4)
+        page::u16_at(&self.page, Self::other_place(i) + 4)
     }
 
     /// The separator of an entry.
     #[inline]
     pub fn separator(&self, i: usize) -> EntryKey<N> {
-        let tid = page::tid_at(&self.page, Self::other_offset(i) + 6);
+        let tid = page::tid_at(&self.page, Self::other_place(i) + 6);
         EntryKey::new(self.separator_table(i), self.key(i), tid)
     }
 
     /// The page that an entry leads to.
     #[inline]
     pub fn child(&self, i: usize) -> Block {
-        page::u32_at(&self.page, Self::other_offset(i))
+        page::u32_at(&self.page, Self::other_place(i))
     }
 
     /// Separators and the pages that they lead to.
@@ -77,7 +103,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
             && self.separator_table(high - 1) == entry_key.table;
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let first = word_at(&*self.page, Self::key_offset(middle));
+            let first = word_at(&*self.page, Self::key_place(middle));
             let above = if one_table && first != entry_key.key[0] {
                 first > entry_key.key[0]
             } else {
@@ -98,7 +124,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
 impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     /// Changes the page that an entry leads to.
     pub(crate) fn set_child(&mut self, i: usize, child: Block) {
-        page::put_u32(&mut self.page, Self::other_offset(i), child);
+        page::put_u32(&mut self.page, Self::other_place(i), child);
     }
 
     /// Adds an entry behind the others to a page that has room for it.
@@ -112,21 +138,18 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         debug_assert!(i <= count && count < capacity::<N>());
         let page = &mut *self.page;
         page.copy_within(
-            Self::key_offset(i)..Self::key_offset(count),
-            Self::key_offset(i + 1),
+            Self::key_place(i)..Self::key_place(count),
+            Self::key_place(i + 1),
         );
         if i < count {
-            let end = Self::other_offset(i) + InnerEntries::SIZE;
-            page.copy_within(
-                Self::other_offset(count - 1)..end,
-                Self::other_offset(count),
-            );
+            let end = Self::other_place(i) + REST;
+            page.copy_within(Self::other_place(count - 1)..end, Self::other_place(count));
         }
-        let link = Self::other_offset(i);
+        let link = Self::other_place(i);
         page::put_u32(page, link, child);
         page::put_u16(page, link + 4, separator.table);
         page::put_tid(page, link + 6, separator.tid);
-        put_key(page, Self::key_offset(i), &separator.key);
+        put_key(page, Self::key_place(i), &separator.key);
         self.set_count(count + 1);
     }
 
@@ -136,14 +159,31 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         debug_assert!(0 < i && i < count);
         let page = &mut *self.page;
         page.copy_within(
-            Self::key_offset(i + 1)..Self::key_offset(count),
-            Self::key_offset(i),
+            Self::key_place(i + 1)..Self::key_place(count),
+            Self::key_place(i),
         );
         page.copy_within(
-            Self::other_offset(count - 1)..Self::other_offset(i),
-            Self::other_offset(count - 2),
+            Self::other_place(count - 1)..Self::other_place(i),
+            Self::other_place(count - 2),
         );
         self.truncate(count - 1, count);
+    }
+
+    /// Adds the entries of a page from the `from`th on, for which there is room, behind the others,
+    /// and takes over its right sibling.
+    pub(crate) fn append_from<Q>(&mut self, other: &Inner<Q, N>, from: usize)
+    where
+        Q: Deref<Target = Page>,
+    {
+        let (count, more) = (self.count(), other.count() - from);
+        let keys = Self::key_place(count);
+        let (start, hole) = (Self::key_place(from), other.hole());
+        self.page[keys..keys + hole.start - start].copy_from_slice(&other.page[start..hole.start]);
+        let others = Self::END - REST * (count + more);
+        let moved = &other.page[hole.end..Self::END - REST * from];
+        self.page[others..others + moved.len()].copy_from_slice(moved);
+        self.set_count(count + more);
+        self.set_right_sibling(other.right_sibling());
     }
 
     /// Moves the entries from the `kept`th on to a new page, and links it in.

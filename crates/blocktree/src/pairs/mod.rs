@@ -95,7 +95,7 @@ impl<const N: usize> Pairs<N> {
         distinct: bool,
     ) -> Self {
         let scope_words = layout.scope_words();
-        let leaves = 2 * leaf::capacity::<N>();
+        let leaves = 2 * leaf::most_entries::<N>();
         Pairs {
             cursor: LevelCursor::new(plan.probes[0].table),
             beyond: LevelCursor::new(0),
@@ -217,7 +217,7 @@ impl<const N: usize> Pairs<N> {
         self.chunk.clear();
         let is_thinned = self.compare.thinning.is_some();
         let wanted = &mut |row| !is_thinned || resolve(row).is_some();
-        while self.end.is_some() && self.chunk.len() + leaf::capacity::<N>() <= self.capacity {
+        while self.end.is_some() && self.chunk.len() + leaf::most_entries::<N>() <= self.capacity {
             self.end = read_leaf(tree, &mut self.cursor, &mut self.chunk, None, wanted)?;
         }
         let probe = &self.plan.probes[self.probe];
@@ -243,7 +243,7 @@ impl<const N: usize> Pairs<N> {
         };
         let scope = (self.layout.scope_words() > 0).then_some(run.scope);
         while let Some(end) = self.beyond_end
-            && self.other.len() + leaf::capacity::<N>() <= self.capacity
+            && self.other.len() + leaf::most_entries::<N>() <= self.capacity
         {
             let Some(next) = self.next_needed(&end, run.bits, scope) else {
                 self.beyond_end = None;
