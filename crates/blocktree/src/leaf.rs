@@ -82,7 +82,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     }
 
     /// The key of an entry.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, i: usize) -> Key<N> {
         let offset = HEADER + self.shape.key_size() * i;
         self.shape.key_at(self.page, offset, &self.low)
@@ -186,8 +186,11 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     /// The entry keys of all entries, in no particular order.
     #[inline]
     pub fn entries(&self) -> impl Iterator<Item = EntryKey<N>> {
-        let (keys, table) = (self.keys(), self.table());
-        (0..keys.len()).map(move |i| EntryKey::new(table, keys.get(i), self.tid(i)))
+        let (keys, table, row_size) = (self.keys(), self.table(), self.shape().row_size());
+        (0..keys.len()).map(move |i| {
+            let tid = keys.shape.tid_at(keys.page, Self::END - row_size * (i + 1));
+            EntryKey::new(table, keys.get(i), tid)
+        })
     }
 
     /// The entry keys from one on. The caller has read what lies before it, on a leaf that was

@@ -145,11 +145,14 @@ impl<const N: usize> Shape<N> {
     /// The first word of which not all is left out, and the bytes that are left out of that.
     #[inline]
     fn cut(self) -> (usize, usize) {
-        (self.left_out / 8, self.left_out % 8)
+        match N {
+            1 => (0, self.left_out),
+            _ => (self.left_out / 8, self.left_out % 8),
+        }
     }
 
     /// Reads a word of a key at an offset of a leaf. The bits that are left out are any.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn word_at(self, page: &Page, offset: usize, word: usize) -> u64 {
         // The fields at the end of the page are more than what is read beyond the key, and so is
         // the header before it.
@@ -161,7 +164,7 @@ impl<const N: usize> Shape<N> {
     }
 
     /// Reads a key at an offset of a leaf with this low key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key_at(self, page: &Page, offset: usize, low: &Key<N>) -> Key<N> {
         if self.left_out == 0 {
             return key_at(page, offset);
@@ -215,7 +218,7 @@ impl<const N: usize> Shape<N> {
     }
 
     /// Reads a row address at an offset.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tid_at(self, page: &Page, offset: usize) -> Tid {
         match self.narrow {
             true => from_narrow(page::u32_at(page, offset)),

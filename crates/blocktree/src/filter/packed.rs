@@ -41,14 +41,8 @@ pub fn within_leaf<const N: usize>(
         all(target_arch = "aarch64", target_endian = "little")
     ))]
     {
-        let words = PackedWords::of(keys, skipped);
-        let is_done = match query[skipped.max(left_out / 8)..] {
-            [a] => within_packed(words, &[a], rest, found),
-            [a, b] => within_packed(words, &[a, b], rest, found),
-            [a, b, c, d] => within_packed(words, &[a, b, c, d], rest, found),
-            _ => false,
-        };
-        if is_done {
+        let (words, compared) = (PackedWords::of(keys, skipped), skipped.max(left_out / 8));
+        if within_compared(words, &query[compared..], rest, found) {
             return;
         }
     }
@@ -60,8 +54,28 @@ pub fn within_leaf<const N: usize>(
     within_words(keys, query, skipped, rest, found);
 }
 
-/// The fastest kernel that the machine has for `W` words of each key. False, with nothing done:
-/// there is none.
+/// The fastest kernel that the machine has for the compared words of keys and query. False, with
+/// nothing done: there is none.
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+#[inline]
+fn within_compared(
+    words: PackedWords<'_>,
+    query: &[u64],
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    match *query {
+        [a] => within_packed(words, &[a], radius, found),
+        [a, b] => within_packed(words, &[a, b], radius, found),
+        [a, b, c, d] => within_packed(words, &[a, b, c, d], radius, found),
+        _ => false,
+    }
+}
+
+/// [`within_compared`] for `W` words.
 #[cfg(any(
     target_arch = "x86_64",
     all(target_arch = "aarch64", target_endian = "little")
@@ -224,18 +238,23 @@ mod tests {
         found.clear();
         within_words(&keys, &query, skipped, rest, &mut found);
         assert_eq!(found, expected, "word by word");
-        #[cfg(target_arch = "x86_64")]
+        let compared = &query[skipped.max(left_out / 8)..];
         // Three words are compared word by word.
-        if avx2::is_there() && N - skipped.max(left_out / 8) != 3 {
-            found.clear();
-            let compared = &query[skipped.max(left_out / 8)..];
-            assert!(with_avx2(
-                PackedWords::of(&keys, skipped),
-                compared,
-                rest,
-                &mut found
-            ));
+        if compared.len() == 3 {
+            return;
+        }
+        found.clear();
+        #[cfg(target_arch = "x86_64")]
+        if avx2::is_there() {
+            let words = PackedWords::of(&keys, skipped);
+            assert!(with_avx2(words, compared, rest, &mut found));
             assert_eq!(found, expected, "AVX2");
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        {
+            let words = PackedWords::of(&keys, skipped);
+            assert!(within_compared(words, compared, rest, &mut found));
+            assert_eq!(found, expected, "NEON");
         }
     }
 
