@@ -269,8 +269,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         for (key, tid) in entries {
             debug_assert!(count < shape.capacity() && shape.takes(tid));
             debug_assert!(common_bytes(&low, &key) >= shape.left_out());
-            shape.put_key(&mut *self.page, key_at, &key);
-            shape.put_tid(&mut *self.page, row_at, tid);
+            shape.put_key(&mut self.page, key_at, &key);
+            shape.put_tid(&mut self.page, row_at, tid);
             count += 1;
             key_at += shape.key_size();
             // Behind the last one there may be less than a row address.

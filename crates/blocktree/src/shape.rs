@@ -3,6 +3,10 @@
 //! All keys of a leaf lie between its low and its high key, so that they begin alike. The bytes
 //! that all of these have in common are left out: the low key has them. Row addresses take 4 bytes
 //! where those of all entries fit, else 6.
+//!
+//! Whole bytes are left out, so that the kernels of [`crate::filter`] put words together by one
+//! shuffle, and an append changes no byte of another entry. A leaf keeps its shape while it keeps
+//! its range: it changes when the leaf is split, merged, or given a row that is too far.
 
 use crate::key::{EntryKey, Key, Tid, key_at, put_key, word_at};
 use crate::page::{self, Page};

@@ -205,7 +205,7 @@ fn each_step<const N: usize>(
     }
 }
 
-/// What halves of keys of four words, or keys of fewer words, are compared with.
+/// The queries for halves of keys of four words, or for keys of fewer words.
 #[inline]
 #[target_feature(enable = "neon")]
 fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {

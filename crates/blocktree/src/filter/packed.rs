@@ -28,12 +28,10 @@ pub fn within_leaf<const N: usize>(
         return within(keys.bytes(), query, skipped, radius, found);
     }
     // What is left out differs from the query by the same in all keys.
-    let mut rest = Some(radius);
-    for word in skipped..N.min(left_out.div_ceil(8)) {
-        let differing = (keys.low[word] ^ query[word]) & !keys.mask(word);
-        rest = rest.and_then(|rest| rest.checked_sub(differing.count_ones()));
-    }
-    let Some(rest) = rest else {
+    let differing = |word: usize| (keys.low[word] ^ query[word]) & !keys.mask(word);
+    let words = skipped..N.min(left_out.div_ceil(8));
+    let of_all: u32 = words.map(|word| differing(word).count_ones()).sum();
+    let Some(rest) = radius.checked_sub(of_all) else {
         return;
     };
     #[cfg(any(
