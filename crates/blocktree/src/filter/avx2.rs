@@ -87,18 +87,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     if keys.div_ceil(STEP) * STEP * stride + 16 > bytes.len() {
         return false;
     }
-    let halves = [0, 1].map(|half| {
-        std::array::from_fn::<u8, 16, _>(|at| match (at / 8, at % 8) {
-            // These have come whole.
-            _ if SPREAD || W == 4 && half == 1 => at as u8,
-            (word, byte) if word == 0 || W == 1 => match byte < 8 - words.cut {
-                true => (word * stride + byte) as u8,
-                // A zero.
-                false => 0x80,
-            },
-            (_, byte) => (8 - words.cut + byte) as u8,
-        })
-    });
+    let halves = places::<W, SPREAD>(stride, words.cut);
     let repeated: [u64; 4] = std::array::from_fn(|i| match i % W {
         0 => query[0] & words.mask(),
         word => query[word],
@@ -113,7 +102,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     let over = _mm256_set1_epi64x(i64::from(radius) + 1);
     let near_of = |first: usize| {
         let differing = |part: usize| {
-            let half = |number: usize| {
+            let half_of = |number: usize| {
                 let within = match W {
                     1 => 2 * number * stride,
                     2 => number * stride,
@@ -121,16 +110,9 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
                 };
                 // SAFETY: `first` is the first key of a step that there is, and the halves begin
                 // before its end; 16 bytes from there on are there.
-                unsafe {
-                    let at = bytes.as_ptr().add(stride * first + within);
-                    if SPREAD && W == 1 {
-                        let two = [at, at.add(stride)].map(|at| _mm_loadl_epi64(at.cast()));
-                        return _mm_unpacklo_epi64(two[0], two[1]);
-                    }
-                    _mm_loadu_si128(at.cast())
-                }
+                unsafe { half::<W, SPREAD>(bytes.as_ptr().add(stride * first + within), stride) }
             };
-            let (low, high) = (half(2 * part), half(2 * part + 1));
+            let (low, high) = (half_of(2 * part), half_of(2 * part + 1));
             let packed = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high);
             count(_mm256_xor_si256(
                 _mm256_shuffle_epi8(packed, places),
@@ -160,6 +142,41 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
         first += STEP;
     }
     true
+}
+
+/// The place of each byte of two words in the 16 packed ones that are loaded for them, for both
+/// halves of a register by turns; the highest bit makes a zero.
+fn places<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8; 16]; 2] {
+    [0, 1].map(|half| {
+        std::array::from_fn(|at| match (at / 8, at % 8) {
+            // These have come whole.
+            _ if SPREAD || W == 4 && half == 1 => at as u8,
+            (word, byte) if word == 0 || W == 1 => match byte < 8 - cut {
+                true => (word * stride + byte) as u8,
+                false => 0x80,
+            },
+            (_, byte) => (8 - cut + byte) as u8,
+        })
+    })
+}
+
+/// Loads what half a register is made of.
+///
+/// # Safety
+/// 16 bytes can be read there, and of keys of one word that are spread eight bytes a stride further.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn half<const W: usize, const SPREAD: bool>(at: *const u8, stride: usize) -> __m128i {
+    // SAFETY: as the caller says; no load needs an alignment.
+    unsafe {
+        match SPREAD && W == 1 {
+            true => {
+                let [low, high] = [at, at.add(stride)].map(|at| _mm_loadl_epi64(at.cast()));
+                _mm_unpacklo_epi64(low, high)
+            }
+            false => _mm_loadu_si128(at.cast()),
+        }
+    }
 }
 
 /// Returns the number of set bits of each 64-bit word.

@@ -174,17 +174,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
             let at = stride * (first + STEP / W * part);
             // SAFETY: `first` is the first key of a step that there is, and the parts begin before
             // its end; as many bytes as are read are there from that end on.
-            let words = unsafe {
-                let packed = bytes.as_ptr().add(at).cast::<__m512i>();
-                let low = _mm512_loadu_si512(packed);
-                match SPREAD {
-                    false => _mm512_maskz_permutexvar_epi8(there, places, low),
-                    true => {
-                        let high = _mm512_loadu_si512(packed.add(1));
-                        _mm512_permutex2var_epi8(low, places, high)
-                    }
-                }
-            };
+            let words = unsafe { unpack::<SPREAD>(bytes.as_ptr().add(at), places, there) };
             _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
         };
         let distances = match W {
@@ -209,6 +199,26 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
         first += STEP;
     }
     true
+}
+
+/// Loads eight words from their packed bytes: those of `places` that are `there`.
+///
+/// # Safety
+/// 64 bytes can be read there, or 128 if other words stand in between.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+unsafe fn unpack<const SPREAD: bool>(at: *const u8, places: __m512i, there: u64) -> __m512i {
+    // SAFETY: as the caller says; no load needs an alignment.
+    unsafe {
+        let low = _mm512_loadu_si512(at.cast());
+        match SPREAD {
+            false => _mm512_maskz_permutexvar_epi8(there, places, low),
+            true => {
+                let high = _mm512_loadu_si512(at.add(64).cast());
+                _mm512_permutex2var_epi8(low, places, high)
+            }
+        }
+    }
 }
 
 /// Loads the compared words (without the scope) of one part of a step: eight words, of `8 / W`
