@@ -163,7 +163,8 @@ fn places<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8
 /// Loads what half a register is made of.
 ///
 /// # Safety
-/// 16 bytes can be read there, and of keys of one word that are spread eight bytes a stride further.
+/// 16 bytes can be read there; of keys of one word that are spread, eight, and eight more a stride
+/// further.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn half<const W: usize, const SPREAD: bool>(at: *const u8, stride: usize) -> __m128i {
