@@ -78,7 +78,7 @@ impl TokenBuffer {
     pub fn push(&mut self, token: &[u8], separator: u8) {
         let end = self.len + token.len();
         self.make_room(token.len() + 1, 1);
-        self.bytes[self.len..end].copy_from_slice(token);
+        copy_short(token, &mut self.bytes[self.len..end]);
         self.bytes[end] = separator;
         self.len = end + 1;
         self.count += 1;
@@ -138,6 +138,29 @@ impl TokenBuffer {
     }
 }
 
+/// Copies bytes to as many. Most tokens are of a few bytes, for which a call takes longer than two
+/// copies that overlap.
+#[inline(always)]
+fn copy_short(from: &[u8], to: &mut [u8]) {
+    match from.len() {
+        1..4 => copy_ends::<1>(from, to, from.len() / 2),
+        4..8 => copy_ends::<4>(from, to, 0),
+        8..=16 => copy_ends::<8>(from, to, 0),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies the first and the last `N` bytes, and the byte at `middle`.
+#[inline(always)]
+fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8], middle: usize) {
+    if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+        to[middle] = from[middle];
+        to[..N].copy_from_slice(first);
+        let at = to.len() - N;
+        to[at..].copy_from_slice(last);
+    }
+}
+
 /// Length to which a buffer grows that needs at least `needed`.
 #[cold]
 fn enlarged(len: usize, needed: usize) -> usize {
@@ -153,6 +176,18 @@ mod tests {
         let range = |at: usize| buffer.starts[at]..buffer.starts[at + 1] - 1;
         let text = |at| String::from_utf8(buffer.bytes[range(at)].to_vec()).unwrap();
         (0..buffer.count).map(text).collect()
+    }
+
+    #[test]
+    fn tokens_of_any_length_are_pushed() {
+        let text: Vec<u8> = (0..100).collect();
+        let mut buffer = TokenBuffer::default();
+        for len in 0..40 {
+            buffer.push(&text[len..2 * len], b' ');
+            let [start, end] = [buffer.starts[len], buffer.starts[len + 1]];
+            assert_eq!(&buffer.bytes[start..end - 1], &text[len..2 * len], "{len}");
+            assert_eq!(buffer.bytes[end - 1], b' ');
+        }
     }
 
     proptest! {

@@ -2,12 +2,13 @@
 //!
 //! The ends of pairs are merged with a walk through the index in the order of its first table.
 use neardup_blocktree::centers::DenseCenters;
-use neardup_blocktree::clusters::{Nearness, join};
+use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::pairs::{KeyOrderScan, PairPlan, Pairs, Thinning};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
-use super::graph::{Gap, Graph, in_front, number};
+use super::fingerprint_nodes::{Ends, Lookup, Met, Nodes};
+use super::graph::{Gap, Graph};
 use super::methods::{Links, Method};
 use super::scope_parts::{Part, ScopeParts};
 use super::{ClusterArguments, Give, cluster};
@@ -17,11 +18,9 @@ use crate::dedup::exhaustive::check_fingerprints;
 use crate::dedup::limits::share;
 use crate::dedup::progress::Progress;
 use crate::dedup::row_filter::Wanted;
-use crate::dedup::scope::{ScopeColumns, ScopeNumbers};
 use crate::dedup::tid_set::TidList;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
-use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
 
 /// Pairs of a fingerprint beyond which not all of them are written down: those of two such
@@ -130,7 +129,7 @@ impl<const N: usize> NodeSearch<'_, N> {
     /// Finds all nodes. Entries known to be unseen take no part, and those that are found among the
     /// rows of nodes are added to them.
     fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
-        let (index, memory) = (self.index, share());
+        let index = self.index;
         let mut left_out = self.unseen.set(files);
         let (wanted, part) = (&mut self.wanted, &mut self.part);
         let mut is_left_out = |files: &mut TempSpace, entry| {
@@ -139,50 +138,27 @@ impl<const N: usize> NodeSearch<'_, N> {
                 || !wanted.contains(files, entry)
         };
         let ends = find_ends(index, &self.plan, thinning, &mut is_left_out, files);
-        let mut ends = Ends::new(ends, files);
-        let mut rows = Lookup::new(self.relations, index);
+        let rows = Lookup::new(self.relations, index);
+        let nodes = Nodes::new(thinning, &mut self.unseen);
+        let ends = Ends::new(ends, files);
+        let mut met = Met::new(&index.block_layout, ends, rows, nodes, self.singletons);
         let mut walk = KeyOrderScan::new(index.block_layout.clone());
-        let mut group = Group {
-            graph: Graph::new(memory),
-            thinning,
-            key: None,
-            in_pairs: None,
-            singletons: self.singletons,
-            is_known: false,
-            alone: None,
-            nodes: Vec::new(),
-        };
         let (tree, mut entries) = (index.tree(), Vec::new());
         let mut progress = Progress::new("collecting rows", "rows", index.rows());
-        loop {
+        let mut more = true;
+        while more {
             entries.clear();
-            let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
+            more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
                 if !is_left_out(files, tid) {
                     entries.push((key, tid));
                 }
             }));
             progress.advance(entries.len() as u64);
             for &(key, tid) in &entries {
-                if group.key != Some(key) {
-                    group.finish(files, &mut ends);
-                    let passed = ends.passed;
-                    let permuted = index.block_layout.tables()[0].permute(&key);
-                    let in_pairs = ends.is_there(files, &permuted).then_some(permuted);
-                    if ends.passed > passed {
-                        group.note(Gap::Unseen);
-                    }
-                    group.begin(key, in_pairs);
-                }
-                group.add(files, &mut rows, &mut self.unseen, tid);
-            }
-            if !more {
-                group.finish(files, &mut ends);
-                if ends.next.is_some() {
-                    group.note(Gap::Unseen);
-                }
-                return group.graph;
+                met.entry(files, key, tid);
             }
         }
+        met.graph(files)
     }
 }
 
@@ -215,173 +191,4 @@ fn find_ends<const N: usize>(
     }
     drop(pairs);
     ends.sorted(files, Some(&layout.tables()[0]))
-}
-
-/// The fingerprints of pairs in the order of the walk.
-struct Ends<const N: usize> {
-    sorted: Sorted<TempSpace, N>,
-    /// The next: its key in the first table, and the pair.
-    next: Option<(Key<N>, u64)>,
-    /// Number of those that the walk has not met: their rows have been removed meanwhile.
-    passed: u64,
-}
-
-impl<const N: usize> Ends<N> {
-    fn new(sorted: Sorted<TempSpace, N>, files: &mut TempSpace) -> Self {
-        let mut ends = Ends {
-            sorted,
-            next: None,
-            passed: 0,
-        };
-        ends.advance(files);
-        ends
-    }
-
-    fn advance(&mut self, files: &mut TempSpace) {
-        self.next = self.sorted.next(files).map(|end| (end.key, end.tid));
-    }
-
-    /// Goes on to a key. Whether it is in any pair.
-    fn is_there(&mut self, files: &mut TempSpace, key: &Key<N>) -> bool {
-        while self.next.is_some_and(|(next, _)| next < *key) {
-            self.passed += 1;
-            self.advance(files);
-        }
-        self.next.is_some_and(|(next, _)| next == *key)
-    }
-}
-
-/// The entries with one fingerprint, and the graph that they are added to.
-struct Group<const N: usize, const M: usize> {
-    graph: Graph<M, M>,
-    thinning: Thinning,
-    key: Option<Key<N>>,
-    /// The key in the first table, if the fingerprint is in a pair.
-    in_pairs: Option<Key<N>>,
-    /// Each fingerprint is a node.
-    singletons: bool,
-    /// True if the fingerprint is in a pair, or several entries have it.
-    is_known: bool,
-    /// The first entry, as long as that is not so.
-    alone: Option<Tid>,
-    /// Scopes, and the node of the fingerprint in each.
-    nodes: Vec<(u32, u32)>,
-}
-
-impl<const N: usize, const M: usize> Group<N, M> {
-    fn begin(&mut self, key: Key<N>, in_pairs: Option<Key<N>>) {
-        self.key = Some(key);
-        self.in_pairs = in_pairs;
-        self.is_known = in_pairs.is_some() || self.singletons;
-        self.alone = None;
-        self.nodes.clear();
-    }
-
-    fn note(&mut self, gap: Gap) {
-        self.graph.gap = self.graph.gap.max(gap);
-    }
-
-    fn add(&mut self, files: &mut TempSpace, rows: &mut Lookup, unseen: &mut TidList, entry: Tid) {
-        let Some(key) = self.key else {
-            return;
-        };
-        if !self.is_known {
-            match self.alone.take() {
-                None => {
-                    self.alone = Some(entry);
-                    return;
-                }
-                Some(first) => {
-                    self.is_known = true;
-                    self.add_row(files, rows, unseen, &key, first);
-                }
-            }
-        }
-        self.add_row(files, rows, unseen, &key, entry);
-    }
-
-    fn add_row(
-        &mut self,
-        files: &mut TempSpace,
-        rows: &mut Lookup,
-        unseen: &mut TidList,
-        key: &Key<N>,
-        entry: Tid,
-    ) {
-        let Some((row, scope)) = rows.find(key, entry) else {
-            unseen.push(files, entry);
-            return;
-        };
-        let known = self.nodes.iter().find(|(other, _)| *other == scope);
-        let node = match known {
-            Some((_, node)) => *node,
-            None => {
-                let node = self.graph.node();
-                self.nodes.push((scope, node));
-                node
-            }
-        };
-        self.graph.member(files, row, key, node);
-    }
-
-    /// Writes down the ends of pairs that the fingerprint is.
-    fn finish(&mut self, files: &mut TempSpace, ends: &mut Ends<N>) {
-        let (Some(key), Some(permuted)) = (self.key, self.in_pairs) else {
-            return;
-        };
-        self.note(match self.nodes[..] {
-            [] => Gap::Unseen,
-            [(0, _)] => Gap::None,
-            _ => Gap::Scopes,
-        });
-        let mut degree = 0u32;
-        while let Some((next, pair)) = ends.next
-            && next == permuted
-        {
-            for &(scope, node) in &self.nodes {
-                self.graph
-                    .ends
-                    .push(files, [pair, join(scope, node)], Tid::MIN);
-            }
-            degree = degree.saturating_add(1);
-            ends.advance(files);
-        }
-        if let Thinning::Degree(most) = self.thinning
-            && degree > most
-        {
-            for &(scope, node) in &self.nodes {
-                let dense = in_front(u64::from(node), &key);
-                self.graph.dense.push(files, dense, number(scope));
-            }
-        }
-    }
-}
-
-/// Looks up rows and their scopes, in the order of the index's first table.
-struct Lookup<'a> {
-    rows: HeapFetch<'a>,
-    scope: Option<ScopeColumns<'a>>,
-    numbers: ScopeNumbers,
-}
-
-impl<'a> Lookup<'a> {
-    fn new<const N: usize>(relations: &'a LockedIndex, index: &Index<N>) -> Self {
-        Lookup {
-            rows: HeapFetch::new(relations.table()),
-            scope: ScopeColumns::of(relations, &index.layout),
-            numbers: ScopeNumbers::default(),
-        }
-    }
-
-    /// The row of an entry, and the number of its scope among those with the same hash. `None` if
-    /// the snapshot sees none, or if it is in no scope.
-    fn find<const N: usize>(&mut self, key: &Key<N>, entry: Tid) -> Option<(Tid, u32)> {
-        pgrx::check_for_interrupts!();
-        let row = self.rows.find(entry)?;
-        let Some(scope) = &self.scope else {
-            return Some((row, 0));
-        };
-        let values = scope.values(self.rows.slot())?;
-        Some((row, self.numbers.number(scope, key[0], values)))
-    }
 }

@@ -1,5 +1,6 @@
 //! `neardup_clusters`: groups of near-duplicates, each with the row that is to be kept.
 mod components;
+mod fingerprint_nodes;
 mod fingerprints;
 mod graph;
 mod methods;

@@ -68,3 +68,12 @@ pub fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
 }
+
+/// Prints the load before and after a benchmark, if it is known.
+pub fn print_load(load: [Option<f64>; 2]) {
+    if let [Some(before), Some(after)] = load {
+        println!(
+            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
+        );
+    }
+}

@@ -232,11 +232,7 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
     let load = [before, machine::load()];
     println!("{}", machine.line());
     println!("One thread, all in memory; the least of {rounds} rounds.");
-    if let [Some(before), Some(after)] = load {
-        println!(
-            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
-        );
-    }
+    machine::print_load(load);
     result["blocking"] = blocking::bench(&mut session, &server.conninfo("postgres"))?;
     result["machine"] = machine.json();
     result["load"] = json!(load);
@@ -325,11 +321,7 @@ fn bench_texts(
         "One thread, warm cache; the least processor time of all repetitions in {rounds} rounds. \
          Ratio: theirs to neardup's time, above 1 neardup is better."
     );
-    if let [Some(before), Some(after)] = load {
-        println!(
-            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
-        );
-    }
+    machine::print_load(load);
     result["machine"] = machine.json();
     result["load"] = json!(load);
     Ok(result)
@@ -398,11 +390,7 @@ fn print_conditions(
          for \
          other programs."
     );
-    if let [Some(before), Some(after)] = load {
-        println!(
-            "Load of the machine: {before:.1} before, {after:.1} after (1 is this benchmark's own)."
-        );
-    }
+    machine::print_load(load);
 }
 
 /// Settings of the server. By default all that is measured fits into its memory; no checkpoint and

@@ -30,13 +30,125 @@ pub(crate) fn tokenize(
             if std::mem::take(&mut space) {
                 shingles.push_part(b" ");
             }
-            let len = rest.find(is_space).unwrap_or(rest.len());
-            shingles.push_part(&rest.as_bytes()[..len]);
+            let len = match plain_len(rest.as_bytes()) {
+                0 => (rest.find(|c| is_space(c) || !may_be_space(c))).unwrap_or(rest.len()),
+                len => len,
+            };
+            let (part, after) = rest.split_at(len);
+            shingles.push_part(part.as_bytes());
             open = true;
-            rest = &rest[len..];
+            rest = after;
         }
     });
     if open {
         shingles.end_token(sink);
+    }
+}
+
+/// Returns true for the characters that begin with a byte that is not plain.
+fn may_be_space(c: char) -> bool {
+    matches!(c, '\0'..=' ' | '\u{80}'..='\u{BF}' | '\u{1000}'..='\u{3FFF}')
+}
+
+/// Returns true for bytes with which no space begins, but for those of other control characters. A
+/// character beyond ASCII is a space only if its first byte is C2, E1, E2 or E3.
+#[inline(always)]
+fn is_plain(byte: u8) -> bool {
+    byte > b' ' && byte != 0xC2 && !matches!(byte, 0xE1..=0xE3)
+}
+
+/// Bytes that are looked at together.
+const BLOCK: usize = 32;
+
+/// Length of the characters at the start of a text in which there is no white space but single
+/// spaces, none of them the last: a line has them as they are.
+fn plain_len(text: &[u8]) -> usize {
+    let mut len = 0;
+    // Each byte and the one before it: two spaces are not plain.
+    let goes_on = |(&byte, &before): (&u8, &u8)| is_plain(byte) | (byte == b' ') & (before != b' ');
+    if text.first().is_some_and(|&byte| is_plain(byte)) {
+        len = 1;
+        while let Some(block) = text.get(len - 1..len + BLOCK) {
+            let pairs = block[1..].iter().zip(&block[..BLOCK]);
+            if !pairs.map(goes_on).fold(true, |all, one| all & one) {
+                break;
+            }
+            len += BLOCK;
+        }
+        let pairs = text[len..].iter().zip(&text[len - 1..]);
+        len += pairs.take_while(|&pair| goes_on(pair)).count();
+    }
+    len - usize::from(len > 0 && text[len - 1] == b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature_list::FeatureList;
+    use crate::normalize::normalized;
+    use crate::options::Tokens;
+    use crate::test_texts::{any_text, set_options};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Lines by their definition.
+    fn lines(text: &str) -> BTreeSet<String> {
+        let normal = normalized(text);
+        let lines = normal.split(is_line_end).map(|line| {
+            let words: Vec<&str> = line
+                .split(is_space)
+                .filter(|word| !word.is_empty())
+                .collect();
+            words.join(" ")
+        });
+        lines.filter(|line| !line.is_empty()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_those_of_the_definition(
+            text in prop_oneof![any_text(), "[ab \u{1}\t\n\r\u{3000}。é\u{1680}]{0,200}"],
+            repeat in prop_oneof![4 => Just(1_usize), 1 => 1_usize..400],
+        ) {
+            let text = text.repeat(repeat);
+            let options = set_options(Tokens::Line, 1);
+            let list = FeatureList::new(&text, &options, &mut || ());
+            let features = (0..list.len()).filter_map(|at| list.get(at));
+            let found: BTreeSet<String> = features.map(|feature| feature.text.into()).collect();
+            prop_assert_eq!(found, lines(&text));
+        }
+    }
+
+    #[test]
+    fn bytes_tell_where_a_space_may_begin() {
+        for c in '\0'..=char::MAX {
+            let mut bytes = [0; 4];
+            let bytes = c.encode_utf8(&mut bytes).as_bytes();
+            let first = bytes[0];
+            assert!(!is_space(c) || !is_plain(first), "{c:?}");
+            assert_eq!(may_be_space(c), !is_plain(first), "{c:?}");
+            assert!(bytes[1..].iter().all(|&byte| is_plain(byte)), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn plain_text_has_single_spaces() {
+        let long = "a b".repeat(40);
+        for (text, len) in [
+            ("", 0),
+            (" a", 0),
+            ("a", 1),
+            ("a ", 1),
+            ("a  b", 1),
+            ("a b\tc", 3),
+            ("ä b\u{a0}", 4),
+            ("a \u{3000}", 1),
+            (long.as_str(), 120),
+            (&format!("{long}  {long}"), 120),
+            (&format!("{long} \n{long}"), 120),
+            ("\u{1}a", 0),
+        ] {
+            assert_eq!(plain_len(text.as_bytes()), len, "{text}");
+        }
     }
 }

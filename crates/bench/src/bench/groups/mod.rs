@@ -102,10 +102,10 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
     println!("{}", machine.line());
     println!(
         "One process each, warm cache; the least of {} rounds. Documents a second by the time on a \
-         processor; ratio: theirs to that of neardup's first line, above 1 neardup is better. Load \
-         of the machine: {load:?}.",
+         processor; ratio: theirs to that of neardup's first line, above 1 neardup is better.",
         options.rounds
     );
+    machine::print_load(load);
     if python.is_none() {
         ui::note("nothing to compare with: --peers PYTHON names an interpreter that has libraries");
     }

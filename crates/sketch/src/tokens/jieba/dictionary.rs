@@ -6,6 +6,7 @@ use jieba_rs::{Jieba, TokenizeMode};
 
 use super::user_words::UserWords;
 use crate::memory::ensure_available;
+use crate::normalize::is_common_han;
 
 /// Upper bound of the memory that loading takes, in bytes, without user words: measured, and
 /// rounded up.
@@ -110,12 +111,15 @@ impl Dictionary {
 }
 
 /// Returns true if a token of jieba is a word: not for punctuation.
+#[inline]
 fn is_word(token: &str) -> bool {
-    match token.as_bytes() {
-        // U+4E00 to U+9FFF.
-        [0xE5..=0xE9, ..] | [0xE4, 0xB8..=0xBF, ..] => true,
-        [0x80..=0xFF, ..] => token.chars().next().is_some_and(super::is_han),
-        ascii => (ascii.iter()).any(|byte| *byte >= 0x80 || byte.is_ascii_alphanumeric()),
+    let bytes = token.as_bytes();
+    match bytes.first_chunk() {
+        Some(character) if is_common_han(character) => true,
+        _ if bytes.first().is_some_and(|byte| !byte.is_ascii()) => {
+            token.chars().next().is_some_and(super::is_han)
+        }
+        _ => (bytes.iter()).any(|byte| *byte >= 0x80 || byte.is_ascii_alphanumeric()),
     }
 }
 
