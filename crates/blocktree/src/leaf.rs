@@ -112,6 +112,10 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     }
 
     /// [`LeafKeys::bytes`] and what follows them on the page.
+    #[cfg(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    ))]
     #[inline]
     pub(crate) fn bytes_and_more(&self) -> &'a [u8] {
         &self.page[HEADER..]

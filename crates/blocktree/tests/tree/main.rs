@@ -12,6 +12,7 @@ mod model;
 mod pairs;
 mod scopes;
 mod sets;
+mod shapes;
 mod validation;
 
 use mem_store::Crash;
