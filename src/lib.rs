@@ -25,5 +25,5 @@ pub extern "C-unwind" fn _PG_init() {
     planner::conditions::install();
     settings::register();
     // Last: a setting of this name that is not known by now is a mistake.
-    pg::compat::reserve_settings(c"neardup");
+    pg::server::MarkGUCPrefixReserved(c"neardup");
 }

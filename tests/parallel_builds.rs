@@ -25,7 +25,7 @@ fn turn() -> MutexGuard<'static, ()> {
 const SETUP: &str = "
     CREATE TABLE docs (id bigint, tenant int, fp fingerprint, number bigint, wide fingerprint128,
         widest fingerprint256, body text, signature minhash_signature)
-        WITH (parallel_workers = 2);
+        WITH (parallel_workers = 2, autovacuum_enabled = off);
     CREATE FUNCTION multiples(id bigint) RETURNS bigint[] IMMUTABLE PARALLEL SAFE LANGUAGE sql
         RETURN (SELECT array_agg(n * id) FROM generate_series(1,
             CASE WHEN id % 1000 = 7 THEN 10000 ELSE id % 16 END) n);
@@ -219,9 +219,9 @@ fn workers_read_partitions() -> Outcome {
     client.batch_execute(
         "CREATE TABLE parts (LIKE docs) PARTITION BY HASH (id);
          CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0)
-            WITH (parallel_workers = 2);
+            WITH (parallel_workers = 2, autovacuum_enabled = off);
          CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1)
-            WITH (parallel_workers = 2);
+            WITH (parallel_workers = 2, autovacuum_enabled = off);
          INSERT INTO parts SELECT * FROM docs",
     )?;
     set_workers(&mut client, true)?;

@@ -42,6 +42,7 @@ mod oracle;
 mod order_memory;
 mod orders;
 mod pairs;
+mod pairs_workers;
 mod parallel_builds;
 mod parallel_loads;
 mod plans;

@@ -12,13 +12,16 @@ use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, repo
 use super::strategies;
 use super::validate::require_valid_classes;
 use crate::pg::build_scan::BuildScan;
-use crate::pg::build_workers::{BuildWorker, Input, Workers};
+use crate::pg::build_workers::{BuildWorker, BuildWorkers, Input};
 use crate::pg::errors::UserError;
 use crate::pg::index_row::IndexRow;
 use crate::pg::memory::maintenance_work_mem;
 use crate::pg::rel::Rel;
+use crate::pg::workers::{Worker, export_worker};
 use crate::storage::bulk::BulkWriter;
 use crate::types::signature::near_duplicate;
+
+export_worker! { "neardup_build_worker" => work }
 
 /// A new index, and the rows that have been read for it.
 struct NewIndex<'a, const N: usize> {
@@ -46,7 +49,7 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
         let mut new = NewIndex::<N>::new(layout, index, pg_sys::ForkNumber::MAIN_FORKNUM, memory);
         require_exclusion(&new.metric, scan.excludes_by(layout.scope_columns));
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-        let seen = match Workers::launch(scan) {
+        let seen = match BuildWorkers::launch(scan) {
             None => scan.run(|row, tid| new.collect(&row, tid)),
             Some(workers) => workers.run(|input| match input {
                 Input::Row(row, tid) => new.collect(&row, tid),
@@ -174,7 +177,8 @@ const PART: usize = 4096;
 
 /// Reads a worker's part of the table, and sends the leader each row: one word for its address and
 /// its flags, one for the number of its keys, and these; large rows in parts.
-pub fn work(worker: BuildWorker) {
+fn work(worker: Worker) {
+    let worker = BuildWorker::new(worker);
     let index = worker.index();
     let layout = Layout::of(index);
     let metric = BuildOptions::of(index).metric(&layout);

@@ -11,7 +11,6 @@ use pgrx::pg_sys::*;
 use super::search::Purpose;
 use super::{build, cost, insert, options, progress, scan, vacuum, validate};
 use crate::pg::build_scan::BuildScan;
-use crate::pg::build_workers::BuildWorker;
 use crate::pg::index_row::IndexRow;
 use crate::pg::index_vacuum::{DeadRows, IndexVacuum};
 use crate::pg::memory;
@@ -45,10 +44,6 @@ callbacks! {
         let result = palloc0(size_of::<IndexBuildResult>()).cast::<IndexBuildResult>();
         *result = IndexBuildResult { heap_tuples, index_tuples };
         result
-    }
-    #[unsafe(no_mangle)]
-    fn neardup_build_worker(segment: *mut dsm_segment, toc: *mut shm_toc) {
-        build::work(BuildWorker::new(segment, toc));
     }
     fn ambuildempty(index: Relation) { build::build_empty(Rel::new(index)) }
     fn aminsert(

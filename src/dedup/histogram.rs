@@ -215,9 +215,7 @@ fn count_fingerprints<const N: usize>(
         return sample_of(index, relations, &mut wanted, counts, rows);
     }
     let mut pairs = FingerprintPairs::new(relations, most, wanted);
-    while let Some(([a, b], distance)) = pairs.next() {
-        counts.add(a, b, distance);
-    }
+    pairs.give_all(&mut |[a, b], distance| counts.add(a, b, distance as u32));
     counts
 }
 

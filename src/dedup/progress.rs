@@ -2,8 +2,10 @@
 //!
 //! The server's own views, `pg_stat_progress_*`, are each of one command, and their commands are a
 //! fixed list: a function would have to pretend to be one of them.
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use crate::pg::backend;
 use crate::pg::errors::notice;
 use crate::settings;
 
@@ -19,10 +21,10 @@ struct Part {
     of: u64,
 }
 
-/// Progress of one phase. Nothing is told unless `neardup.progress` is on.
+/// Progress of one phase. Nothing is told unless `neardup.progress` is on, and nothing by workers.
 pub struct Progress {
     on: bool,
-    phase: &'static str,
+    phase: Cow<'static, str>,
     unit: &'static str,
     total: f64,
     /// The part under way, where the phase has parts.
@@ -35,8 +37,8 @@ pub struct Progress {
 
 impl Progress {
     /// Begins a phase of about `total` units.
-    pub fn new(phase: &'static str, unit: &'static str, total: f64) -> Self {
-        Self::begin(phase, unit, total, None)
+    pub fn new(phase: impl Into<Cow<'static, str>>, unit: &'static str, total: f64) -> Self {
+        Self::begin(phase.into(), unit, total, None)
     }
 
     /// Begins the first of several parts of a phase of about `total` units in all.
@@ -50,12 +52,12 @@ impl Progress {
             number: 1,
             of: parts,
         };
-        Self::begin(phase, unit, total, Some(part))
+        Self::begin(phase.into(), unit, total, Some(part))
     }
 
-    fn begin(phase: &'static str, unit: &'static str, total: f64, part: Option<Part>) -> Self {
+    fn begin(phase: Cow<'static, str>, unit: &'static str, total: f64, part: Option<Part>) -> Self {
         let progress = Progress {
-            on: settings::progress(),
+            on: settings::progress() && !backend::is_parallel_worker(),
             phase,
             unit,
             total,

@@ -93,6 +93,21 @@ impl Wanted {
         }
     }
 
+    /// The rows as plain words, for another process: none for all rows. `None` if they would be
+    /// more than `most`, or if there are no rows.
+    pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
+        match self {
+            Wanted::All => Some(Vec::new()),
+            Wanted::None => None,
+            Wanted::Entries(entries) => entries.pack(files, most),
+        }
+    }
+
+    /// Reads what [`Wanted::pack`] gave.
+    pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Self {
+        TidSet::unpack(files, words).map_or(Wanted::All, Wanted::Entries)
+    }
+
     /// Returns whether an entry's row takes part.
     pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
         match self {

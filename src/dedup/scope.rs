@@ -28,6 +28,16 @@ impl<'a> ScopeColumns<'a> {
         })
     }
 
+    /// Returns whether a parallel worker may take values from rows and compare them.
+    pub fn is_parallel_safe(relations: &LockedIndex, layout: &Layout) -> bool {
+        let index = relations.index();
+        layout.scope_columns == 0
+            || index.has_parallel_safe_expressions()
+                && (0..layout.scope_columns).all(|column| {
+                    EqualColumn::new(index, column, strategies::EQUAL).is_parallel_safe()
+                })
+    }
+
     /// The values of the row in a slot; `None` if one is NULL, which equals nothing.
     pub fn values(&self, slot: &Slot) -> Option<Values> {
         self.columns.with(slot, |values| {

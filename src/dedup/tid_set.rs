@@ -23,8 +23,7 @@ pub fn highest(a: Tid, b: Tid) -> Tid {
 impl TidSet {
     /// Creates an empty set of addresses up to `highest`; `None` if they are too many.
     pub fn new(files: &mut TempSpace, highest: Tid) -> Option<Self> {
-        let words = (u64::from(highest.block) + 1) * Self::words_of_block(highest);
-        let words = u32::try_from(words).ok()?;
+        let words = Self::length_of(highest)?;
         Some(TidSet {
             words: Paged::new(files, words as usize, share(), |_| 0),
             highest,
@@ -41,6 +40,46 @@ impl TidSet {
         let first = u64::from(at.block) * Self::words_of_block(self.highest);
         let word = first + u64::from(at.offset / 32);
         is_known.then_some((word as u32, 1 << (at.offset % 32)))
+    }
+
+    /// The set as plain words, for another process; `None` if they are more than `most`.
+    pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
+        let length = self.length()?;
+        if length.div_ceil(2) as usize >= most {
+            return None;
+        }
+        let mut word = |at| match at {
+            at if at < length => u64::from(self.words.get(files, at)),
+            _ => 0,
+        };
+        let pairs = (0..length)
+            .step_by(2)
+            .map(|at| word(at) << 32 | word(at + 1));
+        let words = pairs.collect::<Vec<u64>>();
+        Some([vec![self.highest.packed()], words].concat())
+    }
+
+    /// Reads what [`TidSet::pack`] gave; `None` if there is nothing.
+    pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Option<Self> {
+        let (highest, words) = words.split_first()?;
+        let mut set = Self::new(files, Tid::from_packed(*highest))?;
+        let length = set.length()?;
+        for (at, pair) in (0..length).step_by(2).zip(words) {
+            set.words.set(files, at, (pair >> 32) as u32);
+            if at + 1 < length {
+                set.words.set(files, at + 1, *pair as u32);
+            }
+        }
+        Some(set)
+    }
+
+    /// Number of words; `None` if they are too many.
+    fn length(&self) -> Option<u32> {
+        Self::length_of(self.highest)
+    }
+
+    fn length_of(highest: Tid) -> Option<u32> {
+        u32::try_from((u64::from(highest.block) + 1) * Self::words_of_block(highest)).ok()
     }
 
     /// Adds an address.

@@ -77,8 +77,15 @@ impl<'a> BuildScan<'a> {
     }
 
     /// The server's description of the index.
-    pub(super) fn info(&self) -> *mut pg_sys::IndexInfo {
-        self.info
+    pub(super) fn info(&self) -> &pg_sys::IndexInfo {
+        // SAFETY: as promised in `new`.
+        unsafe { &*self.info }
+    }
+
+    /// Notes that another process has met a chain of updates that the index cannot follow.
+    pub(super) fn note_broken_chain(&self) {
+        // SAFETY: as promised in `new`.
+        unsafe { (*self.info).ii_BrokenHotChain = true }
     }
 
     /// The strategy by which a column, counted from 0, is compared if the index is for an exclusion
@@ -87,7 +94,7 @@ impl<'a> BuildScan<'a> {
         assert!(column < self.index.index_form().key_columns);
         // SAFETY: null, or a strategy for each key column.
         unsafe {
-            let strategies = (*self.info).ii_ExclusionStrats;
+            let strategies = self.info().ii_ExclusionStrats;
             (!strategies.is_null()).then(|| *strategies.add(column))
         }
     }

@@ -45,6 +45,11 @@ impl EqualColumn {
         }
     }
 
+    /// Returns whether a parallel worker may compare values.
+    pub fn is_parallel_safe(&self) -> bool {
+        server::func_parallel(self.function) as u8 == pg_sys::PROPARALLEL_SAFE
+    }
+
     /// The collation that values are compared by.
     pub fn collation(&self) -> Oid {
         self.collation

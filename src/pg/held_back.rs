@@ -13,6 +13,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::server;
+
 /// Start of the mapping; null while nothing is held back.
 static MAPPING: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 /// Bytes of the mapping. A memory context of the server asks for blocks of up to 1 MB before it
@@ -82,8 +84,8 @@ impl Drop for StackEntry {
 }
 
 unsafe extern "C-unwind" fn release_if_out_of_memory(_: *mut c_void) {
-    // SAFETY: the server calls this while it makes a message, which is what `geterrcode` needs.
-    if unsafe { pg_sys::geterrcode() } == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
+    // The server calls this while it makes a message.
+    if server::geterrcode() == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
         release();
     }
 }

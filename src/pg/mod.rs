@@ -59,3 +59,4 @@ pub mod tsvector;
 pub mod unique_keys;
 pub mod value;
 pub mod varlena;
+pub mod workers;

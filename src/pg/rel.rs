@@ -278,6 +278,30 @@ impl<'a> Rel<'a> {
         }
     }
 
+    /// Returns whether a parallel worker may evaluate all of an index's expressions.
+    pub fn has_parallel_safe_expressions(self) -> bool {
+        // SAFETY: the relation is open. A query without anything but the expressions is enough for
+        // the server to walk through them.
+        unsafe {
+            let query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast::<pg_sys::Query>();
+            (*query).type_ = pg_sys::NodeTag::T_Query;
+            (*query).targetList = pg_sys::RelationGetIndexExpressions(self.raw);
+            pg_sys::max_parallel_hazard(query) as u8 == pg_sys::PROPARALLEL_SAFE
+        }
+    }
+
+    /// The storage parameter `parallel_workers` of a table; `None` if it is not set.
+    pub fn parallel_workers(self) -> Option<usize> {
+        // SAFETY: the options of a table are null, or these.
+        let options = unsafe {
+            self.entry()
+                .rd_options
+                .cast::<pg_sys::StdRdOptions>()
+                .as_ref()
+        };
+        usize::try_from(options?.parallel_workers).ok()
+    }
+
     /// Has the relation cache load an index's expressions and predicate.
     pub fn load_expressions(self) {
         self.expressions();

@@ -30,8 +30,7 @@ impl Drop for AsOwner {
     fn drop(&mut self) {
         // After an error the server takes all of it back when the transaction ends.
         if !std::thread::panicking() {
-            // SAFETY: the level that `of` has begun, in the same backend.
-            unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
+            server::AtEOXact_GUC(false, self.settings);
         }
     }
 }
@@ -75,8 +74,7 @@ impl Drop for AsUser {
     fn drop(&mut self) {
         // After an error the server takes it back when the transaction, or its part, ends.
         if !std::thread::panicking() {
-            // SAFETY: what `new` has put aside, in the same backend.
-            unsafe { pg_sys::SetUserIdAndSecContext(self.before, self.context) };
+            server::SetUserIdAndSecContext(self.before, self.context);
         }
     }
 }

@@ -41,17 +41,22 @@ macro_rules! plain {
 }
 
 plain! {
+    AtEOXact_GUC(commits: bool, level: i32);
     FindDefaultConversionProc(from: i32, to: i32) -> Oid;
     GetDatabaseEncoding() -> i32;
     GetUserId() -> Oid;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
     IsBinaryCoercible(from: Oid, to: Oid) -> bool;
+    IsInParallelMode() -> bool;
     IsTransactionState() -> bool;
     LockRelationOid(relation: Oid, mode: LOCKMODE);
+    MarkGUCPrefixReserved(prefix: &CStr = prefix.as_ptr());
     NewGUCNestLevel() -> i32;
     RecoveryInProgress() -> bool;
     ResetPlanCache();
+    SetUserIdAndSecContext(user: Oid, context: i32);
     check_enable_rls(relation: Oid, user: Oid, no_error: bool) -> i32;
+    func_parallel(function: Oid) -> c_char;
     getBaseType(oid: Oid) -> Oid;
     get_element_type(array: Oid) -> Oid;
     get_extension_oid(name: &CStr = name.as_ptr(), missing_ok: bool) -> Oid;
@@ -64,6 +69,7 @@ plain! {
     get_rel_namespace(relation: Oid) -> Oid;
     get_rel_relkind(relation: Oid) -> c_char;
     get_typtype(oid: Oid) -> c_char;
+    geterrcode() -> i32;
     has_privs_of_role(member: Oid, role: Oid) -> bool;
     index_open(index: Oid, mode: LOCKMODE) -> Relation;
     pg_attribute_aclcheck(relation: Oid, column: i16, role: Oid, mode: AclMode)
@@ -73,6 +79,7 @@ plain! {
     ) -> AclResult::Type;
     pg_class_aclcheck(relation: Oid, role: Oid, mode: AclMode) -> AclResult::Type;
     pgstat_progress_update_param(parameter: i32, value: i64);
+    plan_create_index_workers(table: Oid, index: Oid) -> i32;
     relation_open(relation: Oid, mode: LOCKMODE) -> Relation;
     table_open(table: Oid, mode: LOCKMODE) -> Relation;
 }
@@ -92,6 +99,7 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
 macro_rules! texts {
     ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*);)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server; `None` for null.")]
+        #[allow(non_snake_case, reason = "the server's name")]
         pub fn $name($($arg: $type),*) -> Option<CString> {
             // SAFETY: texts are terminated; no other argument has to be valid. The result is null
             // or a C string, which is copied at once.
@@ -101,6 +109,7 @@ macro_rules! texts {
 }
 
 texts! {
+    GetConfigOption(name: &CStr = name.as_ptr(), missing_ok: bool, restrict_privileged: bool);
     format_type_be(oid: Oid);
     get_am_name(access_method: Oid);
     get_attname(relation: Oid, column: i16, missing_ok: bool);
@@ -134,6 +143,10 @@ variables! {
     isolation_level = XactIsoLevel: i32;
     maintenance_work_mem = maintenance_work_mem: i32;
     max_backends = MaxBackends: i32;
+    max_parallel_workers_per_gather = max_parallel_workers_per_gather: i32;
+    min_parallel_index_scan_size = min_parallel_index_scan_size: i32;
+    parallel_leader_participation = parallel_leader_participation: bool;
+    parallel_setup_cost = parallel_setup_cost: f64;
     parallel_worker_number = ParallelWorkerNumber: i32;
     process_id = MyProcPid: i32;
     wal_level = wal_level: i32;

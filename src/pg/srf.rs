@@ -23,17 +23,11 @@ impl Call {
         fill: impl FnOnce(&Call, &mut dyn FnMut(&[Option<pg_sys::Datum>])),
     ) -> pg_sys::Datum {
         use pg_sys::SetFunctionReturnMode::{SFRM_Materialize, SFRM_Materialize_Random};
-        let fcinfo = self.fcinfo();
+        let (fcinfo, modes) = (self.fcinfo(), self.allowed_modes());
         // SAFETY: the server passes a live call record. The store and its descriptor live as long
         // as the query, in whose memory they are made.
         unsafe {
             let result = (*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>();
-            let modes = match result.as_ref() {
-                Some(result) if result.type_ == pg_sys::NodeTag::T_ReturnSetInfo => {
-                    result.allowedModes as u32
-                }
-                _ => 0,
-            };
             if modes & SFRM_Materialize == 0 {
                 UserError::new(
                     PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -66,6 +60,26 @@ impl Call {
             });
         }
         self.return_null()
+    }
+
+    /// Returns whether the caller takes the set as a whole, as FROM does: then its rows are stored,
+    /// and it makes no difference when the first one comes.
+    pub fn is_asked_for_all(&self) -> bool {
+        use pg_sys::SetFunctionReturnMode::SFRM_Materialize_Preferred;
+        self.allowed_modes() & SFRM_Materialize_Preferred != 0
+    }
+
+    /// The ways in which the caller takes a set, as flags; 0 if it takes none.
+    fn allowed_modes(&self) -> u32 {
+        // SAFETY: the server passes a live call record, with null or a node.
+        unsafe {
+            match (*self.fcinfo()).resultinfo.as_ref() {
+                Some(node) if node.type_ == pg_sys::NodeTag::T_ReturnSetInfo => {
+                    (*core::ptr::from_ref(node).cast::<pg_sys::ReturnSetInfo>()).allowedModes as u32
+                }
+                _ => 0,
+            }
+        }
     }
 
     /// Returns the next row of a set, which `begin` makes in the first call.

@@ -1,23 +1,20 @@
 //! Pairs of fingerprints.
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::pairs::{PairPlan, Pairs};
+use neardup_blocktree::pairs::PairPlan;
 use pgrx::pg_sys;
 
 use super::in_table_order::{Batches, Found};
-use super::{PairArguments, PairSearch, check_file};
+use super::search::{PlannedSearch, Search, of_words};
+use super::{PairArguments, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::exhaustive::check_fingerprints;
 use crate::dedup::progress::Progress;
 use crate::dedup::row_filter::Wanted;
-use crate::dedup::scope::ScopeColumns;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
-
-/// Pairs that an entry may be in, of a part of a table, before its row is looked up by itself.
-const TRUSTED: u32 = 16;
 
 /// All pairs of an index on fingerprints within a distance.
 pub struct FingerprintPairs {
@@ -25,7 +22,7 @@ pub struct FingerprintPairs {
     /// The index's file when the search began.
     file: u32,
     search: Box<dyn Search>,
-    /// The search may find more.
+    /// The tables, or the range, being searched may hold more.
     goes_on: bool,
     /// Found, and their rows not yet looked up; `None` where scopes need both rows of a pair.
     batches: Option<Batches>,
@@ -35,33 +32,40 @@ pub struct FingerprintPairs {
     progress: Progress,
 }
 
+/// Draws the number of the next range to be searched; none where whole tables are.
+pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
+
 impl FingerprintPairs {
     /// Pairs of wanted rows within a distance in bits.
     pub fn new(relations: &LockedIndex, distance: u32, wanted: Wanted) -> Self {
-        let (search, passes) = with_words!(words_of(relations.index()), N => {
+        let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            search(&index, PairPlan::new(&index.block_layout, distance, index.rows()))
+            let rows = index.rows();
+            let plan = PairPlan::new(&index.block_layout, distance, rows);
+            Box::new(PlannedSearch::new(&index, plan, rows))
         });
-        Self::of(relations, search, passes, wanted)
+        Self::of(relations, search, wanted)
     }
 
     /// The pairs that a caller asks for. Raises an error if they take too much work.
     pub fn of_arguments(relations: &LockedIndex, arguments: &PairArguments) -> Self {
         let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
-        let (found, wanted) = with_words!(words_of(relations.index()), N => {
+        let found: (Box<dyn Search>, Wanted) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let radius = arguments.distance.radius(index.block_layout.bits());
-            let plan = PairPlan::new(&index.block_layout, radius, index.rows());
+            let rows = index.rows();
+            let plan = PairPlan::new(&index.block_layout, radius, rows);
             if !arguments.exhaustive {
                 check_fingerprints(relations, &index, &plan);
             }
             let wanted = Wanted::new(filter, &index, relations, &mut files);
-            (search(&index, plan), wanted)
+            (Box::new(PlannedSearch::new(&index, plan, rows)), wanted)
         });
-        Self::of(relations, found.0, found.1, wanted)
+        Self::of(relations, found.0, found.1)
     }
 
-    fn of(relations: &LockedIndex, search: Box<dyn Search>, passes: usize, wanted: Wanted) -> Self {
+    fn of(relations: &LockedIndex, search: Box<dyn Search>, wanted: Wanted) -> Self {
+        let (passes, _) = search.passes();
         FingerprintPairs {
             index: relations.index().oid(),
             file: relations.index().file_number(),
@@ -74,14 +78,18 @@ impl FingerprintPairs {
         }
     }
 
+    /// Opens the index again. Raises an error if it has been rebuilt since the search began.
+    pub fn reopen(&self) -> LockedIndex {
+        let relations = LockedIndex::reopen(self.index);
+        check_file(&relations, self.file);
+        relations
+    }
+
     /// The next pair, the lower address first, and its distance.
     pub fn next(&mut self) -> Option<([Tid; 2], u32)> {
         if self.ready.is_empty() {
-            let relations = LockedIndex::reopen(self.index);
-            check_file(&relations, self.file);
-            while self.ready.is_empty() && self.search_on(&relations) {
-                self.progress.reach(self.search.passes());
-            }
+            let relations = self.reopen();
+            while self.ready.is_empty() && self.search_on(&relations, &|| None) {}
             self.ready.reverse();
         }
         let found = self.ready.pop()?;
@@ -89,149 +97,85 @@ impl FingerprintPairs {
     }
 
     /// Searches for some pairs, or looks up the rows of some. False: there is nothing left to do.
-    fn search_on(&mut self, relations: &LockedIndex) -> bool {
-        let Some(batches) = &mut self.batches else {
-            let (wanted, found) = (&mut self.wanted, &mut self.ready);
-            self.goes_on = self.goes_on && self.search.step(relations, wanted, found);
-            return self.goes_on;
-        };
-        if self.goes_on && !batches.has_work() {
-            self.goes_on = self.search.collect(relations, &mut self.wanted, batches);
+    pub fn search_on(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
+        let has_batch = (self.batches.as_ref()).is_some_and(Batches::has_work);
+        if !has_batch && (self.goes_on || self.begin_range(next)) {
+            let wanted = &mut self.wanted;
+            self.goes_on = match &mut self.batches {
+                Some(batches) => self.search.collect(relations, wanted, batches),
+                None => self.search.step(relations, wanted, &mut self.ready),
+            };
+            if self.search.ranges() == 0 {
+                self.progress.reach(self.search.passes().1);
+            }
             return true;
         }
-        if batches.is_empty() {
+        let Some(batches) = self.batches.as_mut().filter(|all| !all.is_empty()) else {
             return false;
-        }
+        };
         let mut rows = HeapFetch::new(relations.table());
         batches.look_up(&mut rows, &mut self.wanted, &mut self.ready);
         true
     }
-}
 
-impl PairSearch for FingerprintPairs {
-    fn next_pair(&mut self) -> Option<([Tid; 2], f64)> {
-        let (rows, distance) = self.next()?;
-        Some((rows, f64::from(distance)))
+    /// Takes the pairs that have been found.
+    pub fn take(&mut self) -> impl Iterator<Item = Found> {
+        self.ready.drain(..)
     }
 }
 
-/// A search by a plan, and the number of its passes.
-fn search<const N: usize>(index: &Index<N>, plan: PairPlan<N>) -> (Box<dyn Search>, usize) {
-    let passes = plan.probes.len();
-    let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
-    let pairs = Pairs::<N>::new(layout, plan, memory, false).trusting(TRUSTED);
-    (Box::new(pairs), passes)
-}
-
-/// A search for pairs, for whatever width of keys.
-trait Search {
-    /// Batches for this search, unless rows have to be looked at in pairs.
-    fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
-
-    /// Adds some pairs of entries to batches; false: these were the last. Entries in many pairs are
-    /// wanted, and their rows are seen.
-    fn collect(
-        &mut self,
-        relations: &LockedIndex,
-        wanted: &mut Wanted,
-        batches: &mut Batches,
-    ) -> bool;
-
-    /// Appends some pairs of wanted rows of one scope; false: these were the last.
-    fn step(
-        &mut self,
-        relations: &LockedIndex,
-        wanted: &mut Wanted,
-        found: &mut Vec<Found>,
-    ) -> bool;
-
-    /// Number of passes that are done.
-    fn passes(&self) -> u64;
-}
-
-impl<const N: usize> Search for Pairs<N> {
-    fn passes(&self) -> u64 {
-        self.passes_done() as u64
+/// Searches by ranges, which several processes draw.
+impl FingerprintPairs {
+    /// Estimated nanoseconds of reading and comparing.
+    pub fn cost(&self) -> f64 {
+        self.search.cost()
     }
 
-    fn batches(&self, relations: &LockedIndex) -> Option<Batches> {
-        let index = Index::<N>::open(relations.index());
-        let has_scopes = ScopeColumns::of(relations, &index.layout).is_some();
-        (!has_scopes).then(|| Batches::new(index.rows()))
+    /// Divides a search that has not begun for some number of processes. Returns words by which
+    /// [`FingerprintPairs::of_words`] makes the same; `None` if they would take more than
+    /// `work_mem`, or if there is nothing to search.
+    pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
+        let most = work_mem() / size_of::<u64>();
+        let wanted = self.wanted.pack(&mut TempSpace, most)?;
+        let search = self.search.divide(relations, processes);
+        let head = [self.index.to_u32(), self.file].map(u64::from);
+        let length = [search.len() as u64];
+        Some([&head, &length[..], &search, &wanted].concat())
     }
 
-    fn collect(
-        &mut self,
-        relations: &LockedIndex,
-        wanted: &mut Wanted,
-        batches: &mut Batches,
-    ) -> bool {
-        let index = Index::<N>::open(relations.index());
-        let mut rows = HeapFetch::new(relations.table());
-        let mut resolve = |entry| {
-            let is_seen = rows.find(entry).is_some();
-            (is_seen && wanted.contains(&mut TempSpace, entry)).then_some(entry)
+    /// Searches the ranges that are drawn from now on, together with other processes.
+    pub fn share(&mut self, processes: usize) {
+        self.goes_on = false;
+        let phase = format!("comparing the rows of a table in {processes} processes");
+        self.progress = Progress::new(phase, "parts of tables", self.search.ranges() as f64);
+    }
+
+    /// A search that another process has divided, and its index.
+    pub fn of_words(words: &[u64]) -> (LockedIndex, Self) {
+        let [index, file, length, words @ ..] = words else {
+            panic!("words of another job");
         };
-        index.or_corrupt(Pairs::step(
-            self,
-            &index.tree(),
-            &mut resolve,
-            &mut |pair| {
-                batches.push(pair.rows, pair.distance);
+        let (search, wanted) = words.split_at(*length as usize);
+        let relations = LockedIndex::reopen(pg_sys::Oid::from_u32(*index as u32));
+        check_file(&relations, *file as u32);
+        let search = of_words(&relations, search);
+        let wanted = Wanted::unpack(&mut TempSpace, wanted);
+        let pairs = Self::of(&relations, search, wanted);
+        (
+            relations,
+            FingerprintPairs {
+                goes_on: false,
+                ..pairs
             },
-        ))
+        )
     }
 
-    fn step(
-        &mut self,
-        relations: &LockedIndex,
-        wanted: &mut Wanted,
-        found: &mut Vec<Found>,
-    ) -> bool {
-        let index = Index::<N>::open(relations.index());
-        let Some(scope) = ScopeColumns::of(relations, &index.layout) else {
-            unreachable!("rows without a scope are looked up in batches");
+    /// Goes on with the next range. False: there is none.
+    fn begin_range(&mut self, next: NextRange) -> bool {
+        let Some(number) = next() else {
+            return false;
         };
-        let mut rows = HeapFetch::new(relations.table());
-        let mut entries = Vec::new();
-        let mut resolve = |entry| {
-            let is_seen = rows.find(entry).is_some();
-            (is_seen && wanted.contains(&mut TempSpace, entry)).then_some(entry)
-        };
-        let more = Pairs::step(self, &index.tree(), &mut resolve, &mut |pair| {
-            entries.push((pair.rows, pair.distance));
-        });
-        keep_within_scope(&scope, &mut rows, wanted, &entries, found);
-        index.or_corrupt(more)
-    }
-}
-
-/// Appends the pairs of entries whose rows are wanted and of one scope.
-fn keep_within_scope(
-    scope: &ScopeColumns,
-    rows: &mut HeapFetch,
-    wanted: &mut Wanted,
-    pairs: &[([Tid; 2], u32)],
-    found: &mut Vec<Found>,
-) {
-    let mut seen = |entry| {
-        let row = rows
-            .find(entry)
-            .filter(|_| wanted.contains(&mut TempSpace, entry))?;
-        Some((row, scope.values(rows.slot())?))
-    };
-    // The first row of a pair is often that of the pair before.
-    let mut first = None;
-    for &([a, b], distance) in pairs {
-        pgrx::check_for_interrupts!();
-        if first.as_ref().is_none_or(|(entry, _)| *entry != a) {
-            first = Some((a, seen(a)));
-        }
-        if let Some((_, Some((row, values)))) = &first
-            && let Some((other, other_values)) = seen(b)
-            && scope.equal(values, &other_values)
-        {
-            found.push(Found::new([*row, other], distance));
-        }
+        self.progress.reach(number.min(self.search.ranges()));
+        self.search.begin_range(number)
     }
 }

@@ -17,7 +17,7 @@ const FIRST_BATCH: u64 = 1024;
 /// Rows of the table for each pair of the largest batch: of a page of usual rows some ten are
 /// looked up together then.
 const ROWS_FOR_EACH: f64 = 8.0;
-/// Pairs whose second rows are looked up at a time.
+/// Pairs whose first or second rows are looked up at a time.
 const AT_A_TIME: usize = 1024;
 /// Bits below an address that hold a distance.
 const BELOW: u32 = 16;
@@ -46,8 +46,16 @@ pub struct Batches {
     /// Size of the next batch, and of the largest.
     size: u64,
     most: u64,
-    /// Pairs of a batch whose first rows have been looked up, by their second entries.
-    seen: Option<Sorted<TempSpace, 2>>,
+    /// The batch that is being looked up.
+    batch: Option<Batch>,
+}
+
+/// Pairs whose rows are being looked up.
+enum Batch {
+    /// By their first entries; and those whose first rows are there, by their second entries.
+    First(Sorted<TempSpace, 2>, ExternalSort<TempSpace, 2>),
+    /// Those whose first rows are there, by their second entries.
+    Second(Sorted<TempSpace, 2>),
 }
 
 /// Memory of one of the two sorts.
@@ -63,7 +71,7 @@ impl Batches {
             collected: ExternalSort::new(share()),
             size: FIRST_BATCH,
             most: ((rows / ROWS_FOR_EACH) as u64).max(fit as u64),
-            seen: None,
+            batch: None,
         }
     }
 
@@ -75,59 +83,73 @@ impl Batches {
 
     /// Returns true if there is a batch to be looked up, or the rest of one.
     pub fn has_work(&self) -> bool {
-        self.seen.is_some() || self.collected.len() >= self.size
+        self.batch.is_some() || self.collected.len() >= self.size
     }
 
     /// Returns true if there are no pairs, whether they make a batch or not.
     pub fn is_empty(&self) -> bool {
-        self.seen.is_none() && self.collected.is_empty()
+        self.batch.is_none() && self.collected.is_empty()
     }
 
-    /// Looks up the rows of some pairs of the batch. Those of which the snapshot sees both, and
-    /// which are wanted, are appended to `found`.
+    /// Looks up some rows of the batch. Pairs of which the snapshot sees both rows, and which are
+    /// wanted, are appended to `found`.
     pub fn look_up(&mut self, rows: &mut HeapFetch, wanted: &mut Wanted, found: &mut Vec<Found>) {
         let mut rows = InOrder {
             rows,
             wanted,
             last: None,
         };
-        let (files, before) = (&mut TempSpace, found.len());
-        let seen = match &mut self.seen {
-            Some(seen) => seen,
-            None => {
-                let first = self.first_rows(&mut rows);
-                self.seen.insert(first)
-            }
+        let batch = self.batch.take().unwrap_or_else(|| self.begin());
+        self.batch = match batch {
+            Batch::First(pairs, by_second) => Some(look_up_first(&mut rows, pairs, by_second)),
+            Batch::Second(pairs) => look_up_second(&mut rows, pairs, found),
         };
-        while found.len() < before + AT_A_TIME {
-            let Some(pair) = seen.next(files) else {
-                self.seen = None;
-                return;
-            };
-            let [b, a] = pair.key;
-            if let Some(row) = rows.find(Tid::from_packed(b)) {
-                let distance = a as u32 & ((1 << BELOW) - 1);
-                found.push(Found::new([Tid::from_packed(a >> BELOW), row], distance));
-            }
-        }
     }
 
-    /// The pairs of a batch whose first rows are there, in the order of their second entries.
-    fn first_rows(&mut self, rows: &mut InOrder) -> Sorted<TempSpace, 2> {
-        let mut by_second = ExternalSort::new(share());
-        self.collected
-            .in_order(&mut TempSpace, None, |files, pair| {
-                let [a, b] = pair.key;
-                if let Some(row) = rows.find(Tid::from_packed(a)) {
-                    let distance = b & ((1 << BELOW) - 1);
-                    let key = [b >> BELOW, row.packed() << BELOW | distance];
-                    by_second.push(files, key, Tid::MIN);
-                }
-            });
+    /// Makes a batch of what is collected.
+    fn begin(&mut self) -> Batch {
+        let pairs = self.collected.sorted(&mut TempSpace, None);
         self.collected = ExternalSort::new(share());
         self.size = (2 * self.size).min(self.most);
-        by_second.sorted(&mut TempSpace, None)
+        Batch::First(pairs, ExternalSort::new(share()))
     }
+}
+
+/// Looks up the first rows of some pairs. Returns what is to be done next.
+fn look_up_first(
+    rows: &mut InOrder,
+    mut pairs: Sorted<TempSpace, 2>,
+    mut by_second: ExternalSort<TempSpace, 2>,
+) -> Batch {
+    let files = &mut TempSpace;
+    for _ in 0..AT_A_TIME {
+        let Some(pair) = pairs.next(files) else {
+            return Batch::Second(by_second.sorted(files, None));
+        };
+        let [a, b] = pair.key;
+        if let Some(row) = rows.find(Tid::from_packed(a)) {
+            let distance = b & ((1 << BELOW) - 1);
+            let key = [b >> BELOW, row.packed() << BELOW | distance];
+            by_second.push(files, key, Tid::MIN);
+        }
+    }
+    Batch::First(pairs, by_second)
+}
+
+/// Looks up the second rows of some pairs whose first ones are there. Returns the rest.
+fn look_up_second(
+    rows: &mut InOrder,
+    mut pairs: Sorted<TempSpace, 2>,
+    found: &mut Vec<Found>,
+) -> Option<Batch> {
+    for _ in 0..AT_A_TIME {
+        let [b, a] = pairs.next(&mut TempSpace)?.key;
+        if let Some(row) = rows.find(Tid::from_packed(b)) {
+            let distance = a as u32 & ((1 << BELOW) - 1);
+            found.push(Found::new([Tid::from_packed(a >> BELOW), row], distance));
+        }
+    }
+    Some(Batch::Second(pairs))
 }
 
 /// Rows that are asked for in the order of their entries, each perhaps several times.

@@ -1,13 +1,15 @@
 //! `neardup_pairs`: all pairs of a table's rows within a distance.
 //!
 //! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], whose
-//! rows `in_table_order` looks up, that of signatures in `super::signatures` and, beyond what the
-//! index guarantees, in `exhaustive`.
+//! rows `in_table_order` looks up, with `workers` where there are some; that of signatures in
+//! `super::signatures` and, beyond what the index guarantees, in `exhaustive`.
 mod bands;
 mod exhaustive;
 mod fingerprints;
 mod in_table_order;
+mod search;
 mod signatures;
+mod workers;
 
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -33,21 +35,13 @@ export! {
 
 /// `neardup_pairs(relation, distance, column_name, filter, exhaustive [, similarity])`.
 fn pairs(call: &mut Call, distances: Distances) -> pg_sys::Datum {
-    call.return_set(|call| {
-        if call.is_null(0) {
-            return None;
+    if !call.is_asked_for_all() {
+        return call.return_set(|call| PairSet::of(call, distances));
+    }
+    call.return_collected(|call, give| {
+        if let Some(set) = PairSet::of(call, distances) {
+            set.give_all(give);
         }
-        let distance = DistanceArgument::of(call, distances, 5);
-        let arguments = PairArguments {
-            distance,
-            filter: call.text(3).map(|text| Condition::parse("filter", &text)),
-            exhaustive: !call.is_null(4) && call.bool(4),
-        };
-        let column = call.name(2);
-        let function = call.function_oid();
-        let least = distance.least_similarity();
-        let index = find_index(function, call.oid(0), column.as_deref(), distances, least);
-        Some(PairSet::new(index, &arguments))
     })
 }
 
@@ -64,6 +58,13 @@ pub struct PairArguments {
 pub trait PairSearch {
     /// The next pair, the lower address first, and its distance.
     fn next_pair(&mut self) -> Option<([Tid; 2], f64)>;
+
+    /// Gives all pairs, likewise, if none has been asked for yet.
+    fn give_all(&mut self, give: &mut dyn FnMut([Tid; 2], f64)) {
+        while let Some((rows, distance)) = self.next_pair() {
+            give(rows, distance);
+        }
+    }
 }
 
 /// Source of the pairs of different signatures. Each signature stands for its group.
@@ -86,6 +87,24 @@ struct PairSet {
 }
 
 impl PairSet {
+    /// The pairs that a caller asks for; `None` if it names no relation.
+    fn of(call: &Call, distances: Distances) -> Option<Self> {
+        if call.is_null(0) {
+            return None;
+        }
+        let distance = DistanceArgument::of(call, distances, 5);
+        let arguments = PairArguments {
+            distance,
+            filter: call.text(3).map(|text| Condition::parse("filter", &text)),
+            exhaustive: !call.is_null(4) && call.bool(4),
+        };
+        let column = call.name(2);
+        let function = call.function_oid();
+        let least = distance.least_similarity();
+        let index = find_index(function, call.oid(0), column.as_deref(), distances, least);
+        Some(PairSet::new(index, &arguments))
+    }
+
     /// All pairs within a distance in an index, which the caller must be allowed to read.
     fn new(index: pg_sys::Oid, arguments: &PairArguments) -> Self {
         let relations = LockedIndex::open_for_reading(index);
@@ -103,6 +122,21 @@ impl PairSet {
             distance: arguments.distance,
             pointers: Default::default(),
         }
+    }
+}
+
+impl PairSet {
+    /// Gives all rows of the result.
+    fn give_all(mut self, give: &mut dyn FnMut(&[Option<pg_sys::Datum>])) {
+        let shown = self.distance;
+        self.search.give_all(&mut |rows, distance| {
+            let pointers = rows.map(item_pointer);
+            give(&[
+                Some(pg_sys::Datum::from(&raw const pointers[0])),
+                Some(pg_sys::Datum::from(&raw const pointers[1])),
+                Some(shown.datum(distance)),
+            ]);
+        });
     }
 }
 

@@ -19,8 +19,7 @@ pub fn build_workers(info: &pg_sys::IndexInfo, table: pg_sys::Oid, index: pg_sys
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     {
         let _ = info;
-        // SAFETY: raises an error if there are no such relations.
-        unsafe { pg_sys::plan_create_index_workers(table, index) }
+        crate::pg::server::plan_create_index_workers(table, index)
     }
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     {

@@ -23,7 +23,7 @@ pub use scan::{
     is_mvcc_snapshot,
 };
 pub use session::local_transaction;
-pub use settings::{int_option, real_option, reserve_settings, restrict_search_path};
+pub use settings::{int_option, real_option, restrict_search_path};
 pub use shared_memory::named_segment;
 pub use soft_error::save_soft_error;
 pub use vacuum::{in_vacuum, vacuum_delay_point, vacuum_may_truncate, vacuum_truncate_nap};

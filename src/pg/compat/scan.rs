@@ -1,6 +1,8 @@
 //! Scans of indexes and their snapshots.
 use pgrx::pg_sys;
 
+use crate::pg::server;
+
 /// Counts a search that a scan of an index begins: in the statistics and, from version 18 on, in
 /// what EXPLAIN ANALYZE shows.
 ///
@@ -41,12 +43,10 @@ pub unsafe fn count_index_scan(index: pg_sys::Relation) {
 pub fn bitmap_scans_trust_visibility_map() -> bool {
     static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ANSWER.get_or_init(|| {
-        // SAFETY: a setting that always exists; its text is read at once.
-        let version = unsafe {
-            let text = pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false);
-            core::ffi::CStr::from_ptr(text).to_str().ok()
-        };
-        let version: u32 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let version = server::GetConfigOption(c"server_version_num", false, false);
+        let version: u32 = (version.as_deref())
+            .and_then(|text| text.to_str().ok()?.parse().ok())
+            .unwrap_or(0);
         match (version / 10_000, version % 10_000) {
             (15, minor) => minor < 13,
             (16, minor) => minor < 9,

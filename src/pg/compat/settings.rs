@@ -1,12 +1,6 @@
 //! Settings, and the options of indexes.
 use pgrx::pg_sys;
 
-/// Refuses settings whose names begin with a prefix and that are not defined by now.
-pub fn reserve_settings(prefix: &'static core::ffi::CStr) {
-    // SAFETY: the server copies the terminated name.
-    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
-}
-
 /// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the struct
 /// of options the server puts its value.
 pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {

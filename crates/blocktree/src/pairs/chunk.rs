@@ -137,17 +137,19 @@ impl<const N: usize> SortedChunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies the entries of a leaf from an entry key on, of one scope if one is given. The leaf is
-    /// locked, so that [`SortedChunk::accept`] does the rest later.
+    /// Copies the entries of a leaf from an entry key on, up to another if there is one, of one
+    /// scope if one is given. The leaf is locked, so that [`SortedChunk::accept`] does the rest
+    /// later.
     pub fn copy<P: Deref<Target = Page>>(
         &mut self,
         leaf: &Leaf<P, N>,
-        from: EntryKey<N>,
+        (from, to): (EntryKey<N>, Option<EntryKey<N>>),
         scope: Option<u64>,
     ) {
         debug_assert!(self.incoming.is_empty());
         let wanted = (leaf.entries_from(from))
-            .filter(|entry| scope.is_none_or(|scope| scope == entry.key[0]));
+            .filter(|entry| scope.is_none_or(|scope| scope == entry.key[0]))
+            .filter(|entry| to.is_none_or(|to| *entry < to));
         self.incoming
             .extend(wanted.map(|entry| (entry.key, entry.tid.packed())));
     }

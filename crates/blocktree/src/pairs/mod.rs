@@ -17,6 +17,7 @@
 mod chunk;
 mod compare;
 mod plan;
+mod range;
 mod thin;
 mod thinning;
 
@@ -32,6 +33,7 @@ use crate::tree::Tree;
 use chunk::SortedChunk;
 use compare::{Compare, JoinCursor, JoinInputs};
 pub use plan::PairPlan;
+pub use range::PairRange;
 use std::rc::Rc;
 pub use thinning::Thinning;
 
@@ -66,6 +68,8 @@ pub struct Pairs<const N: usize> {
     plan: PairPlan<N>,
     /// The current pass.
     probe: usize,
+    /// The range that is searched, instead of all tables.
+    range: Option<PairRange<N>>,
     phase: Phase,
     /// Cursor that reads the chunk.
     cursor: LevelCursor<N>,
@@ -102,6 +106,7 @@ impl<const N: usize> Pairs<N> {
             end: Some(EntryKey::start_of(0)),
             beyond_end: None,
             probe: 0,
+            range: None,
             phase: Phase::Read,
             chunk: SortedChunk::new(scope_words, distinct),
             other: SortedChunk::new(scope_words, distinct),
@@ -135,6 +140,21 @@ impl<const N: usize> Pairs<N> {
         let mut search = Self::new(layout, plan, memory, true);
         search.compare.thinning = Some(thinning);
         search
+    }
+
+    /// Goes on with a range, of the same plan, and nothing else. What was under way is dropped.
+    pub fn begin_range(&mut self, range: PairRange<N>) {
+        assert_eq!(self.plan.probes[range.pass].table, range.from.table);
+        self.probe = range.pass;
+        self.cursor = LevelCursor::at(range.from);
+        self.end = Some(range.from);
+        self.range = Some(range);
+        self.phase = Phase::Read;
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &PairPlan<N> {
+        &self.plan
     }
 
     /// Searches on until it has given some pairs. False: these were the last, if there were any.
@@ -199,6 +219,9 @@ impl<const N: usize> Pairs<N> {
     }
 
     fn next_pass(&mut self) -> Phase {
+        if self.range.is_some() {
+            return Phase::Done;
+        }
         self.probe += 1;
         let Some(probe) = self.plan.probes.get(self.probe) else {
             return Phase::Done;
@@ -217,8 +240,20 @@ impl<const N: usize> Pairs<N> {
         self.chunk.clear();
         let is_thinned = self.compare.thinning.is_some();
         let wanted = &mut |row| !is_thinned || resolve(row).is_some();
-        while self.end.is_some() && self.chunk.len() + leaf::most_entries::<N>() <= self.capacity {
-            self.end = read_leaf(tree, &mut self.cursor, &mut self.chunk, None, wanted)?;
+        let to = self.range.and_then(|range| range.to);
+        let is_before = |end: &EntryKey<N>| to.is_none_or(|to| *end < to);
+        while self.end.as_ref().is_some_and(is_before)
+            && self.chunk.len() + leaf::most_entries::<N>() <= self.capacity
+        {
+            let (cursor, chunk) = (&mut self.cursor, &mut self.chunk);
+            self.end = read_leaf(tree, cursor, chunk, (None, to), wanted)?;
+            // A leaf may reach over the range's end.
+            if let Some(to) = to
+                && self.end.is_none_or(|end| end > to)
+            {
+                self.cursor = LevelCursor::at(to);
+                self.end = Some(to);
+            }
         }
         let probe = &self.plan.probes[self.probe];
         if !self.chunk.form_groups(probe.bits, probe.threshold > 0)
@@ -253,7 +288,7 @@ impl<const N: usize> Pairs<N> {
                 self.beyond = LevelCursor::at(next);
             }
             let (cursor, other) = (&mut self.beyond, &mut self.other);
-            self.beyond_end = read_leaf(tree, cursor, other, scope, wanted)?;
+            self.beyond_end = read_leaf(tree, cursor, other, (scope, None), wanted)?;
         }
         if !self.other.form_groups(run.bits, false)
             || !self.compare.mark(&mut self.other, self.chunk.len())
@@ -315,13 +350,14 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Appends the wanted entries of a cursor's next leaf. Returns the leaf's end; `None` if the table
+/// Appends the wanted entries of a cursor's next leaf, of one scope if one is given, and before an
+/// entry key likewise. Returns the leaf's end; `None` if the table
 /// ends there.
 fn read_leaf<S: PageStore, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,
     chunk: &mut SortedChunk<N>,
-    scope: Option<u64>,
+    (scope, to): (Option<u64>, Option<EntryKey<N>>),
     wanted: &mut impl FnMut(Tid) -> bool,
 ) -> Result<Option<EntryKey<N>>> {
     if !chunk.reserve() {
@@ -331,7 +367,7 @@ fn read_leaf<S: PageStore, const N: usize>(
     let Some((leaf, from)) = cursor.step(tree, |block| tree.store.read(block))? else {
         return Ok(None);
     };
-    chunk.copy(&leaf, from, scope);
+    chunk.copy(&leaf, (from, to), scope);
     let end = (leaf.high_key()).filter(|high| high.table == leaf.table());
     // The caller, who may read other pages, is asked when the leaf is no longer locked.
     drop(leaf);
@@ -366,7 +402,13 @@ impl<const N: usize> KeyOrderScan<N> {
         emit: &mut impl FnMut(Key<N>, Tid),
     ) -> Result<bool> {
         self.leaf.clear();
-        let end = read_leaf(tree, &mut self.cursor, &mut self.leaf, None, &mut |_| true)?;
+        let end = read_leaf(
+            tree,
+            &mut self.cursor,
+            &mut self.leaf,
+            (None, None),
+            &mut |_| true,
+        )?;
         let table = &self.layout.tables()[0];
         for (entry, key) in self.leaf.keys().iter().enumerate() {
             if let Some(row) = self.leaf.row(entry, &mut Some) {

@@ -7,6 +7,7 @@ use neardup_blocktree::pairs::{KeyOrderScan, Pair, PairPlan, Pairs};
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 
@@ -46,6 +47,28 @@ fn search<const N: usize>(
             return all;
         }
     }
+}
+
+/// The same by two searches that share ranges, in any order.
+fn search_by_ranges<const N: usize>(
+    index: &Index<N>,
+    plan: &PairPlan<N>,
+    memory: usize,
+    most: usize,
+    rng: &mut StdRng,
+) -> Vec<Pair<N>> {
+    let (tree, mut all) = (index.tree(), Vec::new());
+    let mut ranges = plan.ranges(&tree, most).unwrap();
+    assert!(ranges.len() <= most.max(1) * plan.probes.len());
+    ranges.shuffle(rng);
+    let search = || Pairs::new(index.layout.clone(), plan.clone(), memory, false);
+    let mut searches = [search(), search()];
+    for range in ranges {
+        let pairs = &mut searches[rng.random_range(0..2)];
+        pairs.begin_range(range);
+        while (pairs.step(&tree, &mut Some, &mut |pair| all.push(pair))).unwrap() {}
+    }
+    all
 }
 
 fn expected<const N: usize>(model: &Model<N>, radius: u32, scope_words: usize) -> Found {
@@ -94,6 +117,15 @@ fn assert_pairs<const N: usize>(layout: BlockLayout<N>, seed: u64, count: u32, s
         assert!(
             found(&pairs) == expected,
             "radius {radius}, rows {rows}, memory {memory}: {} of {} pairs",
+            pairs.len(),
+            expected.len()
+        );
+        let plan = PairPlan::new(&index.layout, radius, rows);
+        let most = [1, 2, 5, 60][rng.random_range(0..4)];
+        let pairs = search_by_ranges(&index, &plan, memory, most, &mut rng);
+        assert!(
+            found(&pairs) == expected,
+            "radius {radius}, rows {rows}, memory {memory}, {most} ranges: {} of {} pairs",
             pairs.len(),
             expected.len()
         );
@@ -155,6 +187,12 @@ fn groups_that_span_chunks() {
                 assert!(
                     found(&pairs) == expected,
                     "{distance} {blocks} {radius} {memory}"
+                );
+                let plan = PairPlan::new(&index.layout, radius, 12e3);
+                let pairs = search_by_ranges(&index, &plan, memory, 40, &mut rng);
+                assert!(
+                    found(&pairs) == expected,
+                    "{distance} {blocks} {radius} {memory}, ranges"
                 );
             }
         }
@@ -302,6 +340,15 @@ fn each_pair_once_while_others_insert_and_vacuum() {
                 let seen = |tid: Tid| (tid.block < 1_000_000).then_some(tid);
                 let pairs = search(&index, radius, rows, memory, seen);
                 assert!(found(&pairs) == expected, "radius {radius}, round {round}");
+                // Ranges whose borders merges may take away meanwhile.
+                let plan = PairPlan::new(&index.layout, radius, rows);
+                let mut rng = StdRng::seed_from_u64(round as u64);
+                let mut pairs = search_by_ranges(&index, &plan, memory, 9, &mut rng);
+                pairs.retain(|pair| pair.rows.into_iter().all(|tid| seen(tid).is_some()));
+                assert!(
+                    found(&pairs) == expected,
+                    "radius {radius}, round {round}, ranges"
+                );
             }
         });
     }

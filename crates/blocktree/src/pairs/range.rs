@@ -1,0 +1,140 @@
+//! Ranges of tables, by which several processes share a search for pairs.
+//!
+//! A pair belongs to the range that holds its lower entry, in the order of the table whose pass
+//! gives it. So ranges can be searched in any order, at the same time, by processes that know
+//! nothing of each other, and each pair still comes once.
+
+use super::PairPlan;
+use crate::key::{EntryKey, Key, Tid};
+use crate::page::Result;
+use crate::store::PageStore;
+use crate::tree::Tree;
+
+/// Range of the entries of a table, for the pass that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairRange<const N: usize> {
+    /// Position of the pass in its plan.
+    pub pass: usize,
+    /// Start: the lowest entry key that may be in it.
+    pub from: EntryKey<N>,
+    /// End: the lowest entry key behind it; `None` for the last of a table.
+    pub to: Option<EntryKey<N>>,
+}
+
+impl<const N: usize> PairRange<N> {
+    /// Number of words of [`PairRange::to_words`].
+    pub const WORDS: usize = 2 + 2 * (N + 1);
+
+    /// The range as plain words, for another process.
+    pub fn to_words(&self) -> impl Iterator<Item = u64> {
+        let words_of =
+            |entry_key: EntryKey<N>| std::iter::once(entry_key.tid.packed()).chain(entry_key.key);
+        let head = [
+            self.pass as u64,
+            u64::from(self.from.table) << 1 | u64::from(self.to.is_some()),
+        ];
+        let to = self.to.unwrap_or(self.from);
+        (head.into_iter())
+            .chain(words_of(self.from))
+            .chain(words_of(to))
+    }
+
+    /// Reads what [`PairRange::to_words`] gave. Panics if they are not [`PairRange::WORDS`].
+    pub fn from_words(words: &[u64]) -> Self {
+        assert_eq!(words.len(), Self::WORDS);
+        let (head, keys) = words.split_at(2);
+        let entry_key = |words: &[u64]| {
+            let mut key: Key<N> = [0; N];
+            key.copy_from_slice(&words[1..]);
+            EntryKey::new((head[1] >> 1) as u16, key, Tid::from_packed(words[0]))
+        };
+        let (from, to) = keys.split_at(N + 1);
+        PairRange {
+            pass: head[0] as usize,
+            from: entry_key(from),
+            to: (head[1] & 1 != 0).then(|| entry_key(to)),
+        }
+    }
+}
+
+impl<const N: usize> PairPlan<N> {
+    /// Divides each table that a pass reads into ranges of about as many leaves each, in the order
+    /// of the passes. A pass has up to `most` ranges, and a quarter of it where neighbouring groups
+    /// are compared: there each range reads what is to the right of it, too.
+    pub fn ranges<S: PageStore>(
+        &self,
+        tree: &Tree<'_, S, N>,
+        most: usize,
+    ) -> Result<Vec<PairRange<N>>> {
+        let tables = self.probes.iter().map(|probe| usize::from(probe.table) + 1);
+        let borders = borders(tree, tables.max().unwrap_or(0), most)?;
+        let mut ranges = Vec::new();
+        for (pass, probe) in self.probes.iter().enumerate() {
+            let borders = &borders[usize::from(probe.table)];
+            let leaves = borders.len() + 1;
+            let most = if probe.threshold > 0 { most / 4 } else { most };
+            let count = most.clamp(1, leaves);
+            let mut from = EntryKey::start_of(probe.table);
+            for n in 1..=count {
+                let to = (n < count).then(|| borders[n * leaves / count - 1]);
+                ranges.push(PairRange { pass, from, to });
+                from = to.unwrap_or(from);
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// Entry keys between pages of some level, for each of the first tables: those of the highest level
+/// that has `enough` of each table, or of the leaves.
+fn borders<S: PageStore, const N: usize>(
+    tree: &Tree<'_, S, N>,
+    tables: usize,
+    enough: usize,
+) -> Result<Vec<Vec<EntryKey<N>>>> {
+    let mut level = tree.root().level;
+    loop {
+        let mut borders = vec![Vec::new(); tables];
+        tree.each_inner_page(level, |page| {
+            // The first separator of a page counts as below everything, whatever it says.
+            for (separator, _) in page.entries().skip(1) {
+                let of_table = borders.get_mut(usize::from(separator.table));
+                if let Some(of_table) = of_table
+                    && separator > EntryKey::start_of(separator.table)
+                {
+                    of_table.push(separator);
+                }
+            }
+            Ok(())
+        })?;
+        if level <= 1 || borders.iter().all(|of_table| of_table.len() >= enough) {
+            for of_table in &mut borders {
+                // Pages that are merged meanwhile may be met twice.
+                of_table.sort_unstable();
+                of_table.dedup();
+            }
+            return Ok(borders);
+        }
+        level -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn words_keep_a_range(
+            pass in 0..99usize, table: u16, keys: [[u64; 3]; 2], tids: [(u32, u16); 2], last: bool,
+        ) {
+            let [from, to] = [0, 1].map(|i| {
+                EntryKey::new(table, keys[i], Tid::new(tids[i].0, tids[i].1))
+            });
+            let range = PairRange { pass, from, to: (!last).then_some(to) };
+            let words: Vec<u64> = range.to_words().collect();
+            prop_assert_eq!(PairRange::from_words(&words), range);
+        }
+    }
+}

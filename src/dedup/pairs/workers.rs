@@ -1,0 +1,138 @@
+//! Pairs of fingerprints for a caller that takes all of them, with the help of worker processes.
+//!
+//! The leader divides each table of the index into ranges, which it and the workers draw one after
+//! the other. Each compares the entries of its ranges and looks up the rows of what it finds, in
+//! the order of the table, under the leader's snapshot. Workers send the addresses to the leader,
+//! which gives them to the caller together with its own; that is a store of the server's, so that
+//! the pairs wait in memory up to `work_mem` and in a temporary file beyond.
+//!
+//! Nobody may write while there are workers. So they have ended when the leader returns, and a
+//! caller that takes pair by pair, and may do anything in between, gets them from one process.
+use core::ffi::CStr;
+
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys::{self, ForkNumber, WaitEventIPC};
+
+use super::PairSearch;
+use super::fingerprints::FingerprintPairs;
+use super::in_table_order::Found;
+use crate::am::keys::Layout;
+use crate::dedup::scope::ScopeColumns;
+use crate::pg::locked_index::LockedIndex;
+use crate::pg::server;
+use crate::pg::workers::{Job, Worker, Workers, export_worker};
+
+/// The function that a worker is started with.
+const ENTRY_POINT: &CStr = c"neardup_pairs_worker";
+export_worker! { "neardup_pairs_worker" => work }
+
+/// Nanoseconds of a unit of the server's costs, as in `src/am/cost.rs`.
+const COST_UNIT: f64 = 5_000.0;
+/// Bits below an address that hold a distance.
+const BELOW: u32 = 16;
+
+/// Callback that takes two addresses and their distance.
+pub type Give<'a> = &'a mut dyn FnMut([Tid; 2], f64);
+
+impl PairSearch for FingerprintPairs {
+    fn next_pair(&mut self) -> Option<([Tid; 2], f64)> {
+        let (rows, distance) = self.next()?;
+        Some((rows, f64::from(distance)))
+    }
+
+    fn give_all(&mut self, give: Give) {
+        let relations = self.reopen();
+        match launch(self, &relations) {
+            Some(workers) => lead(self, &relations, workers, give),
+            None => {
+                while self.search_on(&relations, &|| None) {
+                    self.take().for_each(|found| give_found(found, give));
+                }
+            }
+        }
+    }
+}
+
+/// Starts workers, if a search is worth it. `None`: one process is to do it.
+fn launch(pairs: &mut FingerprintPairs, relations: &LockedIndex) -> Option<Workers> {
+    let workers = wanted_workers(relations, pairs.cost());
+    if workers == 0 {
+        return None;
+    }
+    let words = pairs.divide(relations, workers + 1)?;
+    Workers::launch(&Job {
+        entry_point: ENTRY_POINT,
+        workers,
+        words: &words,
+        scan: None,
+        wait_event: WaitEventIPC::WAIT_EVENT_EXECUTE_GATHER,
+    })
+}
+
+/// Number of workers for a search that takes one process some nanoseconds: by the rules of the
+/// planner for a parallel scan of an index.
+fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
+    let (table, index) = (relations.table(), relations.index());
+    // A worker sees no temporary table. In parallel mode the caller is a worker, or has some.
+    let is_possible = !server::IsInParallelMode()
+        && table.persistence() != pg_sys::RELPERSISTENCE_TEMP
+        && ScopeColumns::is_parallel_safe(relations, &Layout::of(index));
+    if !is_possible {
+        return 0;
+    }
+    let by_size = || workers_by_size(index.blocks(ForkNumber::MAIN_FORKNUM));
+    let most = usize::try_from(server::max_parallel_workers_per_gather()).unwrap_or(0);
+    let wanted = table.parallel_workers().unwrap_or_else(by_size).min(most);
+    let saved = nanoseconds / COST_UNIT * (wanted as f64 / (wanted + 1) as f64);
+    if saved > server::parallel_setup_cost() {
+        wanted
+    } else {
+        0
+    }
+}
+
+/// One worker for an index of `min_parallel_index_scan_size`, and one more for each size three
+/// times as large, as the server's `compute_parallel_worker` has it.
+fn workers_by_size(blocks: u32) -> usize {
+    let least = u64::try_from(server::min_parallel_index_scan_size()).unwrap_or(0);
+    if u64::from(blocks) < least {
+        return 0;
+    }
+    (u64::from(blocks) / least.max(1)).max(1).ilog(3) as usize + 1
+}
+
+/// Searches together with workers.
+fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Workers, give: Give) {
+    let takes_part = server::parallel_leader_participation();
+    pairs.share(workers.running() + usize::from(takes_part));
+    while takes_part && pairs.search_on(relations, &|| Some(workers.next_number())) {
+        pairs.take().for_each(|found| give_found(found, give));
+        workers.take(|words| give_words(words, give));
+    }
+    workers.finish(|words| give_words(words, give));
+}
+
+/// A worker's part of a search.
+fn work(mut worker: Worker) {
+    let (relations, mut pairs) = FingerprintPairs::of_words(worker.words());
+    while pairs.search_on(&relations, &|| Some(worker.next_number())) {
+        for found in pairs.take() {
+            let [a, b] = found.rows.map(Tid::packed);
+            let words = [a << BELOW | u64::from(found.distance), b];
+            worker.outbox().put(words);
+        }
+    }
+    worker.finish([0; 2]);
+}
+
+fn give_found(found: Found, give: Give) {
+    give(found.rows, f64::from(found.distance));
+}
+
+/// Gives the pairs of a worker.
+fn give_words(words: &[u64], give: Give) {
+    for &[a, b] in words.as_chunks().0 {
+        let rows = [a >> BELOW, b].map(Tid::from_packed);
+        give(rows, (a & ((1 << BELOW) - 1)) as f64);
+    }
+}
