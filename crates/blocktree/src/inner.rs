@@ -5,6 +5,7 @@
 
 use crate::key::{Block, EntryKey, Key, Tid, key_at, put_key, word_at};
 use crate::page::{self, Entries, HEADER, Kind, Page, PageView, Sizes};
+use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
 
 /// The most entries of an inner page.
@@ -95,23 +96,50 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
     pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
         let mut high = self.count();
-        // Nearly always the first words of keys decide, which lie close together. Tables and rows
-        // lie elsewhere on the page and are read only where they must be: if the page leads to
-        // several tables, or between equal words.
+        // Nearly always tables and the first words of keys decide. Rows lie elsewhere on the page
+        // and are read only where they must be: between equal words. So are tables, on pages that
+        // lead to several.
+        let word = entry_key.key[0];
         let one_table = high > 1
             && self.separator_table(low.max(1)) == entry_key.table
             && self.separator_table(high - 1) == entry_key.table;
+        if one_table {
+            low = self.last_below(low, high, word);
+            if low + 1 == high || self.first_word(low + 1) > word {
+                return low;
+            }
+        }
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let first = word_at(&*self.page, Self::key_place(middle));
-            let above = if one_table && first != entry_key.key[0] {
-                first > entry_key.key[0]
-            } else {
-                self.separator(middle) > *entry_key
+            let order = (self.separator_table(middle).cmp(&entry_key.table))
+                .then_with(|| self.first_word(middle).cmp(&word));
+            let above = match order {
+                Ordering::Equal => self.separator(middle) > *entry_key,
+                order => order == Ordering::Greater,
             };
             if above { high = middle } else { low = middle }
         }
         low
+    }
+
+    /// The last entry before the `high`th whose separator's first word is below a word, or the
+    /// `low`th if none behind it is. All are of one table.
+    #[inline]
+    fn last_below(&self, mut low: usize, high: usize, word: u64) -> usize {
+        // Neither half is likelier: a conditional move takes less time than a jump that is guessed.
+        let mut length = high - low;
+        while length > 1 {
+            let half = length / 2;
+            let is_below = self.first_word(low + half) < word;
+            low = core::hint::select_unpredictable(is_below, low + half, low);
+            length -= half;
+        }
+        low
+    }
+
+    #[inline]
+    fn first_word(&self, i: usize) -> u64 {
+        word_at(&*self.page, Self::key_place(i))
     }
 
     /// The page that the downlink which covers an entry key leads to.
@@ -192,5 +220,42 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         InnerMut::format_at(right, self.level(), &separator).append_from(self, kept);
         self.truncate(kept, self.count());
         self.set_right_sibling(Some((separator, block)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PAGE_SIZE;
+    use proptest::prelude::*;
+
+    fn entry_key() -> impl Strategy<Value = EntryKey<2>> {
+        // Few values, so that tables, words and rows are equal often; and words with the high bit.
+        (0..3u16, prop_oneof![0..4u64, !3..=!0u64], 0..3u64, 0..3u32)
+            .prop_map(|(table, a, b, row)| EntryKey::new(table, [a, b], Tid::new(row, 1)))
+    }
+
+    proptest! {
+        #[test]
+        fn search_finds_the_last_separator_that_is_not_above(
+            mut separators in prop::collection::vec(entry_key(), 1..60),
+            wanted in prop::collection::vec(entry_key(), 1..20),
+            start in 0..60usize,
+        ) {
+            separators.sort_unstable();
+            separators.dedup();
+            let mut page = [0; PAGE_SIZE];
+            let mut inner = InnerMut::<2>::format_at(&mut page, 1, &separators[0]);
+            for (child, separator) in (1..).zip(&separators) {
+                inner.push(separator, child);
+            }
+            for wanted in wanted {
+                let place = separators.iter().rposition(|separator| *separator <= wanted);
+                let expected = place.unwrap_or(0);
+                prop_assert_eq!(inner.search(&wanted), expected);
+                let start = start.min(expected);
+                prop_assert_eq!(inner.search_from(start, &wanted), expected);
+            }
+        }
     }
 }

@@ -147,6 +147,7 @@ pub mod empty_search;
 pub mod filter;
 pub mod info;
 pub mod inner;
+mod inner_cache;
 pub mod insert;
 pub mod key;
 pub mod knn;

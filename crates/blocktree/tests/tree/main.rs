@@ -5,6 +5,7 @@ mod bloat;
 mod clusters;
 mod corruption;
 mod info;
+mod inner_copies;
 mod interleavings;
 mod knn;
 mod mem_store;
