@@ -26,6 +26,8 @@ const BLOCKS: usize = 35;
 const TABLES: usize = 36;
 const ROOT_LEVEL: usize = 38;
 const ROOT: usize = 40;
+const LEFT_OUT: usize = PAGE - 26;
+const NARROW: usize = PAGE - 25;
 const RIGHT: usize = PAGE - 24;
 const LEVEL: usize = RIGHT + 4;
 const KIND: usize = RIGHT + 6;
@@ -45,10 +47,10 @@ const OTHER_LAYOUT: &str = "0A000";
 /// that a search then ends with.
 type Corruption = (&'static str, usize, usize, &'static [u8], &'static str);
 
-const DAMAGES: [Corruption; 22] = [
+const DAMAGES: [Corruption; 24] = [
     ("magic", META, MAGIC, b"xxxx", BROKEN_INDEX),
-    ("a newer layout", META, VERSION, &[2, 0], OTHER_LAYOUT),
-    ("an older layout", META, VERSION, &[0, 0], OTHER_LAYOUT),
+    ("a newer layout", META, VERSION, &[3, 0], OTHER_LAYOUT),
+    ("an older layout", META, VERSION, &[1, 0], OTHER_LAYOUT),
     ("meta page id", META, PAGE_ID, &[0, 0], BROKEN_INDEX),
     ("meta page of zeroes", META, 0, &[0; PAGE], BROKEN_INDEX),
     ("bits", META, BITS, &[65, 0], BROKEN_INDEX),
@@ -72,6 +74,8 @@ const DAMAGES: [Corruption; 22] = [
     ("leaf's kind", LEAF, KIND, &[2, 0], BROKEN_INDEX),
     ("leaf's table", LEAF, TABLE, &[3, 0], BROKEN_INDEX),
     ("leaf's level", LEAF, LEVEL, &[1, 0], BROKEN_INDEX),
+    ("leaf's keys", LEAF, LEFT_OUT, &[5], BROKEN_INDEX),
+    ("leaf's rows", LEAF, NARROW, &[2], BROKEN_INDEX),
     ("leaf's bounds", LEAF, LOWER, &[33, 0], BROKEN_INDEX),
     ("leaf's header", LEAF, SPECIAL, &[0, 200], BROKEN_FILE),
 ];

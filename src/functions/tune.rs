@@ -1,7 +1,7 @@
 //! `neardup_tune(...)`: recommended options of an index, and their expected costs.
 use neardup_blocktree::bands::tune;
 use neardup_blocktree::block_layout::{BlockLayout, default_distance, max_distance};
-use neardup_blocktree::key::Tid;
+use neardup_blocktree::leaf;
 use neardup_blocktree::plan::Plan;
 use pgrx::pg_sys::Datum;
 
@@ -94,7 +94,7 @@ fn minhash(call: &mut Call) -> Datum {
             p80,
             p90,
             of_float8(choice.candidates(rows)),
-            of_float8(choice.bytes_a_row()),
+            of_float8(choice.bytes_a_row(rows)),
             varlena::build(&[options.as_bytes()]),
         ]
         .map(Some),
@@ -178,7 +178,7 @@ fn expected<const N: usize>(distance: u32, rows: f64, radius: i32) -> Option<Exp
         tables,
         leading_bits,
         candidates: tables as f64 * rows / f64::from(leading_bits).exp2(),
-        bytes: (tables * (8 * N + Tid::SIZE)) as f64 / 0.9,
+        bytes: tables as f64 * leaf::expected_size(N, rows) / 0.9,
         search_cost: cost(&chosen),
         default_cost: cost(&default),
     })

@@ -17,6 +17,9 @@
 //!    ([`written`]). If it never does, it is withdrawn for the statement's next row, at the
 //!    statement's end, or when its transaction or subtransaction is rolled back.
 //!
+//! A token that nobody has learned until its row is withdrawn stays locked, and stands for the
+//! statement's next row. The table notes under its lock who is told of a token.
+//!
 //! Of two near rows the one that is published later sees the other: here, or, once it has been
 //! withdrawn, in the index, for writers write to the index first and withdraw second, and readers
 //! read here first and the index second. Rows that are not near never wait for each other.
@@ -60,12 +63,23 @@ struct Own {
     value: Value,
 }
 
+/// A token that is locked, and stands for no row: nobody has learned it, so that nobody can wait
+/// for it. It serves the statement's next row, which spares that an advisory lock.
+struct Spare {
+    statement: usize,
+    token: Token,
+    /// In which it was locked.
+    subtransaction: pg_sys::SubTransactionId,
+}
+
 /// A near row of another backend, to be waited for.
 pub struct Near(usize, Token);
 
 thread_local! {
     /// In the order in which they were published.
     static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+    /// No more of a statement than rows that it has had in flight at one time.
+    static SPARE: RefCell<Vec<Spare>> = const { RefCell::new(Vec::new()) };
     static TOKENS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -122,18 +136,22 @@ impl Token {
 /// another backend, and publishes nothing.
 pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) -> Result<(), Near> {
     let table = Table::get();
-    let token = Token::next();
+    let subtransaction = server::subtransaction();
+    let token = take_spare(owner.statement, subtransaction).unwrap_or_else(|| {
+        let token = Token::next();
+        token.lock(EXCLUSIVE);
+        token
+    });
     let mut own = Own {
         owner,
         token,
         slots: Vec::new(),
-        subtransaction: server::subtransaction(),
+        subtransaction,
         last_index,
         value: row.value.clone(),
     };
-    // Between the two calls below nothing may fail.
+    // Between the publication and the note of it nothing may fail.
     OWN.with_borrow_mut(|rows| rows.reserve(1));
-    token.lock(EXCLUSIVE);
     match table.publish(row, radius, token) {
         Ok(slots) => {
             own.slots = slots;
@@ -198,21 +216,63 @@ pub fn list() -> Vec<Listed> {
     Table::get().list()
 }
 
-fn withdraw_if(whose: impl Fn(&Own) -> bool) {
-    for token in take(whose) {
-        token.unlock(EXCLUSIVE);
+/// Unlocks the tokens that a statement has kept for its next row. To be called at its end.
+pub fn end_statement(statement: usize) {
+    for spare in take_spares(|spare| spare.statement == statement) {
+        spare.token.unlock(EXCLUSIVE);
     }
 }
 
-/// Takes rows out of the table, and returns the tokens that stand for them.
-fn take(whose: impl Fn(&Own) -> bool) -> Vec<Token> {
+/// A token that a statement has left from an earlier row, in the same subtransaction.
+fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Option<Token> {
+    SPARE.with_borrow_mut(|spares| {
+        let fits =
+            |spare: &Spare| spare.statement == statement && spare.subtransaction == subtransaction;
+        let place = spares.iter().rposition(fits)?;
+        Some(spares.swap_remove(place).token)
+    })
+}
+
+fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
+    SPARE.with_borrow_mut(|spares| spares.extract_if(.., |spare| which(spare)).collect())
+}
+
+fn withdraw_if(whose: impl Fn(&Own) -> bool) {
+    let (taken, known) = take(whose);
+    for Own {
+        owner,
+        token,
+        subtransaction,
+        ..
+    } in taken
+    {
+        // Who has learned the token waits for this row, and not for what the statement does next.
+        let is_of_now = server::IsTransactionState() && subtransaction == server::subtransaction();
+        if known || !is_of_now {
+            token.unlock(EXCLUSIVE);
+            continue;
+        }
+        let statement = owner.statement;
+        SPARE.with_borrow_mut(|spares| {
+            spares.push(Spare {
+                statement,
+                token,
+                subtransaction,
+            });
+        });
+    }
+}
+
+/// Takes rows out of the table, and returns them; and whether anybody may wait for one of them.
+fn take(whose: impl Fn(&Own) -> bool) -> (Vec<Own>, bool) {
     let taken: Vec<Own> =
         OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
-    if !taken.is_empty() {
-        let slots = (taken.iter()).flat_map(|own| own.slots.iter().map(|&slot| (slot, own.token)));
-        Table::get().clear(slots);
+    if taken.is_empty() {
+        return (taken, false);
     }
-    taken.iter().map(|own| own.token).collect()
+    let slots = (taken.iter()).flat_map(|own| own.slots.iter().map(|&slot| (slot, own.token)));
+    let known = Table::get().clear(slots);
+    (taken, known)
 }
 
 /// Forgets all rows at the end of a transaction, with which the server releases the tokens' locks.
@@ -224,7 +284,10 @@ unsafe extern "C-unwind" fn at_transaction_end(
     match event {
         pg_sys::XactEvent::XACT_EVENT_COMMIT
         | pg_sys::XactEvent::XACT_EVENT_ABORT
-        | pg_sys::XactEvent::XACT_EVENT_PREPARE => drop(take(|_| true)),
+        | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            take(|_| true);
+            take_spares(|_| true);
+        }
         _ => (),
     }
 }
@@ -239,7 +302,8 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
     _argument: *mut core::ffi::c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        drop(take(|own| own.subtransaction >= number));
+        take(|own| own.subtransaction >= number);
+        take_spares(|spare| spare.subtransaction >= number);
     }
 }
 

@@ -23,7 +23,7 @@ const SLOTS_PER_BACKEND: usize = 4;
 
 /// The segment's name. It ends with the number of the layout, to be raised with every change of it:
 /// a server may have backends with two versions of the library until it is restarted.
-const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_1";
+const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_2";
 
 unsafe extern "C-unwind" {
     // Neither raises an error for a lock that is not held twice; so they are declared without the
@@ -80,6 +80,8 @@ struct Slot {
     column: i16,
     /// Bytes of the value, if it has no words.
     length: u16,
+    /// Not 0 if somebody has learned the token, and may wait for it.
+    known: u32,
 }
 
 /// The group of a free slot.
@@ -176,7 +178,9 @@ impl Table {
                         && slot.database == database
                         && row.value.distance(&slot.words, bytes) <= radius
                     {
-                        return Err(Refusal::Near(i, slot.token));
+                        let token = slot.token;
+                        parts.slots[i].known = 1;
+                        return Err(Refusal::Near(i, token));
                     }
                 }
             }
@@ -203,6 +207,7 @@ impl Table {
                     table: row.table.to_u32(),
                     column: row.column,
                     length: bytes.len() as u16,
+                    known: 0,
                 };
                 parts.bytes[i][..bytes.len()].copy_from_slice(bytes);
                 parts.groups[i] = group;
@@ -213,18 +218,22 @@ impl Table {
         Ok(taken)
     }
 
-    /// Frees the slots that have these tokens still.
-    pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) {
+    /// Frees the slots that have these tokens still. Returns whether somebody has learned one of
+    /// the tokens, and may wait for it: from here on nobody can.
+    pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
         self.locked(|parts| {
+            let mut known = false;
             for (i, token) in rows {
                 if parts.groups[i] != FREE && parts.slots[i].token == token {
                     parts.groups[i] = FREE;
+                    known |= parts.slots[i].known != 0;
                 }
             }
             while *parts.used > 0 && parts.groups[*parts.used - 1] == FREE {
                 *parts.used -= 1;
             }
-        });
+            known
+        })
     }
 
     /// The rows in flight in this database.

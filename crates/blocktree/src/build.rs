@@ -3,11 +3,12 @@
 use crate::bands::{self, Bands};
 use crate::block_layout::{BlockLayout, PermutedTable};
 use crate::inner::{self, InnerMut};
-use crate::key::{Block, EntryKey, Tid};
-use crate::leaf::{self, LeafMut, LeafRef};
+use crate::key::{Block, EntryKey, Key, Tid};
+use crate::leaf::{self, LeafMut};
 use crate::meta::{Meta, MetaMut, Metric, Root};
-use crate::page::{PAGE_SIZE, Page, PageMut};
+use crate::page::{PAGE_SIZE, Page};
 use crate::sets;
+use crate::shape::{Shape, is_narrow, separator_within};
 use crate::sort::{ExternalSort, TempFiles};
 
 /// Receiver of the pages of a new tree and of reports of progress.
@@ -28,13 +29,14 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// The most entries of a page on a level.
-    pub(crate) fn entries<const N: usize>(self, level: u16) -> usize {
-        let (capacity, percent) = match level {
-            0 => (leaf::capacity::<N>(), self.leaf),
-            _ => (inner::capacity::<N>(), self.inner),
-        };
-        (capacity * usize::from(percent) / 100).max(2)
+    /// The most entries of a leaf.
+    pub(crate) fn of_leaf<const N: usize>(self, shape: Shape<N>) -> usize {
+        (shape.capacity() * usize::from(self.leaf) / 100).max(2)
+    }
+
+    /// The most entries of an inner page.
+    pub(crate) fn of_inner<const N: usize>(self) -> usize {
+        (inner::capacity::<N>() * usize::from(self.inner) / 100).max(2)
     }
 }
 
@@ -151,27 +153,33 @@ fn put_meta<H: BuildHost, const N: usize>(host: &mut H, meta: Meta) -> Meta {
     meta
 }
 
-/// Fills leaves one after the other, the current one in memory.
+/// Writes leaves one after the other. The entries of the current one are in memory: how many fit
+/// depends on all of them.
 struct LeafWriter<const N: usize> {
-    leaf: Box<Page>,
+    page: Box<Page>,
+    fill: Fill,
+    /// Start of the current leaf, and its block.
+    start: EntryKey<N>,
     block: Block,
-    /// The last entry of the current leaf.
-    last: Option<EntryKey<N>>,
+    entries: Vec<(Key<N>, Tid)>,
+    /// The shape of a leaf of these entries, and how many that takes.
+    shape: Shape<N>,
+    room: usize,
     /// Start of each page of the current level.
     starts: Vec<(EntryKey<N>, Block)>,
-    per_leaf: usize,
-    per_inner: usize,
 }
 
 impl<const N: usize> LeafWriter<N> {
     fn new(fill: Fill) -> Self {
         LeafWriter {
-            leaf: Box::new([0; PAGE_SIZE]),
-            block: 0,
-            last: None,
+            page: Box::new([0; PAGE_SIZE]),
+            fill,
+            start: EntryKey::start_of(0),
+            block: 1,
+            entries: Vec::with_capacity(leaf::most_entries::<N>()),
+            shape: Shape::LEAST,
+            room: 0,
             starts: Vec::new(),
-            per_leaf: fill.entries::<N>(0),
-            per_inner: fill.entries::<N>(1),
         }
     }
 
@@ -183,53 +191,104 @@ impl<const N: usize> LeafWriter<N> {
         rows: &mut ExternalSort<H, N>,
         table: Option<&PermutedTable<N>>,
     ) {
-        self.begin_leaf(host, EntryKey::start_of(number as u16));
-        self.last = None;
+        let start = EntryKey::start_of(number as u16);
+        if number > 0 {
+            self.write_leaf(host, Some(start));
+        }
+        self.begin_leaf(start);
         rows.in_order(host, table, |host, entry| {
             self.push(host, entry.key, Tid::from_packed(entry.tid));
         });
+        self.divide_last(host);
     }
 
-    /// Ends the current leaf and begins the next, which starts at an entry key.
-    fn begin_leaf<H: BuildHost>(&mut self, host: &mut H, start: EntryKey<N>) {
-        let next = self.block + 1;
-        if self.block != 0 {
-            PageMut::new(&mut self.leaf).set_right_sibling(Some((start, next)));
-            host.put(self.block, &mut self.leaf);
-        }
-        self.block = next;
-        self.starts.push((start, next));
-        LeafMut::format_leaf(&mut self.leaf, &start);
+    /// Begins a leaf without entries.
+    fn begin_leaf(&mut self, start: EntryKey<N>) {
+        self.start = start;
+        self.shape = Shape::LEAST;
+        self.room = self.fill.of_leaf(self.shape);
+        self.entries.clear();
     }
 
-    fn push<H: BuildHost>(&mut self, host: &mut H, key: [u64; N], tid: Tid) {
-        let leaf = LeafRef::<N>::unchecked(&self.leaf);
-        let entry_key = EntryKey::new(leaf.table(), key, tid);
-        if leaf.count() == self.per_leaf
-            && let Some(last) = self.last
+    fn entry_key(&self, (key, tid): (Key<N>, Tid)) -> EntryKey<N> {
+        EntryKey::new(self.start.table, key, tid)
+    }
+
+    #[inline]
+    fn push<H: BuildHost>(&mut self, host: &mut H, key: Key<N>, tid: Tid) {
+        self.fit(&key, tid);
+        if let Some(&last) = self.entries.last()
+            && self.entries.len() >= self.room
         {
-            self.begin_leaf(host, EntryKey::separator(&last, &entry_key));
+            self.end_leaf(host, last, (key, tid));
+            self.fit(&key, tid);
         }
-        LeafMut::unchecked(&mut self.leaf).push(&key, tid);
-        self.last = Some(entry_key);
+        self.entries.push((key, tid));
+    }
+
+    /// Takes the shape in which one more entry fits as well.
+    #[inline]
+    fn fit(&mut self, key: &Key<N>, tid: Tid) {
+        let shape = self.shape.with(&self.start, key, is_narrow(tid));
+        if shape != self.shape {
+            self.shape = shape;
+            self.room = self.fill.of_leaf(shape);
+        }
+    }
+
+    /// Writes the current leaf, which ends where the next begins.
+    fn write_leaf<H: BuildHost>(&mut self, host: &mut H, next: Option<EntryKey<N>>) {
+        let narrow = self.entries.iter().all(|&(_, tid)| is_narrow(tid));
+        let shape = Shape::between(&self.start, next.as_ref(), narrow);
+        let mut leaf = LeafMut::format_leaf(&mut self.page, &self.start, shape);
+        leaf.push_all(self.entries.iter().copied());
+        leaf.set_right_sibling(next.map(|next| (next, self.block + 1)));
+        host.put(self.block, &mut self.page);
+        self.starts.push((self.start, self.block));
+        self.block += 1;
+    }
+
+    /// Writes the current leaf, whose last entry this is, and begins the next.
+    fn end_leaf<H: BuildHost>(&mut self, host: &mut H, last: (Key<N>, Tid), next: (Key<N>, Tid)) {
+        let (last, next) = (self.entry_key(last), self.entry_key(next));
+        let left_out = Shape::LEAST.with(&self.start, &last.key, true).left_out();
+        let separator = separator_within(&last, &next, left_out);
+        self.write_leaf(host, Some(separator));
+        self.begin_leaf(separator);
+    }
+
+    /// Divides the last leaf of a table as often as it takes. It reaches to the table's end, so
+    /// that it may leave out less than its entries have in common.
+    fn divide_last<H: BuildHost>(&mut self, host: &mut H) {
+        loop {
+            let whole = Shape::between(&self.start, None, self.shape.is_narrow());
+            if self.entries.len() <= self.fill.of_leaf(whole) {
+                break;
+            }
+            let rest = self.entries.split_off(self.entries.len() / 2);
+            let last = self.entries[self.entries.len() - 1];
+            self.end_leaf(host, last, rest[0]);
+            rest.iter().for_each(|(key, tid)| self.fit(key, *tid));
+            self.entries.extend(rest);
+        }
     }
 
     /// Ends the last leaf and writes the levels above.
     fn finish<H: BuildHost>(mut self, host: &mut H) -> Root {
-        host.put(self.block, &mut self.leaf);
+        self.write_leaf(host, None);
         let mut level = 0;
-        let mut next = self.block + 1;
+        let mut next = self.block;
         while level == 0 || self.starts.len() > 1 {
             level += 1;
             let mut above = Vec::new();
-            let mut groups = self.starts.chunks(self.per_inner).peekable();
+            let mut groups = self.starts.chunks(self.fill.of_inner::<N>()).peekable();
             while let Some(group) = groups.next() {
-                let mut page = InnerMut::format_at(&mut self.leaf, level, &group[0].0);
+                let mut page = InnerMut::format_at(&mut self.page, level, &group[0].0);
                 for (start, block) in group {
                     page.push(start, *block);
                 }
                 page.set_right_sibling(groups.peek().map(|after| (after[0].0, next + 1)));
-                host.put(next, &mut self.leaf);
+                host.put(next, &mut self.page);
                 above.push((group[0].0, next));
                 next += 1;
             }

@@ -3,7 +3,7 @@
 use crate::block_layout::BlockLayout;
 use crate::inner::Inner;
 use crate::key::{Block, EntryKey, Key, Tid, mix};
-use crate::leaf::Leaf;
+use crate::leaf::{Leaf, WIDER_RANGE};
 use crate::level_cursor::LevelCursor;
 use crate::meta::{FREE_LISTS, FreeList, MetaView};
 use crate::page::{Kind, PageView, Result, corrupt};
@@ -247,6 +247,9 @@ fn checked_entries<P: PageGuard, const N: usize>(
 ) -> Result<Vec<(Tid, Key<N>)>> {
     let (low, high) = (leaf.low_key(), leaf.high_key());
     let permutation = layout.tables().get(usize::from(low.table));
+    if !leaf.covers_its_range() {
+        return corrupt(leaf.block(), WIDER_RANGE);
+    }
     let mut entries = Vec::new();
     for entry_key in leaf.entries() {
         if entry_key < low || high.is_some_and(|high| entry_key >= high) {

@@ -24,6 +24,8 @@ pub struct Info<const N: usize> {
     pub inner_pages: u64,
     /// Leaves with an entry.
     pub leaf_pages: u64,
+    /// The most entries that these can have.
+    pub room: u64,
     /// Leaves without one.
     pub empty_leaves: u64,
     /// Entries of all tables.
@@ -113,7 +115,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 Ok(())
             })?;
         }
-        let mut prefixes = Vec::with_capacity(leaf::capacity::<N>());
+        let mut prefixes = Vec::with_capacity(leaf::most_entries::<N>());
         for table in 0..=layout.null_table() {
             let bits = match table == layout.null_table() {
                 true => 0,
@@ -123,13 +125,16 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
             let mut cursor = LevelCursor::<N>::new(table);
             while let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? {
                 prefixes.clear();
-                let entries = leaf.entries_from(from);
+                let (entries, capacity) = (leaf.entries_from(from), leaf.shape().capacity());
                 prefixes.extend(entries.map(|entry| (prefix(layout, &entry.key, bits), entry.tid)));
                 drop(leaf);
                 self.store.check_interrupts();
                 match prefixes.is_empty() {
                     true => info.empty_leaves += 1,
-                    false => info.leaf_pages += 1,
+                    false => {
+                        info.leaf_pages += 1;
+                        info.room += capacity as u64;
+                    }
                 }
                 // Leaves follow each other in the order of keys, their entries do not.
                 prefixes.sort_unstable();
@@ -183,8 +188,7 @@ impl<const N: usize> Info<N> {
 
     /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there are none.
     pub fn fill(&self) -> Option<f64> {
-        let room = self.leaf_pages * leaf::capacity::<N>() as u64;
-        (room > 0).then(|| self.entries as f64 / room as f64)
+        (self.room > 0).then(|| self.entries as f64 / self.room as f64)
     }
 }
 

@@ -3,13 +3,14 @@
 //! Separator keys stand as one array growing up, the rest of each separator with its downlink as
 //! one growing down. The first separator of a page counts as below everything.
 
-use crate::key::{Block, EntryKey, Tid, put_key, word_at};
-use crate::page::{self, Entries, Kind, Page, PageView};
+use crate::key::{Block, EntryKey, Key, Tid, key_at, put_key, word_at};
+use crate::page::{self, Entries, HEADER, Kind, Page, PageView, Sizes};
+use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
 
 /// The most entries of an inner page.
 pub const fn capacity<const N: usize>() -> usize {
-    page::capacity(N, InnerEntries::SIZE)
+    page::capacity(N, 8 * N + REST)
 }
 
 /// The entries of an inner page in an index that was built with the default options.
@@ -17,14 +18,23 @@ pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
 
+/// Bytes of a downlink, with its separator's table and row.
+const REST: usize = 4 + 2 + Tid::SIZE;
+
 /// Contents of an [`Inner`] page.
 #[derive(Clone, Copy, Debug)]
 pub struct InnerEntries;
 
 impl Entries for InnerEntries {
     const KIND: Kind = Kind::Inner;
-    /// Bytes of a downlink, with its separator's table and row.
-    const SIZE: usize = 4 + 2 + Tid::SIZE;
+
+    #[inline]
+    fn sizes<const N: usize>(_: &Page) -> Option<Sizes> {
+        Some(Sizes {
+            key: 8 * N,
+            other: REST,
+        })
+    }
 }
 
 /// View of an inner page whose header has been checked. `P` is as for [`PageView`].
@@ -35,23 +45,40 @@ pub type InnerRef<'a, const N: usize> = Inner<&'a Page, N>;
 /// View of an inner page for changing it.
 pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 
+impl<P, const N: usize> Inner<P, N> {
+    /// Offset of the `i`th key.
+    const fn key_place(i: usize) -> usize {
+        HEADER + 8 * N * i
+    }
+
+    /// Offset of the `i`th downlink, with the rest of its separator.
+    const fn other_place(i: usize) -> usize {
+        Self::END - REST * (i + 1)
+    }
+}
+
 impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
+    fn key(&self, i: usize) -> Key<N> {
+        key_at(&*self.page, Self::key_place(i))
+    }
+
+    #[inline]
     fn separator_table(&self, i: usize) -> u16 {
-        page::u16_at(&self.page, Self::other_offset(i) + 4)
+        page::u16_at(&self.page, Self::other_place(i) + 4)
     }
 
     /// The separator of an entry.
     #[inline]
     pub fn separator(&self, i: usize) -> EntryKey<N> {
-        let tid = page::tid_at(&self.page, Self::other_offset(i) + 6);
+        let tid = page::tid_at(&self.page, Self::other_place(i) + 6);
         EntryKey::new(self.separator_table(i), self.key(i), tid)
     }
 
     /// The page that an entry leads to.
     #[inline]
     pub fn child(&self, i: usize) -> Block {
-        page::u32_at(&self.page, Self::other_offset(i))
+        page::u32_at(&self.page, Self::other_place(i))
     }
 
     /// Separators and the pages that they lead to.
@@ -69,23 +96,50 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
     pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
         let mut high = self.count();
-        // Nearly always the first words of keys decide, which lie close together. Tables and rows
-        // lie elsewhere on the page and are read only where they must be: if the page leads to
-        // several tables, or between equal words.
+        // Nearly always tables and the first words of keys decide. Rows lie elsewhere on the page
+        // and are read only where they must be: between equal words. So are tables, on pages that
+        // lead to several.
+        let word = entry_key.key[0];
         let one_table = high > 1
             && self.separator_table(low.max(1)) == entry_key.table
             && self.separator_table(high - 1) == entry_key.table;
+        if one_table {
+            low = self.last_below(low, high, word);
+            if low + 1 == high || self.first_word(low + 1) > word {
+                return low;
+            }
+        }
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let first = word_at(&*self.page, Self::key_offset(middle));
-            let above = if one_table && first != entry_key.key[0] {
-                first > entry_key.key[0]
-            } else {
-                self.separator(middle) > *entry_key
+            let order = (self.separator_table(middle).cmp(&entry_key.table))
+                .then_with(|| self.first_word(middle).cmp(&word));
+            let above = match order {
+                Ordering::Equal => self.separator(middle) > *entry_key,
+                order => order == Ordering::Greater,
             };
             if above { high = middle } else { low = middle }
         }
         low
+    }
+
+    /// The last entry before the `high`th whose separator's first word is below a word, or the
+    /// `low`th if none behind it is. All are of one table.
+    #[inline]
+    fn last_below(&self, mut low: usize, high: usize, word: u64) -> usize {
+        // Neither half is likelier: a conditional move takes less time than a jump that is guessed.
+        let mut length = high - low;
+        while length > 1 {
+            let half = length / 2;
+            let is_below = self.first_word(low + half) < word;
+            low = core::hint::select_unpredictable(is_below, low + half, low);
+            length -= half;
+        }
+        low
+    }
+
+    #[inline]
+    fn first_word(&self, i: usize) -> u64 {
+        word_at(&*self.page, Self::key_place(i))
     }
 
     /// The page that the downlink which covers an entry key leads to.
@@ -98,7 +152,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
 impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     /// Changes the page that an entry leads to.
     pub(crate) fn set_child(&mut self, i: usize, child: Block) {
-        page::put_u32(&mut self.page, Self::other_offset(i), child);
+        page::put_u32(&mut self.page, Self::other_place(i), child);
     }
 
     /// Adds an entry behind the others to a page that has room for it.
@@ -112,21 +166,18 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         debug_assert!(i <= count && count < capacity::<N>());
         let page = &mut *self.page;
         page.copy_within(
-            Self::key_offset(i)..Self::key_offset(count),
-            Self::key_offset(i + 1),
+            Self::key_place(i)..Self::key_place(count),
+            Self::key_place(i + 1),
         );
         if i < count {
-            let end = Self::other_offset(i) + InnerEntries::SIZE;
-            page.copy_within(
-                Self::other_offset(count - 1)..end,
-                Self::other_offset(count),
-            );
+            let end = Self::other_place(i) + REST;
+            page.copy_within(Self::other_place(count - 1)..end, Self::other_place(count));
         }
-        let link = Self::other_offset(i);
+        let link = Self::other_place(i);
         page::put_u32(page, link, child);
         page::put_u16(page, link + 4, separator.table);
         page::put_tid(page, link + 6, separator.tid);
-        put_key(page, Self::key_offset(i), &separator.key);
+        put_key(page, Self::key_place(i), &separator.key);
         self.set_count(count + 1);
     }
 
@@ -136,14 +187,31 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         debug_assert!(0 < i && i < count);
         let page = &mut *self.page;
         page.copy_within(
-            Self::key_offset(i + 1)..Self::key_offset(count),
-            Self::key_offset(i),
+            Self::key_place(i + 1)..Self::key_place(count),
+            Self::key_place(i),
         );
         page.copy_within(
-            Self::other_offset(count - 1)..Self::other_offset(i),
-            Self::other_offset(count - 2),
+            Self::other_place(count - 1)..Self::other_place(i),
+            Self::other_place(count - 2),
         );
         self.truncate(count - 1, count);
+    }
+
+    /// Adds the entries of a page from the `from`th on, for which there is room, behind the others,
+    /// and takes over its right sibling.
+    pub(crate) fn append_from<Q>(&mut self, other: &Inner<Q, N>, from: usize)
+    where
+        Q: Deref<Target = Page>,
+    {
+        let (count, more) = (self.count(), other.count() - from);
+        let keys = Self::key_place(count);
+        let (start, hole) = (Self::key_place(from), other.hole());
+        self.page[keys..keys + hole.start - start].copy_from_slice(&other.page[start..hole.start]);
+        let others = Self::END - REST * (count + more);
+        let moved = &other.page[hole.end..Self::END - REST * from];
+        self.page[others..others + moved.len()].copy_from_slice(moved);
+        self.set_count(count + more);
+        self.set_right_sibling(other.right_sibling());
     }
 
     /// Moves the entries from the `kept`th on to a new page, and links it in.
@@ -152,5 +220,42 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         InnerMut::format_at(right, self.level(), &separator).append_from(self, kept);
         self.truncate(kept, self.count());
         self.set_right_sibling(Some((separator, block)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PAGE_SIZE;
+    use proptest::prelude::*;
+
+    fn entry_key() -> impl Strategy<Value = EntryKey<2>> {
+        // Few values, so that tables, words and rows are equal often; and words with the high bit.
+        (0..3u16, prop_oneof![0..4u64, !3..=!0u64], 0..3u64, 0..3u32)
+            .prop_map(|(table, a, b, row)| EntryKey::new(table, [a, b], Tid::new(row, 1)))
+    }
+
+    proptest! {
+        #[test]
+        fn search_finds_the_last_separator_that_is_not_above(
+            mut separators in prop::collection::vec(entry_key(), 1..60),
+            wanted in prop::collection::vec(entry_key(), 1..20),
+            start in 0..60usize,
+        ) {
+            separators.sort_unstable();
+            separators.dedup();
+            let mut page = [0; PAGE_SIZE];
+            let mut inner = InnerMut::<2>::format_at(&mut page, 1, &separators[0]);
+            for (child, separator) in (1..).zip(&separators) {
+                inner.push(separator, child);
+            }
+            for wanted in wanted {
+                let place = separators.iter().rposition(|separator| *separator <= wanted);
+                let expected = place.unwrap_or(0);
+                prop_assert_eq!(inner.search(&wanted), expected);
+                let start = start.min(expected);
+                prop_assert_eq!(inner.search_from(start, &wanted), expected);
+            }
+        }
     }
 }

@@ -85,7 +85,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             let Some(page) = page else { continue };
             let leaf = Leaf::unchecked(page);
             if self.covers(entry_key, &leaf)?
-                && let Some(append) = leaf.append(&entry_key.key, entry_key.tid)
+                && let Some(append) = leaf.append(*block, &entry_key.key, entry_key.tid)?
             {
                 let version = || self.store.version(&leaf.page);
                 search = search.filter(|search| search.has_read(entry_key, *block, version()));
@@ -169,13 +169,24 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             if leaf.block() != known {
                 self.remember(entry_key.table, &entry_key.key, leaf.block());
             }
-            if let Some(append) = leaf.append(&entry_key.key, entry_key.tid) {
+            let append = leaf.append(leaf.block(), &entry_key.key, entry_key.tid)?;
+            if let Some(append) = append {
                 let (page, patches) = (&mut leaf.page, append.patches());
                 self.store.write_logged(&mut [PageChange { page, patches }]);
                 return Ok(());
             }
-            self.split(leaf.page, entry_key)?;
-            known = self.leaf_of(entry_key, &entry_key.key)?;
+            known = match leaf.wider_shape(entry_key.tid) {
+                Some(wider) => {
+                    self.store.change([&mut leaf.page], |[leaf]| {
+                        LeafMut::<N>::unchecked(leaf).reshape(wider);
+                    });
+                    leaf.block()
+                }
+                None => {
+                    self.split(leaf.page, entry_key)?;
+                    self.leaf_of(entry_key, &entry_key.key)?
+                }
+            };
         }
     }
 
@@ -190,7 +201,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         if parent.child(slot) != left.block() {
             return corrupt(parent.block(), "downlink to another page");
         }
-        let split = Split::<N>::of(&left, entry_key);
+        let split = Split::<N>::of(&left, left.block(), entry_key)?;
         let parent = &mut parent.page;
         let (mut right, mut list) = match self.take_free(level)? {
             Some(free) => (free.page, Some((free.meta_page, free.rest))),
@@ -258,7 +269,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             level: page.level() + 1,
         };
         let first = page.low_key();
-        let split = Split::<N>::of(&left, entry_key);
+        let split = Split::<N>::of(&left, left.block(), entry_key)?;
         self.store.change(
             [&mut left, &mut right, &mut top, &mut meta_page],
             |[left, right, top, meta_page]| {
@@ -315,34 +326,47 @@ struct Split<const N: usize> {
 
 impl<const N: usize> Split<N> {
     /// The split of a full page that makes room for an entry at `entry_key`.
-    fn of(page: &Page, entry_key: &EntryKey<N>) -> Self {
-        match PageRef::<N>::new(page).level() {
-            0 => Split {
-                separator: Self::leaf_separator(&LeafRef::unchecked(page), entry_key),
-                kept: None,
-            },
-            _ => {
-                let inner = InnerRef::unchecked(page);
-                let kept = inner.count() / 2;
-                Split {
-                    separator: inner.separator(kept),
-                    kept: Some(kept),
-                }
-            }
+    fn of(page: &Page, block: Block, entry_key: &EntryKey<N>) -> Result<Self> {
+        if PageRef::<N>::new(page).level() == 0 {
+            let separator = Self::leaf_separator(&LeafRef::unchecked(page), block, entry_key)?;
+            let kept = None;
+            return Ok(Split { separator, kept });
         }
+        let inner = InnerRef::unchecked(page);
+        let kept = inner.count() / 2;
+        Ok(Split {
+            separator: inner.separator(kept),
+            kept: Some(kept),
+        })
     }
 
-    fn leaf_separator(leaf: &LeafRef<'_, N>, entry_key: &EntryKey<N>) -> EntryKey<N> {
+    fn leaf_separator(
+        leaf: &LeafRef<'_, N>,
+        block: Block,
+        entry_key: &EntryKey<N>,
+    ) -> Result<EntryKey<N>> {
+        let (low, high) = (leaf.low_key(), leaf.high_key());
         let mut entries: Vec<EntryKey<N>> = leaf.entries().collect();
-        let middle = entries.len() / 2;
+        // Both pages leave out of their keys what their ranges allow, for these entries as well.
+        let in_range = |entry: &EntryKey<N>| low <= *entry && high.is_none_or(|high| *entry < high);
+        if !leaf.covers_its_range() || !entries.iter().all(in_range) {
+            return corrupt(block, "entry out of its page's range");
+        }
         let greatest = entries.iter().max().copied().unwrap_or(*entry_key);
         if greatest < *entry_key && entries.iter().all(|entry| entry.key == entry_key.key) {
             // Equal fingerprints come in the order of their rows: leave full pages behind.
-            return *entry_key;
+            return Ok(*entry_key);
         }
+        // Ever greater keys come to the last leaf of a table. What it leaves behind has a range of
+        // its own, so that it leaves out more of its keys and has room for more of them.
+        let is_last = high.is_none_or(|high| high.table != low.table);
+        let middle = match is_last && greatest < *entry_key {
+            true => entries.len() * 9 / 10,
+            false => entries.len() / 2,
+        };
         let (lower, &mut right, _) = entries.select_nth_unstable(middle);
         let left = lower.iter().max().copied().unwrap_or(right);
-        EntryKey::separator(&left, &right)
+        Ok(EntryKey::separator(&left, &right))
     }
 
     /// Moves the upper part to a new page and links it in.

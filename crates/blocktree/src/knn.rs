@@ -228,7 +228,7 @@ impl<const N: usize> KnnScan<N> {
         }
         let skipped = self.scan.layout().scope_words();
         loop {
-            if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
+            if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {
                 tree.store.out_of_memory();
             }
             if !self.scan.step(tree, &mut self.found)? {

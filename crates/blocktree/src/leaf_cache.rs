@@ -6,17 +6,19 @@
 //! recognized, as with any link that was read earlier (`Tree::find`).
 
 use crate::empty_search::{EmptySearch, LoneRow};
+use crate::inner_cache::InnerCache;
 use crate::key::{Block, Key};
 use std::cell::Cell;
 
-/// Tables that are cached. More would take longer to probe than to find.
-pub(crate) const TABLES: usize = 32;
+pub(crate) use crate::inner_cache::TABLES;
 
 /// Leaf cache of an index. It is valid as long as no page is moved, see
 /// [`crate::tree::Tree::compact`].
 #[derive(Debug)]
 pub struct LeafCache {
     leaves: [Cell<(u64, Block)>; TABLES],
+    /// The way to others.
+    pub(crate) inner: InnerCache,
     /// True if searches are remembered that an insertion may validate.
     validates: bool,
     /// The last search, if it found nothing.
@@ -31,6 +33,7 @@ impl Default for LeafCache {
         LeafCache {
             // Block 0 is the meta page.
             leaves: [const { Cell::new((0, 0)) }; TABLES],
+            inner: InnerCache::default(),
             validates: false,
             empty: Cell::new(None),
             lone_row: Cell::new(None),
@@ -65,6 +68,7 @@ impl LeafCache {
         for place in &self.leaves {
             place.set((0, 0));
         }
+        self.inner.forget();
         self.take_empty();
     }
 

@@ -122,7 +122,7 @@
 //! * [`sets`]: the same for sets of numbers that overlap;
 //! * [`shared_keys`]: keys of both kinds for joins outside of the index;
 //! * [`plan`]: the tables that a query probes, and the distance around its own prefix in each;
-//! * [`page`], [`leaf`], [`inner`], [`meta`]: the page formats;
+//! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a whole leaf;
 //! * [`store`]: the interface to the buffer manager (locks, logging, allocation);
 //! * [`leaf_cache`]: the leaf of the last key in each table; [`empty_search`]: searches that an
@@ -147,6 +147,7 @@ pub mod empty_search;
 pub mod filter;
 pub mod info;
 pub mod inner;
+mod inner_cache;
 pub mod insert;
 pub mod key;
 pub mod knn;
@@ -162,6 +163,7 @@ pub mod pairs;
 pub mod plan;
 pub mod scan;
 pub mod sets;
+pub mod shape;
 pub mod shared_keys;
 pub mod sort;
 pub mod store;

@@ -5,13 +5,66 @@
 //! the tree, all in one log record.
 
 use crate::build::Fill;
-use crate::inner::{InnerEntries, InnerMut};
+use crate::inner::{Inner, InnerEntries, InnerMut, InnerRef};
 use crate::key::Block;
-use crate::leaf::LeafEntries;
+use crate::leaf::{Leaf, LeafEntries, LeafMut, LeafRef};
 use crate::meta::{FREE_LISTS, MetaMut, MetaView};
-use crate::page::{Entries, Kind, PageView, Result};
+use crate::page::{Entries, Kind, Page, PageView, Result};
+use crate::shape::Shape;
 use crate::store::PageStore;
 use crate::tree::Tree;
+use std::ops::Deref;
+
+/// Entries that two neighbours can be merged with.
+trait Mergeable: Entries {
+    /// The most entries of the page that two neighbours would make; none if they are damaged.
+    fn together<P: Deref<Target = Page>, const N: usize>(
+        left: &PageView<P, N, Self>,
+        right: &PageView<P, N, Self>,
+        fill: Fill,
+    ) -> usize
+    where
+        Self: Sized;
+
+    /// Adds the entries of a page to those of its left neighbour, and takes over its right sibling.
+    fn merge<const N: usize>(left: &mut Page, right: &Page);
+}
+
+impl Mergeable for LeafEntries {
+    fn together<P: Deref<Target = Page>, const N: usize>(
+        left: &Leaf<P, N>,
+        right: &Leaf<P, N>,
+        fill: Fill,
+    ) -> usize {
+        // The page leaves out of all keys what its range allows.
+        let sound = left.low_key() < right.low_key()
+            && left.high_key() == Some(right.low_key())
+            && left.covers_its_range()
+            && right.covers_its_range();
+        match sound {
+            true => fill.of_leaf(left.shape_with(right)),
+            false => 0,
+        }
+    }
+
+    fn merge<const N: usize>(left: &mut Page, right: &Page) {
+        LeafMut::<N>::unchecked(left).merge(&LeafRef::unchecked(right));
+    }
+}
+
+impl Mergeable for InnerEntries {
+    fn together<P: Deref<Target = Page>, const N: usize>(
+        _: &Inner<P, N>,
+        _: &Inner<P, N>,
+        fill: Fill,
+    ) -> usize {
+        fill.of_inner::<N>()
+    }
+
+    fn merge<const N: usize>(left: &mut Page, right: &Page) {
+        InnerMut::<N>::unchecked(left).append_from(&InnerRef::unchecked(right), 0);
+    }
+}
 
 impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// Merges two neighbours of a level, if together they are no fuller than pages of a new tree,
@@ -19,7 +72,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     /// cannot be done now: if they have different parents, or a scan has a pin on the right one.
     ///
     /// To be called by one vacuum at a time, holding nothing.
-    fn merge<E: Entries>(
+    fn merge<E: Mergeable>(
         &self,
         level: u16,
         left: Block,
@@ -42,7 +95,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         let mut right = PageView::<_, N, E>::open_on(right, level)?;
         let sum = left.count() + right.count();
         let separator = right.low_key();
-        if sum > fill.entries::<N>(level) || left.table() != separator.table && level == 0 {
+        if left.table() != separator.table && level == 0 || sum > E::together(&left, &right, fill) {
             return Ok(None);
         }
         let mut parent = self.lock_inner(&separator, level + 1)?;
@@ -64,8 +117,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 &mut meta_page,
             ],
             |[left, right, parent, meta_page]| {
-                let from = PageView::<_, N, E>::unchecked(&*right);
-                PageView::unchecked(left).append_from(&from, 0);
+                E::merge::<N>(left, right);
                 MetaMut::new(meta_page).add_free::<N>(right, freed, level);
                 InnerMut::<N>::unchecked(parent).remove(slot);
             },
@@ -80,10 +132,14 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
         for level in 1..self.refresh_root()?.level {
             let mut candidate = MergeCandidate::new(level, fill);
             self.each_inner_page(level, |page| {
-                let (block, count) = (page.block(), page.count());
+                let passed = Passed {
+                    block: page.block(),
+                    count: page.count(),
+                    shape: None,
+                };
                 drop(page);
                 self.store.vacuum_delay();
-                freed += u64::from(candidate.pass(self, block, count)?);
+                freed += u64::from(candidate.pass(self, passed)?);
                 Ok(())
             })?;
         }
@@ -99,15 +155,24 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
     }
 }
 
-/// Merges the pages of a level that a vacuum passes, from left to right, as long as they fit.
-pub(crate) struct MergeCandidate {
-    level: u16,
-    fill: Fill,
-    /// The page before, and its entries.
-    before: Option<(Block, usize)>,
+/// Page that a vacuum has passed.
+#[derive(Clone, Copy)]
+pub(crate) struct Passed<const N: usize> {
+    pub block: Block,
+    /// Its entries.
+    pub count: usize,
+    /// The shape of a leaf.
+    pub shape: Option<Shape<N>>,
 }
 
-impl MergeCandidate {
+/// Merges the pages of a level that a vacuum passes, from left to right, as long as they fit.
+pub(crate) struct MergeCandidate<const N: usize> {
+    level: u16,
+    fill: Fill,
+    before: Option<Passed<N>>,
+}
+
+impl<const N: usize> MergeCandidate<N> {
     pub fn new(level: u16, fill: Fill) -> Self {
         MergeCandidate {
             level,
@@ -116,25 +181,29 @@ impl MergeCandidate {
         }
     }
 
-    /// Passes a page of `count` entries, with nothing locked. Returns whether it was merged into
-    /// the page before it.
-    pub fn pass<S: PageStore, const N: usize>(
-        &mut self,
-        tree: &Tree<'_, S, N>,
-        block: Block,
-        count: usize,
-    ) -> Result<bool> {
-        if let Some((left, entries)) = self.before
-            && entries + count <= self.fill.entries::<N>(self.level)
-            && let Some(sum) = match self.level {
-                0 => tree.merge::<LeafEntries>(0, left, block, self.fill)?,
-                level => tree.merge::<InnerEntries>(level, left, block, self.fill)?,
+    /// Passes a page, with nothing locked. Returns whether it was merged into the page before it.
+    pub fn pass<S: PageStore>(&mut self, tree: &Tree<'_, S, N>, page: Passed<N>) -> Result<bool> {
+        if let Some(left) = &mut self.before {
+            // A leaf of both may have to hold more of each key. That shows when they are locked.
+            let most = match left.shape.zip(page.shape) {
+                Some((left, right)) => self.fill.of_leaf(left.with_all_of(right)),
+                None => self.fill.of_inner::<N>(),
+            };
+            if left.count + page.count <= most
+                && let Some(sum) = match self.level {
+                    0 => tree.merge::<LeafEntries>(0, left.block, page.block, self.fill)?,
+                    level => {
+                        tree.merge::<InnerEntries>(level, left.block, page.block, self.fill)?
+                    }
+                }
+            {
+                left.count = sum;
+                // Or one that takes more.
+                left.shape = (left.shape.zip(page.shape)).map(|(a, b)| a.with_all_of(b));
+                return Ok(true);
             }
-        {
-            self.before = Some((left, sum));
-            return Ok(true);
         }
-        self.before = Some((block, count));
+        self.before = Some(page);
         Ok(false)
     }
 }

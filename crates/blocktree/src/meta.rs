@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 pub const MAGIC: u32 = 0x6e64_7570;
 
 /// The version of the layout that this code reads and writes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Block and height of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,6 +38,7 @@ pub const PAGE_ID: u16 = 0xFFD7;
 // before them.
 const FIELDS: usize = 32;
 const LOW_TID: usize = PAGE_SIZE - FIELDS;
+const SHAPE: usize = LOW_TID + 6;
 const RIGHT: usize = LOW_TID + 8;
 const LEVEL: usize = RIGHT + 4;
 const KIND: usize = RIGHT + 6;
@@ -52,9 +53,9 @@ const fn fields_size(words: usize) -> usize {
     2 * 8 * words + FIELDS
 }
 
-/// The most entries of a page with keys of `words` words and, for each, `size` bytes more.
+/// The most entries, of `size` bytes each, of a page whose low and high key have `words` words.
 pub(crate) const fn capacity(words: usize, size: usize) -> usize {
-    (PAGE_SIZE - HEADER - fields_size(words)) / (8 * words + size)
+    (PAGE_SIZE - HEADER - fields_size(words)) / size
 }
 
 /// Purpose of a page.
@@ -126,6 +127,16 @@ pub(crate) fn put_tid(page: &mut Page, offset: usize, tid: Tid) {
     page[offset..offset + Tid::SIZE].copy_from_slice(&tid.to_bytes());
 }
 
+/// The two bytes that tell the shape of a leaf ([`crate::shape::Shape`]).
+#[inline]
+pub(crate) fn shape_bytes(page: &Page) -> [u8; 2] {
+    [page[SHAPE], page[SHAPE + 1]]
+}
+
+pub(crate) fn put_shape_bytes(page: &mut Page, bytes: [u8; 2]) {
+    page[SHAPE..SHAPE + 2].copy_from_slice(&bytes);
+}
+
 /// Contents of a [`PageView`]: a page that has not been checked, of any kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Unchecked;
@@ -134,8 +145,32 @@ pub struct Unchecked;
 pub trait Entries {
     /// Kind of such a page.
     const KIND: Kind;
-    /// Bytes of an element of the second array.
-    const SIZE: usize;
+    /// The bytes that a page with keys of `N` words takes for an entry; `None` if what it says of
+    /// that is impossible.
+    fn sizes<const N: usize>(page: &Page) -> Option<Sizes>;
+}
+
+/// Bytes of the elements of a page's two arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Of the first, growing up: a key.
+    pub key: usize,
+    /// Of the second, growing down.
+    pub other: usize,
+}
+
+impl Sizes {
+    /// Entries of a page with a hole.
+    #[inline]
+    fn count(self, end: usize, hole: &Range<usize>) -> usize {
+        let others = end - hole.end;
+        // A division by a known number is no division.
+        match self.other {
+            4 => others / 4,
+            6 => others / 6,
+            other => others / other,
+        }
+    }
 }
 
 /// View of a page with keys of `N` words. `P` is a reference to the page, or a lock on it.
@@ -166,7 +201,7 @@ impl<P, const N: usize, E> PageView<P, N, E> {
     const LOW_KEY: usize = PAGE_SIZE - fields_size(N);
     const HIGH_KEY: usize = Self::LOW_KEY + 8 * N;
     /// End of the array that grows down.
-    const END: usize = Self::LOW_KEY;
+    pub(crate) const END: usize = Self::LOW_KEY;
 
     /// The view of a page that the caller has checked, or is about to.
     #[inline]
@@ -220,11 +255,13 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
     /// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
     #[inline]
     pub fn low_key(&self) -> EntryKey<N> {
-        let (key, tid) = (
-            key_at(&*self.page, Self::LOW_KEY),
-            tid_at(&self.page, LOW_TID),
-        );
-        EntryKey::new(self.table(), key, tid)
+        EntryKey::new(self.table(), self.low(), tid_at(&self.page, LOW_TID))
+    }
+
+    /// The key of [`PageView::low_key`].
+    #[inline]
+    pub(crate) fn low(&self) -> Key<N> {
+        key_at(&*self.page, Self::LOW_KEY)
     }
 
     /// High key: the exclusive upper bound of the entries of the page and of those to its left;
@@ -314,24 +351,32 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
     }
 }
 
-impl<P, const N: usize, E: Entries> PageView<P, N, E> {
+impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
+    #[inline]
+    fn sizes(&self) -> Sizes {
+        // What is impossible has not passed the check.
+        E::sizes::<N>(&self.page).unwrap_or(Sizes { key: 0, other: 1 })
+    }
+
     /// Offset of the `i`th key in the array that grows up.
-    pub(crate) const fn key_offset(i: usize) -> usize {
-        HEADER + 8 * N * i
+    #[inline]
+    pub(crate) fn key_offset(&self, i: usize) -> usize {
+        HEADER + self.sizes().key * i
     }
 
     /// Offset of the `i`th element in the array that grows down.
-    pub(crate) const fn other_offset(i: usize) -> usize {
-        Self::END - E::SIZE * (i + 1)
+    #[inline]
+    pub(crate) fn other_offset(&self, i: usize) -> usize {
+        Self::END - self.sizes().other * (i + 1)
     }
 
     /// The hole of a page with `count` entries.
-    const fn hole_behind(count: usize) -> Range<usize> {
-        Self::key_offset(count)..Self::END - E::SIZE * count
+    #[inline]
+    fn hole_behind(&self, count: usize) -> Range<usize> {
+        let Sizes { key, other } = self.sizes();
+        HEADER + key * count..Self::END - other * count
     }
-}
 
-impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     /// The view of a page, if it is of that kind and its arrays lie within it.
     #[inline]
     pub fn open(page: P, block: Block) -> Result<Self> {
@@ -344,12 +389,15 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     #[inline]
     pub(crate) fn check(&self, block: Block) -> Result<()> {
         self.check_header(block, E::KIND)?;
+        let Some(sizes) = E::sizes::<N>(&self.page) else {
+            return corrupt(block, "leaf of an impossible shape");
+        };
         let hole = self.hole();
-        let (keys, others) = (hole.start - HEADER, Self::END - hole.end);
-        if keys % (8 * N) != 0 || keys / (8 * N) * E::SIZE != others {
+        let count = sizes.count(Self::END, &hole);
+        if self.hole_behind(count) != hole {
             return corrupt(block, "the two arrays differ in length");
         }
-        if E::KIND == Kind::Inner && (keys == 0 || self.level() == 0) {
+        if E::KIND == Kind::Inner && (count == 0 || self.level() == 0) {
             return corrupt(block, "inner page without an entry or without a level");
         }
         Ok(())
@@ -358,13 +406,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     /// The number of entries.
     #[inline]
     pub fn count(&self) -> usize {
-        (self.hole().start - HEADER) / (8 * N)
-    }
-
-    /// The key of an entry.
-    #[inline]
-    pub fn key(&self, i: usize) -> Key<N> {
-        key_at(&*self.page, Self::key_offset(i))
+        self.sizes().count(Self::END, &self.hole())
     }
 }
 
@@ -378,34 +420,15 @@ impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
 
     #[inline]
     pub(crate) fn set_count(&mut self, count: usize) {
-        self.set_hole(Self::hole_behind(count));
+        self.set_hole(self.hole_behind(count));
     }
 
     /// Drops all entries from the `kept`th on, of `count`.
     pub(crate) fn truncate(&mut self, kept: usize, count: usize) {
-        let (old, new) = (Self::hole_behind(count), Self::hole_behind(kept));
+        let (old, new) = (self.hole_behind(count), self.hole_behind(kept));
         // Recovery zeroes the hole, and so does this.
         self.page[new.start..old.start].fill(0);
         self.page[old.end..new.end].fill(0);
         self.set_hole(new);
-    }
-
-    /// Adds the entries of a page from the `from`th on, for which there is room, behind the others,
-    /// and takes over its right sibling.
-    pub(crate) fn append_from<Q>(&mut self, other: &PageView<Q, N, E>, from: usize)
-    where
-        Q: Deref<Target = Page>,
-    {
-        let (count, more) = (self.count(), other.count() - from);
-        let (keys, others) = (
-            Self::key_offset(count),
-            Self::END - E::SIZE * (count + more),
-        );
-        let (start, hole) = (Self::key_offset(from), other.hole());
-        self.page[keys..keys + hole.start - start].copy_from_slice(&other.page[start..hole.start]);
-        let moved = &other.page[hole.end..Self::END - E::SIZE * from];
-        self.page[others..others + moved.len()].copy_from_slice(moved);
-        self.set_count(count + more);
-        self.set_right_sibling(other.right_sibling());
     }
 }

@@ -333,8 +333,8 @@ impl<const N: usize> Scan<N> {
         let table = &self.layout.tables()[usize::from(leaf.table())];
         let skipped = self.layout.scope_words();
         self.found.clear();
-        filter::within(
-            leaf.keys(),
+        filter::within_leaf(
+            &leaf.keys(),
             &self.permuted,
             skipped,
             self.radius,

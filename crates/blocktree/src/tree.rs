@@ -2,6 +2,7 @@
 //! entry key belongs.
 
 use crate::inner::{self, Inner};
+use crate::inner_cache::InnerCache;
 use crate::key::{Block, EntryKey, Key};
 use crate::leaf::Leaf;
 use crate::leaf_cache::LeafCache;
@@ -90,6 +91,19 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         {
             return Ok(leaves);
         }
+        if let Some(cache) = self.leaves
+            && cache.inner.counts()
+        {
+            for (leaf, wanted) in leaves.iter_mut().zip(wanted) {
+                if let (None, Some((entry_key, key))) = (*leaf, wanted) {
+                    let found = self.descend_by_copies(entry_key, &cache.inner)?;
+                    on_found(found);
+                    self.remember(entry_key.table, key, found);
+                    *leaf = Some(found);
+                }
+            }
+            return Ok(leaves);
+        }
         let root = self.root.get();
         let below = {
             let page = Inner::unchecked(self.store.read_inner(root.block));
@@ -110,6 +124,33 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
             }
         }
         Ok(leaves)
+    }
+
+    /// Descends as [`Tree::descend`] to a leaf, by copies of inner pages where there are some.
+    /// Pages that cover the key are copied on the way.
+    fn descend_by_copies(&self, entry_key: &EntryKey<N>, copies: &InnerCache) -> Result<Block> {
+        let root = self.root.get();
+        let (mut block, mut from) = (root.block, root.block);
+        for level in (1..=root.level).rev() {
+            let above = core::mem::replace(&mut from, block);
+            block = match copies.child(from, entry_key) {
+                Some(child) => child,
+                None => {
+                    let page = Inner::unchecked(self.store.read_inner(from));
+                    let position = self.check_position(entry_key, &page, level);
+                    if !matches!(position, Ok(PositionCheck::Covers)) {
+                        // The way without copies finds out why.
+                        drop(page);
+                        copies.forget_page(above);
+                        return self.descend(entry_key, 0);
+                    }
+                    copies.keep(from, &page.page);
+                    page.child_of(entry_key)
+                }
+            };
+        }
+        copies.led_to(entry_key.table, block, from);
+        Ok(block)
     }
 
     /// The newest root that this tree has come across, worth keeping for next time.
@@ -249,7 +290,15 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         let mut steps = if hint.is_some() { MOST_STEPS } else { u32::MAX };
         loop {
             let page = PageView::<P, N, E>::unchecked(take(block));
-            let position = match self.check_position(entry_key, &page, level)? {
+            let position = self.check_position(entry_key, &page, level)?;
+            if level == 0
+                && hint == Some(block)
+                && !matches!(position, PositionCheck::Covers)
+                && let Some(leaves) = self.leaves
+            {
+                leaves.inner.misled(entry_key.table, block);
+            }
+            let position = match position {
                 PositionCheck::MoveRight if move_right.leads_back(page.high_key()) => {
                     PositionCheck::Stale
                 }

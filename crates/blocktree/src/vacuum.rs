@@ -4,7 +4,7 @@ use crate::build::Fill;
 use crate::key::Tid;
 use crate::leaf::LeafMut;
 use crate::level_cursor::LevelCursor;
-use crate::merge::MergeCandidate;
+use crate::merge::{MergeCandidate, Passed};
 use crate::page::Result;
 use crate::store::PageStore;
 use crate::tree::Tree;
@@ -57,7 +57,7 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                 let removed = dead.iter().filter(|&&dead| dead).count();
                 if removed > 0 {
                     self.store.change([&mut leaf.page], |[leaf]| {
-                        LeafMut::<N>::unchecked(leaf).retain(|number, _, _| !dead[number]);
+                        LeafMut::<N>::unchecked(leaf).retain(|number| !dead[number]);
                     });
                 }
                 stats.removed += removed as u64;
@@ -65,9 +65,13 @@ impl<S: PageStore, const N: usize> Tree<'_, S, N> {
                     stats.removed_rows += removed as u64;
                     stats.rows += (count - removed) as u64;
                 }
-                let block = leaf.block();
+                let passed = Passed {
+                    block: leaf.block(),
+                    count: count - removed,
+                    shape: Some(leaf.shape()),
+                };
                 drop(leaf);
-                let merged = candidate.pass(self, block, count - removed)?;
+                let merged = candidate.pass(self, passed)?;
                 stats.freed_pages += u64::from(merged);
             }
         }

@@ -131,6 +131,7 @@ impl Drop for Flight {
     /// At the end of a statement.
     fn drop(&mut self) {
         self.withdraw();
+        registry::end_statement(self.owner.statement);
     }
 }
 

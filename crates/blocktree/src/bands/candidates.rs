@@ -80,7 +80,7 @@ impl<const N: usize> CandidateScan<N> {
             ended: false,
             part: Vec::new(),
             run_end: 0,
-            capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::capacity::<N>()),
+            capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::most_entries::<N>()),
             beyond: LevelCursor::new(0),
             others: Vec::new(),
             goes_on: false,
@@ -155,7 +155,7 @@ impl<const N: usize> CandidateScan<N> {
     ) -> Result<()> {
         self.part.clear();
         self.run_end = 0;
-        while !self.ended && self.part.len() + leaf::capacity::<N>() <= self.capacity {
+        while !self.ended && self.part.len() + leaf::most_entries::<N>() <= self.capacity {
             self.ended = !read_leaf(tree, &mut self.cursor, &mut self.part, wanted)?;
         }
         (self.beyond, self.goes_on) = (self.cursor, !self.ended);

@@ -62,7 +62,7 @@ impl<const N: usize> BandPairs<N> {
             table: 0,
             cursor: LevelCursor::new(0),
             entries: Vec::new(),
-            capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::capacity::<N>()),
+            capacity: (memory / size_of::<BandEntry<N>>()).max(2 * leaf::most_entries::<N>()),
             compared: 0,
             most,
             buckets: 0,
@@ -94,7 +94,7 @@ impl<const N: usize> BandPairs<N> {
         }
         let mut entries = core::mem::take(&mut self.entries);
         let mut ended = false;
-        while !ended && entries.len() + leaf::capacity::<N>() <= self.capacity {
+        while !ended && entries.len() + leaf::most_entries::<N>() <= self.capacity {
             ended = !read_leaf(tree, &mut self.cursor, &mut entries, wanted)?;
         }
         // The last run may go on.
@@ -302,8 +302,8 @@ pub(super) fn read_leaf<S: PageStore, const N: usize>(
     entries: &mut Vec<BandEntry<N>>,
     wanted: &mut impl FnMut(Tid) -> bool,
 ) -> Result<bool> {
-    let mut found: Vec<BandEntry<N>> = Vec::with_capacity(leaf::capacity::<N>());
-    if entries.try_reserve(leaf::capacity::<N>()).is_err() {
+    let mut found: Vec<BandEntry<N>> = Vec::with_capacity(leaf::most_entries::<N>());
+    if entries.try_reserve(leaf::most_entries::<N>()).is_err() {
         tree.store.out_of_memory();
     }
     tree.store.check_interrupts();

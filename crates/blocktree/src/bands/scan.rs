@@ -184,7 +184,7 @@ impl<const N: usize> BandScan<N> {
             Some((block, entry_key)) => (entry_key, Some(block)),
         };
         let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
-        if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
+        if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {
             tree.store.out_of_memory();
         }
         self.collect(&leaf, &entry_key);
@@ -222,7 +222,7 @@ impl<const N: usize> BandScan<N> {
         let word = N - WORDS;
         self.places.clear();
         let keys = leaf.keys();
-        filter::with_prefix::<N>(keys, word, wanted[word], HASH_BITS, &mut self.places);
+        filter::leaf_with_prefix(&keys, word, wanted[word], HASH_BITS, &mut self.places);
         for &i in &self.places {
             let entry_key = leaf.entry_key(usize::from(i));
             let key = entry_key.key;

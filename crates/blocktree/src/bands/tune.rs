@@ -1,7 +1,7 @@
 //! Choosing bands by what they are to find.
 
 use super::{Bands, MAX_BANDS};
-use crate::key::Tid;
+use crate::leaf;
 
 /// The similarity that unrelated documents are taken to have, from boilerplate and frequent
 /// phrases, for estimates of how many rows are compared in vain.
@@ -32,9 +32,9 @@ impl Choice {
         rows * self.found(BACKGROUND)
     }
 
-    /// Bytes of the index for each row.
-    pub fn bytes_a_row(&self) -> f64 {
-        (self.bands * (8 * super::WORDS + Tid::SIZE)) as f64 / FILL
+    /// Bytes of an index of `rows` rows for each of them.
+    pub fn bytes_a_row(&self, rows: f64) -> f64 {
+        self.bands as f64 * leaf::expected_size(super::WORDS, rows) / FILL
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kernels with AVX2: four words at a time, whose bits are counted by a table of half bytes (Muła,
 //! Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018).
 
+use super::packed_words::PackedWords;
 use super::{push_bits, push_rest};
 use crate::key::Key;
 use std::arch::x86_64::*;
@@ -69,6 +70,114 @@ fn of_words<const N: usize, const W: usize>(
         push_bits(near, STEP * STEPS * look, found);
     }
     push_rest(keys, seen, query, N - W, radius, found);
+}
+
+/// [`super::within_leaf`] for `W` words of each key, which are one key's next to the last one's or
+/// `SPREAD` further apart. False, with nothing done: less follows the keys than may be read at
+/// once.
+#[target_feature(enable = "avx2,popcnt")]
+pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
+    words: PackedWords<'_>,
+    query: &[u64; W],
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    debug_assert!((W == 1 || W == 2 || W == 4) && SPREAD == words.is_spread(W));
+    let (bytes, keys, stride) = (words.bytes, words.count, words.stride);
+    if keys.div_ceil(STEP) * STEP * stride + 16 > bytes.len() {
+        return false;
+    }
+    let halves = places::<W, SPREAD>(stride, words.cut);
+    let repeated: [u64; 4] = std::array::from_fn(|i| match i % W {
+        0 => query[0] & words.mask(),
+        word => query[word],
+    });
+    // SAFETY: 32 bytes are what each loads.
+    let (places, queries) = unsafe {
+        (
+            _mm256_loadu_si256(halves.as_ptr().cast()),
+            _mm256_loadu_si256(repeated.as_ptr().cast()),
+        )
+    };
+    let over = _mm256_set1_epi64x(i64::from(radius) + 1);
+    let near_of = |first: usize| {
+        let differing = |part: usize| {
+            let half_of = |number: usize| {
+                let within = match W {
+                    1 => 2 * number * stride,
+                    2 => number * stride,
+                    _ => number / 2 * stride + number % 2 * (16 - words.cut),
+                };
+                // SAFETY: `first` is the first key of a step that there is, and the halves begin
+                // before its end; 16 bytes from there on are there.
+                unsafe { half::<W, SPREAD>(bytes.as_ptr().add(stride * first + within), stride) }
+            };
+            let (low, high) = (half_of(2 * part), half_of(2 * part + 1));
+            let packed = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high);
+            count(_mm256_xor_si256(
+                _mm256_shuffle_epi8(packed, places),
+                queries,
+            ))
+        };
+        let distances = match W {
+            1 => differing(0),
+            2 => pairs(differing(0), differing(1)),
+            _ => pairs(
+                pairs(differing(0), differing(1)),
+                pairs(differing(2), differing(3)),
+            ),
+        };
+        let within = _mm256_castsi256_pd(_mm256_cmpgt_epi64(over, distances));
+        _mm256_movemask_pd(within) as u32
+    };
+    let mut first = 0;
+    while first + STEPS * STEP <= keys {
+        let near = |step: usize| near_of(first + STEP * step) << (STEP * step);
+        push_bits(near(0) | near(1) | near(2) | near(3), first, found);
+        first += STEPS * STEP;
+    }
+    while first < keys {
+        let there = (1u32 << (keys - first).min(STEP)) - 1;
+        push_bits(near_of(first) & there, first, found);
+        first += STEP;
+    }
+    true
+}
+
+/// The place of each byte of two words in the 16 packed ones that are loaded for them, for both
+/// halves of a register by turns; the highest bit makes a zero.
+fn places<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8; 16]; 2] {
+    [0, 1].map(|half| {
+        std::array::from_fn(|at| match (at / 8, at % 8) {
+            // These have come whole.
+            _ if SPREAD || W == 4 && half == 1 => at as u8,
+            (word, byte) if word == 0 || W == 1 => match byte < 8 - cut {
+                true => (word * stride + byte) as u8,
+                false => 0x80,
+            },
+            (_, byte) => (8 - cut + byte) as u8,
+        })
+    })
+}
+
+/// Loads what half a register is made of.
+///
+/// # Safety
+/// 16 bytes can be read there; of keys of one word that are spread, eight, and eight more a stride
+/// further.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn half<const W: usize, const SPREAD: bool>(at: *const u8, stride: usize) -> __m128i {
+    // SAFETY: as the caller says; no load needs an alignment.
+    unsafe {
+        match SPREAD && W == 1 {
+            true => {
+                let [low, high] = [at, at.add(stride)].map(|at| _mm_loadl_epi64(at.cast()));
+                _mm_unpacklo_epi64(low, high)
+            }
+            false => _mm_loadu_si128(at.cast()),
+        }
+    }
 }
 
 /// Returns the number of set bits of each 64-bit word.

@@ -1,5 +1,6 @@
 //! Kernels with AVX-512 and its VPOPCNTDQ: eight words at a time.
 
+use super::packed_words::PackedWords;
 use super::{push_bits, push_rest};
 use crate::key::Key;
 use std::arch::x86_64::*;
@@ -95,6 +96,128 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
         push_bits(u32::from(near), seen, found);
     } else {
         push_rest(keys, seen, query, N - W, radius, found);
+    }
+}
+
+/// Returns whether the machine has the instructions that [`within_packed`] needs.
+#[inline]
+pub(super) fn packed_is_there() -> bool {
+    is_there() && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi")
+}
+
+/// The place of each byte of eight compared words among the packed ones, and which of these bytes
+/// are there at all.
+const fn places<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u64) {
+    let (mut places, mut there) = ([0; 64], 0);
+    let mut at = 0;
+    while at < 64 {
+        let (key, word, byte) = (at / (8 * W), at / 8 % W, at % 8);
+        let before = if word == 0 { 0 } else { 8 * word - cut };
+        places[at] = (key * stride + before + byte) as u8;
+        if word > 0 || byte < 8 - cut {
+            there |= 1 << at;
+        }
+        at += 1;
+    }
+    (places, there)
+}
+
+/// [`places`] of keys that stand close together, for each number of bytes that they lack.
+const fn dense_places<const W: usize>() -> [([u8; 64], u64); 8] {
+    let mut all = [([0; 64], 0); 8];
+    let mut cut = 0;
+    while cut < 8 {
+        all[cut] = places::<W>(8 * W - cut, cut);
+        cut += 1;
+    }
+    all
+}
+
+/// [`super::within_leaf`] for `W` words of each key, which are one key's next to the last one's or
+/// `SPREAD` further apart. False, with nothing done: less follows the keys than may be read at
+/// once.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,popcnt")]
+pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
+    words: PackedWords<'_>,
+    query: &[u64; W],
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    /// Steps whose results are examined together.
+    const STEPS: usize = 4;
+    debug_assert!((W == 1 || W == 2 || W == 4) && SPREAD == words.is_spread(W));
+    let (bytes, count, stride) = (words.bytes, words.count, words.stride);
+    // What is read for eight words: words of scopes in between make it two registers.
+    let reach = if SPREAD { 128 } else { 64 };
+    if count.div_ceil(STEP) * STEP * stride + reach > bytes.len() {
+        return false;
+    }
+    let dense = const { &dense_places::<W>() };
+    let (places, there) = match SPREAD {
+        false => dense[words.cut],
+        true => places::<W>(stride, words.cut),
+    };
+    let repeated: [u64; 8] = std::array::from_fn(|i| match i % W {
+        0 => query[0] & words.mask(),
+        word => query[word],
+    });
+    // SAFETY: 64 bytes are what each loads.
+    let (places, queries) = unsafe {
+        (
+            _mm512_loadu_si512(places.as_ptr().cast()),
+            _mm512_loadu_si512(repeated.as_ptr().cast()),
+        )
+    };
+    let limit = _mm512_set1_epi64(i64::from(radius));
+    let near_of = |first: usize| {
+        let differing = |part: usize| {
+            let at = stride * (first + STEP / W * part);
+            // SAFETY: `first` is the first key of a step that there is, and the parts begin before
+            // its end; as many bytes as are read are there from that end on.
+            let words = unsafe { unpack::<SPREAD>(bytes.as_ptr().add(at), places, there) };
+            _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
+        };
+        let distances = match W {
+            1 => differing(0),
+            2 => pairs(differing(0), differing(1)),
+            _ => pairs(
+                pairs(differing(0), differing(1)),
+                pairs(differing(2), differing(3)),
+            ),
+        };
+        u32::from(_mm512_cmple_epu64_mask(distances, limit))
+    };
+    let mut first = 0;
+    while first + STEPS * STEP <= count {
+        let near = |step: usize| near_of(first + STEP * step) << (STEP * step);
+        push_bits(near(0) | near(1) | near(2) | near(3), first, found);
+        first += STEPS * STEP;
+    }
+    while first < count {
+        let there = (1u32 << (count - first).min(STEP)) - 1;
+        push_bits(near_of(first) & there, first, found);
+        first += STEP;
+    }
+    true
+}
+
+/// Loads eight words from their packed bytes: those of `places` that are `there`.
+///
+/// # Safety
+/// 64 bytes can be read there, or 128 if other words stand in between.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+unsafe fn unpack<const SPREAD: bool>(at: *const u8, places: __m512i, there: u64) -> __m512i {
+    // SAFETY: as the caller says; no load needs an alignment.
+    unsafe {
+        let low = _mm512_loadu_si512(at.cast());
+        match SPREAD {
+            false => _mm512_maskz_permutexvar_epi8(there, places, low),
+            true => {
+                let high = _mm512_loadu_si512(at.add(64).cast());
+                _mm512_permutex2var_epi8(low, places, high)
+            }
+        }
     }
 }
 

@@ -9,9 +9,16 @@ mod avx2;
 mod avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
+mod packed;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+mod packed_words;
 mod prefix;
 
-pub use prefix::with_prefix;
+pub use packed::{within_leaf, within_leaf_portable};
+pub use prefix::{leaf_with_prefix, with_prefix};
 
 use crate::key::{Key, word_at};
 

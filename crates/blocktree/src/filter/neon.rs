@@ -1,6 +1,7 @@
 //! Kernels with NEON, which each 64-bit ARM processor has: the set bits of each byte are counted,
 //! and neighbouring counts added until there is one for each key.
 
+use super::packed_words::PackedWords;
 use super::push_rest;
 use crate::key::Key;
 use std::arch::aarch64::*;
@@ -39,17 +40,78 @@ fn of_words<const N: usize, const W: usize>(
     radius: u32,
     found: &mut Vec<u16>,
 ) {
-    // What the halves of a key of four words, or keys of fewer words, are compared with.
-    let queries = [0, 2].map(|first| {
-        let word = |i: usize| vcreate_u64(query[N - W + (first + i) % W]);
-        vreinterpretq_u8_u64(vcombine_u64(word(0), word(1)))
-    });
+    let queries = queries_of::<W>(from_fn(|word| query[N - W + word]));
     each_step::<N>(
         keys,
-        |keys| near::<N, W>(keys, queries, radius),
+        |keys| {
+            let words = keys.as_flattened();
+            let first_word = |key: usize| N * key + N - W;
+            let two_words = |i: usize| match (N, W) {
+                (1, 1) => load(words, 2 * i),
+                // Two keys with their scopes, which are left out.
+                (_, 1) => {
+                    let key = |number: usize| load_u64(words, 2 * (2 * i + number));
+                    vreinterpretq_u8_u64(vuzp2q_u64(key(0), key(1)))
+                }
+                (_, 2) => load(words, first_word(i)),
+                _ => load(words, first_word(i / 2) + i % 2 * 2),
+            };
+            near::<W>(two_words, queries, radius)
+        },
         |found| push_rest(keys, 0, query, N - W, radius, found),
         found,
     );
+}
+
+/// See [`super::within_leaf`]: `W` words of each key, which are one key's next to the last one's or
+/// `SPREAD` further apart. False, with nothing done: less follows the keys than may be read at
+/// once.
+#[target_feature(enable = "neon")]
+pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
+    words: PackedWords<'_>,
+    query: &[u64; W],
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    debug_assert!((W == 1 || W == 2 || W == 4) && SPREAD == words.is_spread(W));
+    let (bytes, count, stride, cut) = (words.bytes, words.count, words.stride, words.cut);
+    if count.next_multiple_of(STEP) * stride + 16 > bytes.len() {
+        return false;
+    }
+    let mut query = *query;
+    query[0] &= words.mask();
+    let queries = queries_of::<W>(query);
+    let places: [u8; 16] = from_fn(|at| match (at / 8, at % 8) {
+        // There is no such byte, and a zero comes instead of it.
+        (word, byte) if (word == 0 || W == 1) && byte >= 8 - cut => u8::MAX,
+        (word, byte) if W == 1 => (word * stride + byte) as u8,
+        (word, byte) => (word * (8 - cut) + byte) as u8,
+    });
+    // SAFETY: 16 bytes are what it loads.
+    let places = unsafe { vld1q_u8(places.as_ptr()) };
+    for first in (0..count).step_by(STEP) {
+        let two_words = |i: usize| {
+            let within = match W {
+                1 => 2 * i * stride,
+                2 => i * stride,
+                _ => i / 2 * stride + i % 2 * (16 - cut),
+            };
+            // SAFETY: `first` is the first key of a step that there is, and what is loaded begins
+            // before that step's end; 16 bytes from there on are there.
+            unsafe {
+                let at = bytes.as_ptr().add(stride * first + within);
+                match (W, SPREAD) {
+                    (1, true) => vcombine_u8(vld1_u8(at), vld1_u8(at.add(stride))),
+                    (_, true) => vld1q_u8(at),
+                    (4, _) if i % 2 == 1 => vld1q_u8(at),
+                    _ => vqtbl1q_u8(vld1q_u8(at), places),
+                }
+            }
+        };
+        let near = lanes(near::<W>(two_words, queries, radius));
+        push_lanes(near & first_lanes(count - first), first, found);
+    }
+    true
 }
 
 /// See [`super::with_prefix`]: keys of two words, of which the first is compared. `rest` does it
@@ -62,22 +124,59 @@ pub(super) fn with_prefix(
     rest: impl Fn(&mut Vec<u16>),
     found: &mut Vec<u16>,
 ) {
-    let (wanted_words, masks) = (vdupq_n_u64(wanted), vdupq_n_u64(mask));
     let equal_of = |keys: &Step<2>| {
-        let equal = |two: usize| {
-            let key = |i: usize| load_u64(&keys[2 * two + i], 0);
-            let words = vuzp1q_u64(key(0), key(1));
-            vceqzq_u64(vandq_u64(veorq_u64(words, wanted_words), masks))
+        let two = |i: usize| {
+            let key = |number: usize| load_u64(&keys[2 * i + number], 0);
+            vuzp1q_u64(key(0), key(1))
         };
-        // All bytes of a word are alike, so that any of them may be kept.
-        let of_4 = |i: usize| {
-            let [a, b] = [equal(2 * i), equal(2 * i + 1)].map(|lanes| vreinterpretq_u32_u64(lanes));
-            vreinterpretq_u16_u32(vuzp1q_u32(a, b))
-        };
-        let of_8 = |i: usize| vreinterpretq_u8_u16(vuzp1q_u16(of_4(2 * i), of_4(2 * i + 1)));
-        vuzp1q_u8(of_8(0), of_8(1))
+        equal(two, wanted, mask)
     };
     each_step::<2>(keys, equal_of, rest, found);
+}
+
+/// See [`super::leaf_with_prefix`]: `count` keys, `stride` bytes apart, whose first eight bytes are
+/// compared. False, with nothing done: less follows the keys than may be read at once.
+#[target_feature(enable = "neon")]
+pub(super) fn packed_with_prefix(
+    bytes: &[u8],
+    count: usize,
+    stride: usize,
+    (wanted, mask): (u64, u64),
+    found: &mut Vec<u16>,
+) -> bool {
+    if count.next_multiple_of(STEP) * stride + 8 > bytes.len() {
+        return false;
+    }
+    for first in (0..count).step_by(STEP) {
+        let two = |i: usize| {
+            // SAFETY: `first` is the first key of a step that there is; eight bytes from the start
+            // of each key of a step on are there.
+            unsafe {
+                let at = bytes.as_ptr().add(stride * (first + 2 * i));
+                let words = vcombine_u8(vld1_u8(at), vld1_u8(at.add(stride)));
+                vreinterpretq_u64_u8(words)
+            }
+        };
+        let equal = lanes(equal(two, wanted, mask));
+        push_lanes(equal & first_lanes(count - first), first, found);
+    }
+    true
+}
+
+/// Lanes of the 16 words, two of which `two` loads, that have the bits of a mask in common with
+/// another one.
+#[inline]
+#[target_feature(enable = "neon")]
+fn equal(two: impl Fn(usize) -> uint64x2_t, wanted: u64, mask: u64) -> uint8x16_t {
+    let (wanted, mask) = (vdupq_n_u64(wanted), vdupq_n_u64(mask));
+    let equal = |i: usize| vceqzq_u64(vandq_u64(veorq_u64(two(i), wanted), mask));
+    // All bytes of a word are alike, so that any of them may be kept.
+    let of_4 = |i: usize| {
+        let [a, b] = [equal(2 * i), equal(2 * i + 1)].map(|lanes| vreinterpretq_u32_u64(lanes));
+        vreinterpretq_u16_u32(vuzp1q_u32(a, b))
+    };
+    let of_8 = |i: usize| vreinterpretq_u8_u16(vuzp1q_u16(of_4(2 * i), of_4(2 * i + 1)));
+    vuzp1q_u8(of_8(0), of_8(1))
 }
 
 /// Has `matches_of` examine 16 keys of `N` words at a time, and the last of them once more in part
@@ -106,42 +205,38 @@ fn each_step<const N: usize>(
     }
 }
 
-/// Lanes of the 16 keys that are within the radius.
+/// The queries for halves of keys of four words, or for keys of fewer words.
 #[inline]
 #[target_feature(enable = "neon")]
-fn near<const N: usize, const W: usize>(
-    keys: &Step<N>,
+fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {
+    [0, 2].map(|first| {
+        let word = |i: usize| vcreate_u64(query[(first + i) % W]);
+        vreinterpretq_u8_u64(vcombine_u64(word(0), word(1)))
+    })
+}
+
+/// Lanes of the 16 keys that are within the radius. `two_words` loads two of their words, one after
+/// the other.
+#[inline]
+#[target_feature(enable = "neon")]
+fn near<const W: usize>(
+    two_words: impl Fn(usize) -> uint8x16_t,
     queries: [uint8x16_t; 2],
     radius: u32,
 ) -> uint8x16_t {
-    debug_assert!(N == W || N == W + 1);
-    let words = keys.as_flattened();
-    let count = |at: usize, query: uint8x16_t| vcntq_u8(veorq_u8(load(words, at), query));
-    let first_word = |key: usize| N * key + N - W;
+    let count = |i: usize, query: usize| vcntq_u8(veorq_u8(two_words(i), queries[query]));
     match W {
         1 => {
-            let counts = |two: usize| match N {
-                1 => count(2 * two, queries[0]),
-                // Two keys with their scopes, which are left out.
-                _ => {
-                    let key = |i: usize| load_u64(words, 2 * (2 * two + i));
-                    let words = vreinterpretq_u8_u64(vuzp2q_u64(key(0), key(1)));
-                    vcntq_u8(veorq_u8(words, queries[0]))
-                }
-            };
-            vcleq_u8(sum_of_8(from_fn(counts)), vdupq_n_u8(radius.min(64) as u8))
+            let distances = sum_of_8(from_fn(|i| count(i, 0)));
+            vcleq_u8(distances, vdupq_n_u8(radius.min(64) as u8))
         }
         2 => {
-            let eight =
-                |half: usize| sum_of_8(from_fn(|i| count(first_word(8 * half + i), queries[0])));
+            let eight = |half: usize| sum_of_8(from_fn(|i| count(8 * half + i, 0)));
             let distances = vpaddq_u8(eight(0), eight(1));
             vcleq_u8(distances, vdupq_n_u8(radius.min(128) as u8))
         }
         _ => {
-            let key = |key: usize| {
-                let at = first_word(key);
-                vaddq_u8(count(at, queries[0]), count(at + 2, queries[1]))
-            };
+            let key = |i: usize| vaddq_u8(count(2 * i, 0), count(2 * i + 1, 1));
             // 256 does not fit into a byte.
             let limit = vdupq_n_u16(radius.min(256) as u16);
             let eight = |half: usize| {
@@ -188,6 +283,15 @@ fn load_u64(words: &[Word], at: usize) -> uint64x2_t {
 fn lanes(bytes: uint8x16_t) -> u64 {
     let narrow = vshrn_n_u16::<4>(vreinterpretq_u16_u8(bytes));
     vget_lane_u64::<0>(vreinterpret_u64_u8(narrow))
+}
+
+/// The lanes of the first keys of a step, four bits for each.
+#[inline]
+fn first_lanes(keys: usize) -> u64 {
+    match keys < STEP {
+        true => (1 << (4 * keys)) - 1,
+        false => u64::MAX,
+    }
 }
 
 /// Appends the places of the lanes that are set, counted from `base`.

@@ -1,6 +1,7 @@
 //! Keys that begin alike: what lies in one bucket of a band.
 
 use crate::key::word_at;
+use crate::leaf::LeafKeys;
 
 /// Appends to `found` the places of the keys that have the first `bits` bits of a word in common
 /// with `wanted`, in ascending order. `keys` is as for [`super::within`].
@@ -27,6 +28,55 @@ pub fn with_prefix<const N: usize>(
         return unsafe { super::neon::with_prefix(keys, wanted, mask, rest, found) };
     }
     with_prefix_portable::<N>(keys, 0, word, wanted, mask, found);
+}
+
+/// [`with_prefix`] for the keys of a leaf.
+#[inline]
+pub fn leaf_with_prefix<const N: usize>(
+    keys: &LeafKeys<'_, N>,
+    word: usize,
+    wanted: u64,
+    bits: u32,
+    found: &mut Vec<u16>,
+) {
+    let left_out = keys.shape.left_out();
+    if left_out == 0 {
+        return with_prefix::<N>(keys.bytes(), word, wanted, bits, found);
+    }
+    let mask = u64::MAX << (64 - bits);
+    let there = keys.mask(word);
+    // What is left out differs from what is wanted in all keys, or in none.
+    if (keys.low[word] ^ wanted) & mask & !there != 0 {
+        return;
+    }
+    let mask = mask & there;
+    #[cfg(target_arch = "x86_64")]
+    if left_out >= 8 * word
+        && N - word == 2
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512bw")
+    {
+        let stride = keys.shape.key_size();
+        // SAFETY: the features it needs were just seen.
+        return unsafe { packed_with_prefix_avx512(keys, stride, wanted, mask, found) };
+    }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    {
+        let bytes = &keys.bytes_and_more()[(8 * word).saturating_sub(left_out)..];
+        let (count, stride) = (keys.len(), keys.shape.key_size());
+        // SAFETY: every processor of this kind has NEON.
+        let is_done =
+            unsafe { super::neon::packed_with_prefix(bytes, count, stride, (wanted, mask), found) };
+        if is_done {
+            return;
+        }
+    }
+    if mask == 0 {
+        found.extend(0..keys.len() as u16);
+        return;
+    }
+    let equal = |i: &usize| (keys.word(*i, word) ^ wanted) & mask == 0;
+    found.extend((0..keys.len()).filter(equal).map(|i| i as u16));
 }
 
 /// The kernel for any machine, from the key at a place on.
@@ -74,9 +124,58 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
     with_prefix_portable::<2>(keys, STEP * steps.len(), 0, wanted, mask, found);
 }
 
+/// Sixteen keys of less than two words at a time, of which the first words are compared.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn packed_with_prefix_avx512<const N: usize>(
+    keys: &LeafKeys<'_, N>,
+    stride: usize,
+    wanted: u64,
+    mask: u64,
+    found: &mut Vec<u16>,
+) {
+    use std::arch::x86_64::*;
+    const STEP: usize = 8;
+    let (bytes, count) = (keys.bytes_and_more(), keys.len());
+    assert!(count.div_ceil(STEP) * STEP * stride + 64 <= bytes.len());
+    // The first words of four keys, each where a word of a register is. The mask drops what is
+    // not theirs.
+    let mut places = [0u8; 64];
+    for (at, place) in places.iter_mut().enumerate() {
+        *place = (at / 16 * stride + at % 8) as u8;
+    }
+    // SAFETY: 64 bytes are what it loads.
+    let places = unsafe { _mm512_loadu_si512(places.as_ptr().cast()) };
+    let pairs = |word: u64| {
+        let word = word as i64;
+        _mm512_setr_epi64(word, 0, word, 0, word, 0, word, 0)
+    };
+    let (wanted_words, masks) = (pairs(wanted), pairs(mask));
+    for first in (0..count).step_by(STEP) {
+        let equal = |four: usize| {
+            let at = stride * (first + 4 * four);
+            // SAFETY: the first key of a step is there, and 64 bytes from each key of a step on.
+            let packed = unsafe { _mm512_loadu_si512(bytes.as_ptr().add(at).cast()) };
+            let words = _mm512_permutexvar_epi8(places, packed);
+            let differing = _mm512_xor_si512(words, wanted_words);
+            u32::from(_mm512_testn_epi64_mask(differing, masks)) << (8 * four)
+        };
+        let there = (1u32 << (2 * (count - first).min(STEP))) - 1;
+        let mut bits = (equal(0) | equal(1)) & 0x5555 & there;
+        while bits != 0 {
+            found.push(first as u16 + bits.trailing_zeros() as u16 / 2);
+            bits &= bits - 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::{EntryKey, Tid};
+    use crate::leaf::{LeafMut, LeafRef};
+    use crate::page::PAGE_SIZE;
+    use crate::shape::Shape;
     use proptest::prelude::*;
 
     proptest! {
@@ -98,6 +197,52 @@ mod tests {
             let mut found = Vec::new();
             with_prefix::<2>(&bytes, 0, wanted, bits, &mut found);
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn the_prefixes_of_a_leaf_are_those_of_its_keys(
+            start: [u64; 3], alike in 0..13usize, other: bool, bits in 1..65_u32,
+            keys in prop::collection::vec((any::<[u64; 3]>(), 0..70_u32), 0..200),
+        ) {
+            fn check<const N: usize>(
+                start: [u64; N], alike: usize, word: usize, other: bool, bits: u32,
+                keys: &[([u64; 3], u32)],
+            ) {
+                let fixed = |at: usize| {
+                    let bits = (8 * alike).saturating_sub(64 * at).min(64) as u32;
+                    !u64::MAX.checked_shr(bits).unwrap_or(0)
+                };
+                let (mut low, mut last) = ([0; N], [u64::MAX; N]);
+                for at in 0..N {
+                    low[at] = start[at] & fixed(at);
+                    last[at] = start[at] | !fixed(at);
+                }
+                let low = EntryKey::before_key(0, low);
+                let shape = Shape::between(&low, Some(&EntryKey::after_key(0, last)), true);
+                let mut page = [0; PAGE_SIZE];
+                let mut leaf = LeafMut::format_leaf(&mut page, &low, shape);
+                let wanted = start[word] ^ (u64::from(other) << 60);
+                let mut expected = Vec::new();
+                for (i, (far, same)) in keys.iter().enumerate() {
+                    let mut key: [u64; N] = std::array::from_fn(|at| {
+                        start[at] & fixed(at) | far[at] & !fixed(at)
+                    });
+                    let kept = u64::MAX.checked_shr(*same).unwrap_or(0);
+                    let near = wanted & !kept | key[word] & kept;
+                    key[word] = start[word] & fixed(word) | near & !fixed(word);
+                    if (key[word] ^ wanted) >> (64 - bits) == 0 {
+                        expected.push(i as u16);
+                    }
+                    leaf.push(&key, Tid::new(1, 1));
+                }
+                let leaf = LeafRef::<N>::open(&page, 1).unwrap();
+                let mut found = Vec::new();
+                leaf_with_prefix(&leaf.keys(), word, wanted, bits, &mut found);
+                assert_eq!(found, expected);
+            }
+            let [a, b, _] = start;
+            check([a, b], alike.min(12), 0, other, bits, &keys);
+            check(start, alike.min(12), 1, other, bits, &keys);
         }
     }
 }

@@ -131,7 +131,7 @@ impl<const N: usize> SortedChunk<N> {
 
     /// Makes room for another leaf; false: there is no memory.
     pub fn reserve(&mut self) -> bool {
-        let more = leaf::capacity::<N>();
+        let more = leaf::most_entries::<N>();
         self.incoming.try_reserve(more).is_ok()
             && self.keys.try_reserve(more).is_ok()
             && self.rows.try_reserve(more).is_ok()

@@ -99,7 +99,7 @@ impl<const N: usize> Pairs<N> {
         distinct: bool,
     ) -> Self {
         let scope_words = layout.scope_words();
-        let leaves = 2 * leaf::capacity::<N>();
+        let leaves = 2 * leaf::most_entries::<N>();
         Pairs {
             cursor: LevelCursor::new(plan.probes[0].table),
             beyond: LevelCursor::new(0),
@@ -243,7 +243,7 @@ impl<const N: usize> Pairs<N> {
         let to = self.range.and_then(|range| range.to);
         let is_before = |end: &EntryKey<N>| to.is_none_or(|to| *end < to);
         while self.end.as_ref().is_some_and(is_before)
-            && self.chunk.len() + leaf::capacity::<N>() <= self.capacity
+            && self.chunk.len() + leaf::most_entries::<N>() <= self.capacity
         {
             let (cursor, chunk) = (&mut self.cursor, &mut self.chunk);
             self.end = read_leaf(tree, cursor, chunk, (None, to), wanted)?;
@@ -278,7 +278,7 @@ impl<const N: usize> Pairs<N> {
         };
         let scope = (self.layout.scope_words() > 0).then_some(run.scope);
         while let Some(end) = self.beyond_end
-            && self.other.len() + leaf::capacity::<N>() <= self.capacity
+            && self.other.len() + leaf::most_entries::<N>() <= self.capacity
         {
             let Some(next) = self.next_needed(&end, run.bits, scope) else {
                 self.beyond_end = None;

@@ -206,7 +206,7 @@ impl<const N: usize> SetScan<N> {
     fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let (from, hint) = self.position(tree)?;
         let leaf: Leaf<_, N> = tree.find(&from, 0, hint, |block| tree.store.read(block))?;
-        if self.found.try_reserve(leaf::capacity::<N>()).is_err() {
+        if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {
             tree.store.out_of_memory();
         }
         // The way on is read under the same lock as the entries: what a later split moves right of
@@ -258,15 +258,16 @@ impl<const N: usize> SetScan<N> {
     ) {
         let query = &self.query;
         let numbers = &query.numbers[numbers];
+        let keys = leaf.keys();
         self.places.clear();
         if numbers.len() > MOST_PASSES {
-            let is_wanted = |i: &usize| numbers.binary_search(&number(&leaf.key(*i))).is_ok();
-            let places = (0..leaf.count()).filter(is_wanted);
+            let is_wanted = |i: &usize| numbers.binary_search(&number(&keys.get(*i))).is_ok();
+            let places = (0..keys.len()).filter(is_wanted);
             self.places.extend(places.map(|i| i as u16));
         } else {
             for &wanted in numbers {
                 let word = N - WORDS;
-                filter::with_prefix::<N>(leaf.keys(), word, wanted, 64, &mut self.places);
+                filter::leaf_with_prefix(&keys, word, wanted, 64, &mut self.places);
             }
         }
         for &i in &self.places {

@@ -8,6 +8,7 @@ use neardup_blocktree::bands::{
 use neardup_blocktree::build::{Fill, build_bands};
 use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
 use neardup_blocktree::key::{EntryKey, Tid};
+use neardup_blocktree::leaf::most_entries;
 use neardup_blocktree::meta::Meta;
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
@@ -106,7 +107,7 @@ impl BandIndex {
                 assert!(tables.insert(table), "{rows:?} came twice");
             };
             more = (search.step(&tree, enough, &mut |_| true, &mut emit)).unwrap();
-            assert!(given <= enough + memory.max(2 << 13) / 24 + 1);
+            assert!(given <= enough + (memory / 24).max(2 * most_entries::<2>()) + 1);
         }
         let shared = |tables: &BTreeSet<u16>| {
             if search.plan().is_by_bands() {

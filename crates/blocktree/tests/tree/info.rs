@@ -4,7 +4,7 @@ use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::leaf::{self, LeafRef};
+use neardup_blocktree::leaf::LeafRef;
 use neardup_blocktree::page::{Kind, PageRef};
 use neardup_blocktree::store::PageStore;
 use neardup_blocktree::tree::Tree;
@@ -91,7 +91,7 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
         assert_eq!(alike.count() as u64, largest_bucket.entries);
     }
     // Every page is of one kind, as a look at each without the tree says.
-    let (mut inner, mut leaves, mut empty) = (0, 0, 0);
+    let (mut inner, mut leaves, mut empty, mut room) = (0, 0, 0, 0);
     for block in 1..index.store.blocks() {
         let page = index.store.read(block);
         match PageRef::<N>::new(&page).kind() {
@@ -99,7 +99,10 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
             Some(Kind::Leaf) if LeafRef::<N>::open(&page, block).unwrap().count() == 0 => {
                 empty += 1
             }
-            Some(Kind::Leaf) => leaves += 1,
+            Some(Kind::Leaf) => {
+                leaves += 1;
+                room += LeafRef::<N>::open(&page, block).unwrap().shape().capacity();
+            }
             Some(Kind::Free) => (),
             other => panic!("block {block}: {other:?}"),
         }
@@ -109,9 +112,8 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
         (inner, leaves, empty)
     );
     assert_eq!(info.height, index.check_height());
-    let room = (leaves * leaf::capacity::<N>() as u64) as f64;
     match info.fill() {
-        Some(fill) => assert!((fill - info.entries as f64 / room).abs() < 1e-9),
+        Some(fill) => assert!((fill - info.entries as f64 / room as f64).abs() < 1e-9),
         None => assert_eq!(leaves, 0),
     }
 }

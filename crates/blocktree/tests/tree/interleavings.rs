@@ -84,7 +84,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
         .collect();
     let index = Index::<1>::build(BlockLayout::new(0, 1).unwrap(), &model, 1 << 20);
     let root = index.meta.root;
-    let (sought, row) = (at(2_000_000) + 7, tid(9_000_000));
+    let (sought, row) = (at(2_400_000) + 7, tid(9_000_000));
     let entry_key = EntryKey {
         table: 0,
         key: [sought],
@@ -111,7 +111,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
                     index.insert(
                         &tree,
                         tid(5_000_000 + i),
-                        Some([at(1_999_990) + u64::from(i)]),
+                        Some([at(2_399_990) + u64::from(i)]),
                     );
                     if PageRef::<1>::new(&index.store.read(block)).right_link() != before {
                         break;

@@ -1,0 +1,335 @@
+//! Distances of the keys of a leaf as they stand there, without the bytes that all begin with.
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use super::neon;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+use super::packed_words::PackedWords;
+use super::within;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+use crate::key::{Key, distance};
+use crate::leaf::LeafKeys;
+
+/// [`within`] for the keys of a leaf: appends to `found` the places of those within `radius` of the
+/// query, in ascending order.
+#[inline]
+pub fn within_leaf<const N: usize>(
+    keys: &LeafKeys<'_, N>,
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let left_out = keys.shape.left_out();
+    if left_out == 0 {
+        return within(keys.bytes(), query, skipped, radius, found);
+    }
+    // What is left out differs from the query by the same in all keys.
+    let differing = |word: usize| (keys.low[word] ^ query[word]) & !keys.mask(word);
+    let words = skipped..N.min(left_out.div_ceil(8));
+    let of_all: u32 = words.map(|word| differing(word).count_ones()).sum();
+    let Some(rest) = radius.checked_sub(of_all) else {
+        return;
+    };
+    #[cfg(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    ))]
+    {
+        let (words, compared) = (PackedWords::of(keys, skipped), skipped.max(left_out / 8));
+        if within_compared(words, &query[compared..], rest, found) {
+            return;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("popcnt") {
+        // SAFETY: the feature it needs was just seen.
+        return unsafe { within_words_popcnt(keys, query, skipped, rest, found) };
+    }
+    within_words(keys, query, skipped, rest, found);
+}
+
+/// The fastest kernel that the machine has for the compared words of keys and query. False, with
+/// nothing done: there is none.
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+#[inline]
+fn within_compared(
+    words: PackedWords<'_>,
+    query: &[u64],
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    match *query {
+        [a] => within_packed(words, &[a], radius, found),
+        [a, b] => within_packed(words, &[a, b], radius, found),
+        [a, b, c, d] => within_packed(words, &[a, b, c, d], radius, found),
+        _ => false,
+    }
+}
+
+/// [`within_compared`] for `W` words.
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+#[inline]
+fn within_packed<const W: usize>(
+    words: PackedWords<'_>,
+    query: &[u64; W],
+    radius: u32,
+    found: &mut Vec<u16>,
+) -> bool {
+    let is_spread = words.is_spread(W);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the features that each needs were just seen.
+    unsafe {
+        if avx512::packed_is_there() {
+            return match is_spread {
+                false => avx512::within_packed::<W, false>(words, query, radius, found),
+                true => avx512::within_packed::<W, true>(words, query, radius, found),
+            };
+        }
+        if avx2::is_there() {
+            return match is_spread {
+                false => avx2::within_packed::<W, false>(words, query, radius, found),
+                true => avx2::within_packed::<W, true>(words, query, radius, found),
+            };
+        }
+    }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    // SAFETY: every processor of this kind has NEON.
+    unsafe {
+        match is_spread {
+            false => neon::within_packed::<W, false>(words, query, radius, found),
+            true => neon::within_packed::<W, true>(words, query, radius, found),
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    false
+}
+
+/// The kernel for any machine. `radius` counts the bits that are there.
+#[inline(always)]
+fn within_words<const N: usize>(
+    keys: &LeafKeys<'_, N>,
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let first = skipped.max(keys.shape.left_out() / 8);
+    let mask = keys.mask(first);
+    for i in 0..keys.len() {
+        let mut distance = ((keys.word(i, first) ^ query[first]) & mask).count_ones();
+        for (word, wanted) in query.iter().enumerate().skip(first + 1) {
+            distance += (keys.word(i, word) ^ wanted).count_ones();
+        }
+        if distance <= radius {
+            found.push(i as u16);
+        }
+    }
+}
+
+/// [`within_words`] with the POPCNT instruction.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn within_words_popcnt<const N: usize>(
+    keys: &LeafKeys<'_, N>,
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    within_words(keys, query, skipped, radius, found);
+}
+
+/// [`within_leaf`], key by key: what the kernels are compared with.
+pub fn within_leaf_portable<const N: usize>(
+    keys: &LeafKeys<'_, N>,
+    query: &Key<N>,
+    skipped: usize,
+    radius: u32,
+    found: &mut Vec<u16>,
+) {
+    let near = |i: &usize| distance(&keys.get(*i), query, skipped) <= radius;
+    found.extend((0..keys.len()).filter(near).map(|i| i as u16));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{EntryKey, Tid};
+    use crate::leaf::{LeafMut, LeafRef};
+    use crate::page::{PAGE_SIZE, Page};
+    use crate::shape::Shape;
+    use proptest::prelude::*;
+
+    /// A leaf whose keys begin with some bytes of the query, and are far from it or near.
+    fn leaf_of<const N: usize>(
+        query: &Key<N>,
+        alike: usize,
+        other: bool,
+        keys: &[([u64; N], Vec<u32>, bool)],
+    ) -> Box<Page> {
+        let mut start = *query;
+        if other {
+            start[0] ^= 1 << 57;
+        }
+        let fixed = |word: usize| {
+            let bits = (8 * alike).saturating_sub(64 * word).min(64) as u32;
+            !u64::MAX.checked_shr(bits).unwrap_or(0)
+        };
+        let mut low = [0; N];
+        let mut last = [u64::MAX; N];
+        for word in 0..N {
+            low[word] = start[word] & fixed(word);
+            last[word] = start[word] | !fixed(word);
+        }
+        let low = EntryKey::before_key(0, low);
+        let shape = Shape::between(&low, Some(&EntryKey::after_key(0, last)), true);
+        assert_eq!(shape.left_out(), alike);
+        let mut page = Box::new([0; PAGE_SIZE]);
+        let mut leaf = LeafMut::format_leaf(&mut *page, &low, shape);
+        for (far, flips, near) in keys {
+            let mut key = if *near { *query } else { *far };
+            for flip in flips {
+                let bit = *flip as usize % (64 * N);
+                key[bit / 64] ^= 1 << (bit % 64);
+            }
+            for word in 0..N {
+                key[word] = start[word] & fixed(word) | key[word] & !fixed(word);
+            }
+            leaf.push(&key, Tid::new(1, 1));
+        }
+        page
+    }
+
+    fn assert_all_find_the_same<const N: usize>(
+        query: [u64; N],
+        radius: u32,
+        keys: &[([u64; N], Vec<u32>, bool)],
+        (alike, other): (usize, bool),
+        skipped: usize,
+    ) {
+        let alike = alike.min(Shape::<N>::MOST_LEFT_OUT);
+        let page = leaf_of(&query, alike, other, keys);
+        let leaf = LeafRef::<N>::open(&page, 1).unwrap();
+        let keys = leaf.keys();
+        let mut expected = Vec::new();
+        within_leaf_portable(&keys, &query, skipped, radius, &mut expected);
+        let mut found = vec![7];
+        within_leaf(&keys, &query, skipped, radius, &mut found);
+        assert_eq!(found[1..], expected, "chosen");
+        let left_out = leaf.shape().left_out();
+        let of_left_out: u32 = (skipped..N.min(left_out.div_ceil(8)))
+            .map(|word| ((keys.low[word] ^ query[word]) & !keys.mask(word)).count_ones())
+            .sum();
+        let Some(rest) = radius.checked_sub(of_left_out) else {
+            return assert!(expected.is_empty());
+        };
+        found.clear();
+        within_words(&keys, &query, skipped, rest, &mut found);
+        assert_eq!(found, expected, "word by word");
+        let compared = &query[skipped.max(left_out / 8)..];
+        // Three words are compared word by word.
+        if compared.len() == 3 {
+            return;
+        }
+        found.clear();
+        #[cfg(target_arch = "x86_64")]
+        if avx2::is_there() {
+            let words = PackedWords::of(&keys, skipped);
+            assert!(with_avx2(words, compared, rest, &mut found));
+            assert_eq!(found, expected, "AVX2");
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        {
+            let words = PackedWords::of(&keys, skipped);
+            assert!(within_compared(words, compared, rest, &mut found));
+            assert_eq!(found, expected, "NEON");
+        }
+    }
+
+    /// The kernel for machines without AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    fn with_avx2(words: PackedWords<'_>, query: &[u64], radius: u32, found: &mut Vec<u16>) -> bool {
+        fn of<const W: usize>(
+            words: PackedWords<'_>,
+            query: [u64; W],
+            radius: u32,
+            found: &mut Vec<u16>,
+        ) -> bool {
+            // SAFETY: the caller has seen the features it needs.
+            unsafe {
+                match words.is_spread(W) {
+                    false => avx2::within_packed::<W, false>(words, &query, radius, found),
+                    true => avx2::within_packed::<W, true>(words, &query, radius, found),
+                }
+            }
+        }
+        match *query {
+            [a] => of(words, [a], radius, found),
+            [a, b] => of(words, [a, b], radius, found),
+            [a, b, c, d] => of(words, [a, b, c, d], radius, found),
+            _ => unreachable!("no kernel for so many words"),
+        }
+    }
+
+    macro_rules! all_find_the_same {
+        ($($name:ident: $words:literal words, $skipped:literal skipped;)*) => {
+            proptest! {
+                $(#[test]
+                fn $name(
+                    query: [u64; $words], radius in 0..64u32 * $words + 2,
+                    small in 0..12u32, wide: bool, range in (0..13usize, any::<bool>()),
+                    keys in prop::collection::vec((
+                        any::<[u64; $words]>(), prop::collection::vec(any::<u32>(), 0..8),
+                        any::<bool>(),
+                    ), 0..150),
+                ) {
+                    let radius = if wide { radius } else { small };
+                    assert_all_find_the_same(query, radius, &keys, range, $skipped);
+                })*
+            }
+        };
+    }
+
+    all_find_the_same! {
+        on_64_bits: 1 words, 0 skipped;
+        on_64_bits_with_a_scope: 2 words, 1 skipped;
+        on_128_bits: 2 words, 0 skipped;
+        on_128_bits_with_a_scope: 3 words, 1 skipped;
+        on_256_bits: 4 words, 0 skipped;
+        on_256_bits_with_a_scope: 5 words, 1 skipped;
+    }
+
+    #[test]
+    fn all_kernels_read_a_full_leaf() {
+        fn full<const N: usize>(skipped: usize) {
+            for alike in 0..=Shape::<N>::MOST_LEFT_OUT {
+                let query: Key<N> = std::array::from_fn(|i| 0x9e37_79b9_7f4a_7c15 << i);
+                let keys: Vec<_> = (0..2000u32).map(|i| (query, vec![i; 1], true)).collect();
+                let mut capacity = 0;
+                for count in [1, 2000] {
+                    // The first says how many there is room for.
+                    let count = if capacity == 0 { count } else { capacity };
+                    let page = leaf_of(&query, alike, false, &keys[..count]);
+                    capacity = LeafRef::<N>::open(&page, 1).unwrap().shape().capacity();
+                }
+                assert_all_find_the_same(query, 0, &keys[..capacity], (alike, false), skipped);
+                assert_all_find_the_same(query, 1, &keys[..capacity - 1], (alike, true), skipped);
+            }
+        }
+        full::<1>(0);
+        full::<2>(0);
+        full::<2>(1);
+        full::<4>(0);
+        full::<5>(1);
+    }
+}

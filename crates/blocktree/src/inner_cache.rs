@@ -1,0 +1,158 @@
+//! Inner cache: copies of the inner pages that lead to the leaves of the last keys.
+//!
+//! Who searches and adds row after row goes down from the root for each table of each row. A copy
+//! of an inner page spares the page's pin and lock. What it says is a link that was read earlier,
+//! as one that the leaf cache remembers: the leaf tells whether it is the right one (`Tree::find`),
+//! and if it is not, the copy is dropped.
+
+use crate::inner::InnerRef;
+use crate::key::{Block, EntryKey};
+use crate::page::Page;
+use std::cell::{Cell, RefCell};
+
+/// Tables that are cached, here and in the leaf cache. More would take longer to probe than to
+/// find.
+pub(crate) const TABLES: usize = 32;
+
+/// The most copies, 2 MB: those of an index of some 10 million rows with four tables.
+const MOST: usize = 256;
+
+/// Descents from which on pages are copied: a transaction of a few rows reads most pages once.
+const BEFORE_COPIES: u32 = 16;
+
+/// Copies of the inner pages of an index. Like a leaf cache, it is valid as long as no page is
+/// moved.
+#[derive(Debug, Default)]
+pub(crate) struct InnerCache {
+    copies: RefCell<Vec<(Block, Box<Page>)>>,
+    descents: Cell<u32>,
+    /// For each table the leaf to which copies led last, and the page above it.
+    last: [Cell<(Block, Block)>; TABLES],
+}
+
+impl InnerCache {
+    /// Counts a descent, and returns whether pages are to be copied on it.
+    pub(crate) fn counts(&self) -> bool {
+        let descents = self.descents.get().saturating_add(1);
+        self.descents.set(descents);
+        descents > BEFORE_COPIES
+    }
+
+    /// The child of a page that covers an entry key, as a copy of the page has it; `None` if there
+    /// is no copy, or another page covers the key by now.
+    pub(crate) fn child<const N: usize>(
+        &self,
+        block: Block,
+        entry_key: &EntryKey<N>,
+    ) -> Option<Block> {
+        let mut copies = self.copies.borrow_mut();
+        let place = copies.binary_search_by_key(&block, |(block, _)| *block);
+        let place = place.ok()?;
+        let page = InnerRef::<N>::unchecked(&copies[place].1);
+        if page.low_key() <= *entry_key && !page.is_left_of(entry_key) {
+            return Some(page.child_of(entry_key));
+        }
+        copies.remove(place);
+        None
+    }
+
+    /// Keeps a copy of a page that has been checked, if there is room for it.
+    pub(crate) fn keep(&self, block: Block, page: &Page) {
+        let mut copies = self.copies.borrow_mut();
+        if copies.len() < MOST
+            && let Err(place) = copies.binary_search_by_key(&block, |(block, _)| *block)
+        {
+            copies.insert(place, (block, Box::new(*page)));
+        }
+    }
+
+    /// Notes to which leaf of a table a page led.
+    pub(crate) fn led_to(&self, table: u16, leaf: Block, from: Block) {
+        if let Some(last) = self.last.get(usize::from(table)) {
+            last.set((leaf, from));
+        }
+    }
+
+    /// Drops the copy that led to a leaf of a table, where its key is not, or not any more.
+    #[cold]
+    pub(crate) fn misled(&self, table: u16, leaf: Block) {
+        if let Some(last) = self.last.get(usize::from(table))
+            && last.get().0 == leaf
+        {
+            self.forget_page(last.get().1);
+        }
+    }
+
+    /// Drops the copy of a page, if there is one.
+    pub(crate) fn forget_page(&self, page: Block) {
+        self.copies.borrow_mut().retain(|(block, _)| *block != page);
+    }
+
+    /// Drops all copies.
+    pub(crate) fn forget(&self) {
+        self.copies.borrow_mut().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inner::InnerMut;
+    use crate::key::Tid;
+    use crate::page::PAGE_SIZE;
+
+    fn entry_key(word: u64) -> EntryKey<1> {
+        EntryKey::new(0, [word], Tid::new(0, 0))
+    }
+
+    /// A page for the keys from 10 on, with pages below it that start at 10 and at 20.
+    fn page() -> Page {
+        let mut page = [0; PAGE_SIZE];
+        let mut inner = InnerMut::<1>::format_at(&mut page, 1, &entry_key(10));
+        inner.push(&entry_key(10), 100);
+        inner.push(&entry_key(20), 200);
+        page
+    }
+
+    #[test]
+    fn a_copy_leads_on_until_it_misleads() {
+        let cache = InnerCache::default();
+        assert_eq!(cache.child(5, &entry_key(15)), None);
+        cache.keep(5, &page());
+        assert_eq!(cache.child(5, &entry_key(15)), Some(100));
+        assert_eq!(cache.child(5, &entry_key(25)), Some(200));
+        cache.led_to(0, 200, 5);
+        // Another leaf than that to which it led, and another table's.
+        cache.misled(0, 100);
+        cache.misled(1, 200);
+        assert_eq!(cache.child(5, &entry_key(25)), Some(200));
+        cache.misled(0, 200);
+        assert_eq!(cache.child(5, &entry_key(25)), None);
+    }
+
+    #[test]
+    fn a_copy_that_does_not_cover_a_key_is_dropped() {
+        let cache = InnerCache::default();
+        cache.keep(5, &page());
+        assert_eq!(cache.child(5, &entry_key(9)), None);
+        assert_eq!(cache.child(5, &entry_key(15)), None);
+    }
+
+    #[test]
+    fn copies_are_few() {
+        let cache = InnerCache::default();
+        for block in 0..2 * MOST as Block {
+            cache.keep(block, &page());
+        }
+        assert_eq!(cache.copies.borrow().len(), MOST);
+        cache.forget();
+        assert_eq!(cache.child(0, &entry_key(15)), None);
+    }
+
+    #[test]
+    fn a_short_transaction_makes_no_copies() {
+        let cache = InnerCache::default();
+        let counted = (0..BEFORE_COPIES + 3).filter(|_| cache.counts());
+        assert_eq!(counted.count(), 3);
+    }
+}

@@ -1,0 +1,449 @@
+//! Shapes of leaves: how many bytes keys and row addresses take there.
+//!
+//! All keys of a leaf lie between its low and its high key, so that they begin alike. The bytes
+//! that all of these have in common are left out: the low key has them. Row addresses take 4 bytes
+//! where those of all entries fit, else 6.
+//!
+//! Whole bytes are left out, so that the kernels of [`crate::filter`] put words together by one
+//! shuffle, and an append changes no byte of another entry. A leaf keeps its shape while it keeps
+//! its range: it changes when the leaf is split, merged, or given a row that is too far.
+
+use crate::key::{EntryKey, Key, Tid, key_at, put_key, word_at};
+use crate::page::{self, Page};
+
+/// The most bytes of a key that are left out. What remains is at least half a word, so that the
+/// number of entries of a leaf stays within a small multiple of what it is without.
+pub(crate) const fn most_left_out(words: usize) -> usize {
+    if words == 1 { 4 } else { 12 }
+}
+
+/// Bits of a narrow row address that hold the line. A page of 8 kB has at most 291.
+const LINE_BITS: u32 = 9;
+
+/// Returns whether a row address fits into 4 bytes: on the first 64 GB of a table.
+pub(crate) const fn is_narrow(tid: Tid) -> bool {
+    tid.block < 1 << (32 - LINE_BITS) && tid.offset < 1 << LINE_BITS
+}
+
+/// The form of a narrow row address on a page.
+pub(crate) const fn narrow(tid: Tid) -> u32 {
+    tid.block << LINE_BITS | tid.offset as u32
+}
+
+/// Reads what [`narrow`] gave.
+const fn from_narrow(narrow: u32) -> Tid {
+    Tid::new(
+        narrow >> LINE_BITS,
+        (narrow & ((1 << LINE_BITS) - 1)) as u16,
+    )
+}
+
+/// Shape of a leaf with keys of `N` words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape<const N: usize> {
+    /// Bytes of each key that are left out, from its first on.
+    left_out: usize,
+    /// Row addresses take 4 bytes instead of 6.
+    narrow: bool,
+}
+
+impl<const N: usize> Shape<N> {
+    /// The most bytes of a key that are left out.
+    pub const MOST_LEFT_OUT: usize = most_left_out(N);
+    /// The shape that takes the fewest bytes.
+    pub(crate) const LEAST: Self = Shape {
+        left_out: Self::MOST_LEFT_OUT,
+        narrow: true,
+    };
+
+    /// The shape for the entries from an entry key to another one, if there is one, in the same
+    /// table; else to its end. `narrow`: all their row addresses fit into 4 bytes.
+    pub fn between(low: &EntryKey<N>, high: Option<&EntryKey<N>>, narrow: bool) -> Self {
+        let last = match high {
+            Some(high) if high.table == low.table => match high.tid == Tid::MIN {
+                true => predecessor(&high.key),
+                false => high.key,
+            },
+            _ => [u64::MAX; N],
+        };
+        Self::LEAST.with(low, &last, narrow)
+    }
+
+    /// The shape for one more key of a leaf that starts at an entry key.
+    #[inline]
+    pub(crate) fn with(self, low: &EntryKey<N>, key: &Key<N>, narrow: bool) -> Self {
+        Shape {
+            left_out: self.left_out.min(common_bytes(&low.key, key)),
+            narrow: self.narrow && narrow,
+        }
+    }
+
+    /// The shape whose keys and row addresses are as long as the longer ones of two.
+    pub(crate) fn with_all_of(self, other: Self) -> Self {
+        Shape {
+            left_out: self.left_out.min(other.left_out),
+            narrow: self.narrow && other.narrow,
+        }
+    }
+
+    /// The same with row addresses of 6 bytes.
+    pub(crate) fn widened(self) -> Self {
+        Shape {
+            narrow: false,
+            ..self
+        }
+    }
+
+    /// The shape that a leaf names; `None`: there is no such shape.
+    #[inline]
+    pub(crate) fn of(page: &Page) -> Option<Self> {
+        let [left_out, narrow] = page::shape_bytes(page);
+        let left_out = usize::from(left_out);
+        (left_out <= Self::MOST_LEFT_OUT && narrow <= 1).then_some(Shape {
+            left_out,
+            narrow: narrow == 1,
+        })
+    }
+
+    /// The form of the shape on a page.
+    pub(crate) fn to_bytes(self) -> [u8; 2] {
+        [self.left_out as u8, u8::from(self.narrow)]
+    }
+
+    /// Bytes of each key that are left out.
+    #[inline]
+    pub fn left_out(self) -> usize {
+        self.left_out
+    }
+
+    /// Row addresses take 4 bytes.
+    #[inline]
+    pub fn is_narrow(self) -> bool {
+        self.narrow
+    }
+
+    /// Returns whether there is room for a row address in an entry.
+    #[inline]
+    pub(crate) fn takes(self, tid: Tid) -> bool {
+        !self.narrow || is_narrow(tid)
+    }
+
+    /// Bytes of a key.
+    #[inline]
+    pub fn key_size(self) -> usize {
+        8 * N - self.left_out
+    }
+
+    /// Bytes of a row address.
+    #[inline]
+    pub fn row_size(self) -> usize {
+        if self.narrow { 4 } else { Tid::SIZE }
+    }
+
+    /// The most entries of a leaf.
+    #[inline]
+    pub fn capacity(self) -> usize {
+        page::capacity(N, self.key_size() + self.row_size())
+    }
+
+    /// The first word of which not all is left out, and the bytes that are left out of that.
+    #[inline]
+    fn cut(self) -> (usize, usize) {
+        match N {
+            1 => (0, self.left_out),
+            _ => (self.left_out / 8, self.left_out % 8),
+        }
+    }
+
+    /// Reads a word of a key at an offset of a leaf. The bits that are left out are any.
+    #[inline(always)]
+    pub(crate) fn word_at(self, page: &Page, offset: usize, word: usize) -> u64 {
+        // The fields at the end of the page are more than what is read beyond the key, and so is
+        // the header before it.
+        match (8 * word).checked_sub(self.left_out) {
+            Some(before) => word_at(page, offset + before),
+            None if cfg!(target_endian = "big") => word_at(page, offset - self.cut().1),
+            None => word_at(page, offset),
+        }
+    }
+
+    /// Reads a key at an offset of a leaf with this low key.
+    #[inline(always)]
+    pub(crate) fn key_at(self, page: &Page, offset: usize, low: &Key<N>) -> Key<N> {
+        if self.left_out == 0 {
+            return key_at(page, offset);
+        }
+        let (word, cut) = self.cut();
+        let mask = u64::MAX >> (8 * cut);
+        let mut key = *low;
+        key[word] = self.word_at(page, offset, word) & mask | low[word] & !mask;
+        for (i, rest) in key[word + 1..].iter_mut().enumerate() {
+            *rest = word_at(page, offset + 8 - cut + 8 * i);
+        }
+        key
+    }
+
+    /// The form of a key on a leaf: as many bytes as [`Shape::key_size`], and then any. The bytes
+    /// left out must be those of the low key.
+    #[inline]
+    pub(crate) fn key_bytes(self, key: &Key<N>) -> [[u8; 8]; N] {
+        let mut bytes = [[0; 8]; N];
+        let (word, cut) = self.cut();
+        // Whole words, each of which overwrites what the one before it has too many of: moves of
+        // a length that is known.
+        put_word(bytes.as_flattened_mut(), 0, first_bytes(key[word], cut));
+        for (i, rest) in key[word + 1..].iter().enumerate() {
+            put_word(bytes.as_flattened_mut(), 8 * (i + 1) - cut, *rest);
+        }
+        bytes
+    }
+
+    /// Writes a key at an offset. The bytes left out must be those of the low key.
+    #[inline]
+    pub(crate) fn put_key(self, page: &mut Page, offset: usize, key: &Key<N>) {
+        if self.left_out == 0 {
+            return put_key(page, offset, key);
+        }
+        let (word, cut) = self.cut();
+        let first = first_bytes(key[word], cut);
+        let rest = &key[word + 1..];
+        if rest.is_empty() {
+            let bytes = first.to_ne_bytes();
+            return match cut {
+                1 => page[offset..offset + 7].copy_from_slice(&bytes[..7]),
+                2 => page[offset..offset + 6].copy_from_slice(&bytes[..6]),
+                _ => page[offset..offset + 8 - cut].copy_from_slice(&bytes[..8 - cut]),
+            };
+        }
+        put_word(page, offset, first);
+        for (i, rest) in rest.iter().enumerate() {
+            put_word(page, offset + 8 * (i + 1) - cut, *rest);
+        }
+    }
+
+    /// Reads a row address at an offset.
+    #[inline(always)]
+    pub(crate) fn tid_at(self, page: &Page, offset: usize) -> Tid {
+        match self.narrow {
+            true => from_narrow(page::u32_at(page, offset)),
+            false => page::tid_at(page, offset),
+        }
+    }
+
+    /// Writes a row address at an offset.
+    #[inline]
+    pub(crate) fn put_tid(self, page: &mut Page, offset: usize, tid: Tid) {
+        debug_assert!(self.takes(tid));
+        match self.narrow {
+            true => page::put_u32(page, offset, narrow(tid)),
+            false => page::put_tid(page, offset, tid),
+        }
+    }
+
+    /// The form of a row address on a leaf: as many bytes as [`Shape::row_size`], and then zeroes.
+    #[inline]
+    pub(crate) fn tid_bytes(self, tid: Tid) -> [u8; Tid::SIZE] {
+        debug_assert!(self.takes(tid));
+        if !self.narrow {
+            return tid.to_bytes();
+        }
+        let [a, b, c, d] = narrow(tid).to_ne_bytes();
+        [a, b, c, d, 0, 0]
+    }
+}
+
+/// A word whose first bytes in memory are those of `word` without its `cut` most significant ones.
+#[inline]
+fn first_bytes(word: u64, cut: usize) -> u64 {
+    match cfg!(target_endian = "big") {
+        true => word << (8 * cut),
+        false => word,
+    }
+}
+
+/// Writes a word at an offset.
+#[inline]
+fn put_word(bytes: &mut [u8], offset: usize, word: u64) {
+    bytes[offset..offset + 8].copy_from_slice(&word.to_ne_bytes());
+}
+
+/// Number of bytes, from the first on, in which two keys agree.
+#[inline]
+pub(crate) fn common_bytes<const N: usize>(a: &Key<N>, b: &Key<N>) -> usize {
+    for word in 0..N {
+        let differing = a[word] ^ b[word];
+        if differing != 0 {
+            return 8 * word + differing.leading_zeros() as usize / 8;
+        }
+    }
+    8 * N
+}
+
+/// The greatest key below another one; for the least key, the greatest of all.
+fn predecessor<const N: usize>(key: &Key<N>) -> Key<N> {
+    let mut before = *key;
+    for word in before.iter_mut().rev() {
+        let (value, borrowed) = word.overflowing_sub(1);
+        *word = value;
+        if !borrowed {
+            break;
+        }
+    }
+    before
+}
+
+/// A separator for two neighbouring entries as [`EntryKey::separator`] has it, but such that what
+/// lies before it, from `left` on, has the first `bytes` bytes in common.
+pub(crate) fn separator_within<const N: usize>(
+    left: &EntryKey<N>,
+    right: &EntryKey<N>,
+    bytes: usize,
+) -> EntryKey<N> {
+    let separator = EntryKey::separator(left, right);
+    if Shape::between(left, Some(&separator), true).left_out >= bytes || bytes == 0 {
+        return separator;
+    }
+    // The next value of these bytes. It is not above `right`, which differs in them.
+    let (last, cut) = ((bytes - 1) / 8, (bytes - 1) % 8);
+    let mut key = left.key;
+    key[last] &= u64::MAX << (56 - 8 * cut);
+    key[last + 1..].fill(0);
+    let mut carry = 1u64 << (56 - 8 * cut);
+    for word in key[..=last].iter_mut().rev() {
+        let (value, overflows) = word.overflowing_add(carry);
+        *word = value;
+        if !overflows {
+            break;
+        }
+        carry = 1;
+    }
+    EntryKey::before_key(right.table, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PAGE_SIZE;
+    use proptest::prelude::*;
+
+    fn entry<const N: usize>(key: Key<N>, row: u16) -> EntryKey<N> {
+        EntryKey::new(3, key, Tid::new(1, row))
+    }
+
+    /// Two keys that agree in some bits at their start.
+    fn keys_alike<const N: usize>() -> impl Strategy<Value = (Key<N>, Key<N>)> {
+        let any = (any::<[u64; N]>(), any::<[u64; N]>(), 0..64 * N as u32 + 1);
+        any.prop_map(|(a, mut b, alike)| {
+            for word in 0..N {
+                let of_word = alike.saturating_sub(64 * word as u32).min(64);
+                let kept = u64::MAX.checked_shr(of_word).unwrap_or(0);
+                b[word] = a[word] & !kept | b[word] & kept;
+            }
+            (a, b)
+        })
+    }
+
+    fn read_back<const N: usize>(a: Key<N>, b: Key<N>, c: Key<N>, row: (u32, u16), at: usize) {
+        let (low, high) = (a.min(b), a.max(b));
+        let tid = Tid::new(row.0, row.1);
+        let is_narrow = is_narrow(tid);
+        let shape = Shape::between(&entry(low, 0), Some(&entry(high, 9)), is_narrow);
+        assert!(shape.key_size() >= 4 && shape.takes(tid));
+        // Whatever lies between.
+        let between = c.clamp(low, high);
+        let mut page = [0xa5; PAGE_SIZE];
+        let (offset, row_at) = (24 + at, 7_000);
+        shape.put_key(&mut page, offset, &between);
+        let length = shape.row_size();
+        page[row_at..row_at + length].copy_from_slice(&shape.tid_bytes(tid)[..length]);
+        let bytes = shape.key_bytes(&between);
+        let written = &page[offset..offset + shape.key_size()];
+        assert_eq!(bytes.as_flattened()[..shape.key_size()], *written);
+        assert_eq!(shape.key_at(&page, offset, &low), between);
+        assert_eq!(shape.tid_at(&page, row_at), tid);
+        // Nothing else was written.
+        assert!(page[..offset].iter().all(|&byte| byte == 0xa5));
+        assert!(
+            page[offset + shape.key_size()..row_at]
+                .iter()
+                .all(|&byte| byte == 0xa5)
+        );
+        let [left_out, narrow] = shape.to_bytes();
+        assert_eq!(
+            (usize::from(left_out), narrow == 1),
+            (shape.left_out, is_narrow)
+        );
+    }
+
+    fn separates<const N: usize>(low: Key<N>, a: Key<N>, b: Key<N>, rows: (u16, u16)) {
+        let mut keys = [low, a, b];
+        keys.sort_unstable();
+        let [low, left, right] = keys;
+        let (low, left, right) = (entry(low, 0), entry(left, rows.0), entry(right, rows.1));
+        if low > left || left >= right {
+            return;
+        }
+        let bytes = Shape::LEAST.with(&low, &left.key, true).left_out;
+        let separator = separator_within(&left, &right, bytes);
+        assert!(left < separator && separator <= right);
+        assert!(Shape::between(&low, Some(&separator), true).left_out >= bytes);
+    }
+
+    macro_rules! of_all_widths {
+        ($($name:ident: $words:literal;)*) => {
+            mod keys_read_back {
+                use super::*;
+                proptest! {
+                    $(#[test]
+                    fn $name(
+                        (a, b) in keys_alike::<$words>(), c: [u64; $words],
+                        row: (u32, u16), small: bool, at in 0..999usize,
+                    ) {
+                        let row = if small { (row.0 >> 10, row.1 >> 8) } else { row };
+                        read_back(a, b, c, row, at);
+                    })*
+                }
+            }
+            mod separators_keep_what_is_left_out {
+                use super::*;
+                proptest! {
+                    $(#[test]
+                    fn $name(
+                        (a, b) in keys_alike::<$words>(), (_, c) in keys_alike::<$words>(),
+                        near: u8, rows: (u16, u16),
+                    ) {
+                        separates(a, b, c, rows);
+                        let mut next = b;
+                        next[$words - 1] = next[$words - 1].saturating_add(near.into());
+                        separates(a, b, next, rows);
+                    })*
+                }
+            }
+        };
+    }
+
+    of_all_widths! {
+        of_one_word: 1;
+        of_two_words: 2;
+        of_three_words: 3;
+        of_five_words: 5;
+    }
+
+    #[test]
+    fn what_a_range_has_in_common_ends_before_its_high_key() {
+        let left_out = |low: u64, high: u64, tid| {
+            let high = EntryKey::new(3, [high], tid);
+            Shape::between(&EntryKey::before_key(3, [low]), Some(&high), true).left_out
+        };
+        assert_eq!(left_out(0x1200 << 48, 0x1300 << 48, Tid::MIN), 1);
+        assert_eq!(left_out(0x1200 << 48, 0x1300 << 48, Tid::new(0, 1)), 0);
+        assert_eq!(left_out(0x1234 << 48, 0x1235 << 48, Tid::MIN), 2);
+        assert_eq!(left_out(7, 7, Tid::new(0, 1)), 4);
+        let low = EntryKey::before_key(3, [0xff << 56]);
+        assert_eq!(Shape::between(&low, None, true).left_out, 1);
+        assert_eq!(
+            Shape::between(&low, Some(&EntryKey::start_of(4)), true).left_out,
+            1
+        );
+    }
+}
