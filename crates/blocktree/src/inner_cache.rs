@@ -24,7 +24,8 @@ const BEFORE_COPIES: u32 = 16;
 /// moved.
 #[derive(Debug, Default)]
 pub(crate) struct InnerCache {
-    copies: RefCell<Vec<(Block, Box<Page>)>>,
+    /// By block, each in memory of its own, which may be refused.
+    copies: RefCell<Vec<(Block, Vec<Page>)>>,
     descents: Cell<u32>,
     /// For each table the leaf to which copies led last, and the page above it.
     last: [Cell<(Block, Block)>; TABLES],
@@ -48,7 +49,7 @@ impl InnerCache {
         let mut copies = self.copies.borrow_mut();
         let place = copies.binary_search_by_key(&block, |(block, _)| *block);
         let place = place.ok()?;
-        let page = InnerRef::<N>::unchecked(&copies[place].1);
+        let page = InnerRef::<N>::unchecked(copies[place].1.first()?);
         if page.low_key() <= *entry_key && !page.is_left_of(entry_key) {
             return Some(page.child_of(entry_key));
         }
@@ -56,13 +57,17 @@ impl InnerCache {
         None
     }
 
-    /// Keeps a copy of a page that has been checked, if there is room for it.
+    /// Keeps a copy of a page that has been checked, if there is room for it and memory.
     pub(crate) fn keep(&self, block: Block, page: &Page) {
         let mut copies = self.copies.borrow_mut();
         if copies.len() < MOST
             && let Err(place) = copies.binary_search_by_key(&block, |(block, _)| *block)
         {
-            copies.insert(place, (block, Box::new(*page)));
+            let mut copy = Vec::new();
+            if copies.try_reserve(1).is_ok() && copy.try_reserve_exact(1).is_ok() {
+                copy.push(*page);
+                copies.insert(place, (block, copy));
+            }
         }
     }
 
