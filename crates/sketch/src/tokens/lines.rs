@@ -114,7 +114,7 @@ mod tests {
             let options = set_options(Tokens::Line, 1);
             let list = FeatureList::new(&text, &options, &mut || ());
             let features = (0..list.len()).filter_map(|at| list.get(at));
-            let found: BTreeSet<String> = features.map(|feature| feature.text.into()).collect();
+            let found: BTreeSet<String> = features.map(|feature| feature.text).collect();
             prop_assert_eq!(found, lines(&text));
         }
     }
