@@ -11,6 +11,7 @@ use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
 use crate::pg::rel::Rel;
+use crate::pg::scan_desc::Rest;
 use crate::pg::{compat, server};
 use crate::storage::pages::IndexPages;
 
@@ -22,6 +23,7 @@ const ASK_AGAIN: u32 = 32;
 /// Identity of an entry: an index as the relation cache has it, in one subtransaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
+    index: pg_sys::Oid,
     /// The entry in the relation cache: see [`next_serial`].
     entry: u64,
     transaction: u32,
@@ -38,6 +40,8 @@ pub struct IndexCache {
     opened: Cell<u32>,
     /// Leaves of the last keys.
     pub leaves: LeafCache,
+    /// Where the state of a scan rests until the next one.
+    pub rest: Rc<Rest>,
 }
 
 thread_local! {
@@ -58,6 +62,7 @@ pub fn next_serial() -> u64 {
 /// Returns the transaction's entry for an index with this number in the relation cache.
 pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     let key = Key {
+        index: index.oid(),
         entry,
         transaction: compat::local_transaction(),
         subtransaction: server::subtransaction(),
@@ -82,12 +87,27 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
             true => LeafCache::for_constraint(),
             false => LeafCache::default(),
         },
+        rest: Rc::default(),
     });
-    CACHES.with_borrow_mut(|caches| {
-        caches.truncate(MOST - 1);
+    let superseded = CACHES.with_borrow_mut(|caches| {
+        let is_over = |cache: &mut Rc<IndexCache>| cache.key.transaction != key.transaction;
+        let mut superseded: Vec<_> = caches.extract_if(.., is_over).collect();
+        superseded.extend(caches.split_off(caches.len().min(MOST - 1)));
         caches.insert(0, cache.clone());
+        superseded
     });
+    superseded.iter().for_each(|cache| cache.rest.close());
     cache
+}
+
+/// Returns whether the subtransaction holds the lock on an index that it took for an entry of this
+/// cache, and that stays until it ends.
+pub fn holds_lock(index: pg_sys::Oid) -> bool {
+    let now = (compat::local_transaction(), server::subtransaction());
+    CACHES.with_borrow(|caches| {
+        (caches.iter().map(|cache| cache.key))
+            .any(|key| key.index == index && (key.transaction, key.subtransaction) == now)
+    })
 }
 
 impl IndexCache {

@@ -4,7 +4,7 @@ use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::hamming_search::HammingSearch;
-use super::index::{Index, words_of};
+use super::index::{Index, rest_of, words_of};
 use super::keys::{Layout, with_words};
 use super::metric::Metric;
 use super::minhash::search::BandSearch;
@@ -12,7 +12,7 @@ use super::scan_keys::ScanKeys;
 use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
 use crate::pg::rel::Rel;
-use crate::pg::scan_desc::{Bitmap, ScanDesc};
+use crate::pg::scan_desc::{Bitmap, ScanDesc, without_scan};
 use crate::pg::tid::item_pointer;
 use crate::pg::{backend, compat};
 
@@ -29,7 +29,7 @@ pub struct State {
 
 impl State {
     /// A search in an open index, which is to be begun by [`rescan`].
-    pub fn new(index: Rel<'static>) -> Self {
+    fn new(index: Rel<'static>) -> Self {
         with_words!(words_of(index), N => {
             let opened = Index::<N>::open_cached(index);
             State {
@@ -43,6 +43,13 @@ impl State {
         })
     }
 
+    /// Makes the state of an earlier scan of the same index, in the same subtransaction, that of a
+    /// new one.
+    fn resume(&mut self, index: Rel<'static>) {
+        assert_eq!(self.index.raw(), index.raw());
+        self.search.resume();
+    }
+
     /// Returns whether there are rows to give, after looking for more if need be.
     fn fill(&mut self) -> bool {
         while self.given == self.tids.len() {
@@ -54,6 +61,45 @@ impl State {
             pgrx::check_for_interrupts!();
         }
         true
+    }
+}
+
+/// `ambeginscan`, for a number of keys and of orders.
+pub fn begin(index: Rel<'static>, counts: [i32; 2]) -> pg_sys::IndexScanDesc {
+    let (make, resume) = (
+        || State::new(index),
+        |state: &mut State| state.resume(index),
+    );
+    ScanDesc::begin(index, counts, &rest_of(index), make, resume)
+}
+
+/// Returns whether a search of an index that sees uncommitted rows finds any, be they alive or
+/// dead, without the server's part of a scan.
+///
+/// # Safety
+/// As for [`rescan`], with no orders.
+pub unsafe fn finds_any(index: Rel, keys: &[pg_sys::ScanKeyData]) -> bool {
+    let purpose = Purpose {
+        index_only: false,
+        sees_uncommitted: true,
+    };
+    // SAFETY: the state is used here alone, as long as the index is open; the caller's promise.
+    unsafe {
+        let index = Rel::new(index.raw());
+        let (make, resume) = (
+            || State::new(index),
+            |state: &mut State| state.resume(index),
+        );
+        without_scan(&rest_of(index), make, resume, |state| {
+            rescan(state, [keys, &[]], purpose);
+            let found = state.fill();
+            state.search.end();
+            // If there is something, the caller's scan is counted.
+            if !found {
+                compat::count_index_scan(index.raw());
+            }
+            found
+        })
     }
 }
 

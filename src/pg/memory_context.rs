@@ -51,14 +51,15 @@ impl Drop for Switched {
     }
 }
 
-/// A memory context for little, below the current one, which is deleted with that at the latest.
-pub fn small_context(name: &'static CStr) -> pg_sys::MemoryContext {
-    small_below(Parent::Current, name)
+/// A memory context for little, which is deleted at the latest when the transaction ends, or when
+/// the subtransaction is rolled back.
+pub fn small_context_of_transaction(name: &'static CStr) -> pg_sys::MemoryContext {
+    small_below(Parent::Transaction, name)
 }
 
 enum Parent {
     Top,
-    Current,
+    Transaction,
 }
 
 fn small_below(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
@@ -67,7 +68,7 @@ fn small_below(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
         pg_sys::AllocSetContextCreateInternal(
             match parent {
                 Parent::Top => pg_sys::TopMemoryContext,
-                Parent::Current => pg_sys::CurrentMemoryContext,
+                Parent::Transaction => pg_sys::CurTransactionContext,
             },
             name.as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,

@@ -1,11 +1,15 @@
 //! Descriptors of index scans, and the state that an access method keeps in them.
+use core::any::TypeId;
+use core::cell::Cell;
 use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::rc::Rc;
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::compat;
-use super::memory_context::small_context;
+use super::memory_context::small_context_of_transaction;
 use super::rel::Rel;
 use super::tid::item_pointer;
 use super::value::Value;
@@ -16,29 +20,127 @@ pub struct ScanDesc<'a, S> {
     _state: PhantomData<&'a mut S>,
 }
 
-/// State of a scan, and the memory context that it lives in and goes with.
-struct Kept<S> {
+/// Place where the state of a scan that has ended rests until another scan of the same index goes
+/// on with it: constraints and triggers begin and end a scan for each row.
+#[derive(Default)]
+pub struct Rest {
+    resting: Cell<Option<NonNull<Head>>>,
+    is_closed: Cell<bool>,
+}
+
+/// Front of the state of a scan.
+struct Head {
+    /// The memory context that the state lives in and goes with. It hangs below the one of the
+    /// subtransaction in which it was made: an error that ends the scan drops the state.
     context: pg_sys::MemoryContext,
+    rest: Rc<Rest>,
+    type_id: TypeId,
+}
+
+/// State of a scan.
+#[repr(C)]
+struct Kept<S> {
+    head: Head,
     state: S,
 }
 
-impl<S> ScanDesc<'_, S> {
-    /// Begins a scan. Its state is dropped with it, also when an error ends it.
+impl Drop for Head {
+    fn drop(&mut self) {
+        let own = NonNull::from(&*self);
+        if self.rest.resting.get() == Some(own) {
+            self.rest.resting.set(None);
+        }
+    }
+}
+
+impl Rest {
+    /// Drops the state that rests here, and keeps no other from now on.
+    pub fn close(&self) {
+        self.is_closed.set(true);
+        if let Some(head) = self.resting.take() {
+            drop_state(head);
+        }
+    }
+
+    /// Lets a state rest here that no scan uses. Returns whether there is room for it.
+    fn put(&self, head: NonNull<Head>) -> bool {
+        let has_room = !self.is_closed.get() && self.resting.get().is_none();
+        if has_room {
+            self.resting.set(Some(head));
+        }
+        has_room
+    }
+}
+
+/// State, or the front of it, that rests or is used by one scan. It lives until that is over, also
+/// by an error.
+fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
+    // SAFETY: this file has it from `take_or_make` alone, and uses it for one thing at a time. When
+    // its memory context is deleted while it rests, it is forgotten: see `Head::drop`.
+    unsafe { state.as_mut() }
+}
+
+/// The state that rests there, which is told so, or else one that is made: for the caller alone.
+fn take_or_make<S: 'static>(
+    rest: &Rc<Rest>,
+    make: impl FnOnce() -> S,
+    resume: impl FnOnce(&mut S),
+) -> NonNull<Kept<S>> {
+    if let Some(head) = rest.resting.take() {
+        assert!(live(head).type_id == TypeId::of::<S>());
+        let kept = head.cast::<Kept<S>>();
+        resume(&mut live(kept).state);
+        return kept;
+    }
+    let state = make();
+    let context = small_context_of_transaction(c"neardup scan");
+    let head = Head {
+        context,
+        rest: rest.clone(),
+        type_id: TypeId::of::<S>(),
+    };
+    let kept = Kept { head, state };
+    // It is dropped with the memory context.
+    let kept = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(kept);
+    NonNull::new(kept).expect("memory, or an error")
+}
+
+/// Uses a state as a scan does, without one: for a search whose result is nearly always empty.
+pub fn without_scan<S: 'static, T>(
+    rest: &Rc<Rest>,
+    make: impl FnOnce() -> S,
+    resume: impl FnOnce(&mut S),
+    search: impl FnOnce(&mut S) -> T,
+) -> T {
+    let kept = take_or_make(rest, make, resume);
+    let result = search(&mut live(kept).state);
+    if !rest.put(kept.cast()) {
+        drop_state(kept.cast());
+    }
+    result
+}
+
+/// Drops the state of a scan that has ended.
+fn drop_state(head: NonNull<Head>) {
+    let context = live(head).context;
+    // SAFETY: made for this state, and nobody has it as the current one.
+    unsafe { pg_sys::MemoryContextDelete(context) }
+}
+
+impl<S: 'static> ScanDesc<'_, S> {
+    /// Begins a scan. Its state is the one that rests there, which is told so; or else it is made.
+    /// An error that ends the scan drops it.
     pub fn begin(
         index: Rel,
-        keys: i32,
-        order_bys: i32,
-        state: impl FnOnce() -> S,
+        [keys, order_bys]: [i32; 2],
+        rest: &Rc<Rest>,
+        make: impl FnOnce() -> S,
+        resume: impl FnOnce(&mut S),
     ) -> pg_sys::IndexScanDesc {
-        // SAFETY: the index is open. The state is dropped with the memory context.
+        // SAFETY: the index is open.
         unsafe {
             let scan = pg_sys::RelationGetIndexScan(index.raw(), keys, order_bys);
-            let state = state();
-            // A context of its own: constraints begin and end a scan for each row of a statement.
-            let context = small_context(c"neardup scan");
-            let kept = Kept { context, state };
-            let kept = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(kept);
-            (*scan).opaque = kept.cast();
+            (*scan).opaque = take_or_make(rest, make, resume).as_ptr().cast();
             (*scan).xs_itupdesc = (*index.raw()).rd_att;
             scan
         }
@@ -57,8 +159,8 @@ impl<S> ScanDesc<'_, S> {
     }
 
     fn kept(&mut self) -> &mut Kept<S> {
-        // SAFETY: put there by `begin`.
-        unsafe { &mut *self.raw.opaque.cast() }
+        let kept = NonNull::new(self.raw.opaque.cast::<Kept<S>>());
+        live(kept.expect("a scan that has not ended"))
     }
 
     /// The state.
@@ -139,7 +241,7 @@ impl<S> ScanDesc<'_, S> {
             if !before.is_null() {
                 pg_sys::pfree(before.cast());
             }
-            let outer = pg_sys::MemoryContextSwitchTo(kept.context);
+            let outer = pg_sys::MemoryContextSwitchTo(kept.head.context);
             let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
             let tuple = pg_sys::index_form_tuple(descriptor, values, nulls);
             pg_sys::MemoryContextSwitchTo(outer);
@@ -147,12 +249,17 @@ impl<S> ScanDesc<'_, S> {
         };
     }
 
-    /// Drops the state.
+    /// Ends the scan. Its state rests until the next one, or is dropped.
     pub fn end(mut self) {
-        let context = self.kept().context;
+        // The tuple of an index-only scan goes with the state.
+        let has_tuple = !self.raw.xs_itup.is_null();
+        let kept = self.kept();
+        let rest = kept.head.rest.clone();
+        let head = NonNull::from(kept).cast::<Head>();
         self.raw.opaque = core::ptr::null_mut();
-        // SAFETY: the context was made by `begin`.
-        unsafe { pg_sys::MemoryContextDelete(context) }
+        if has_tuple || !rest.put(head) {
+            drop_state(head);
+        }
     }
 }
 
