@@ -3,7 +3,6 @@ use core::ops::ControlFlow;
 
 use pgrx::pg_sys;
 
-use super::index_cache;
 use super::metric::Metric;
 use super::scan;
 use super::strategies::{DISTANCE, EQUAL, WITHIN};
@@ -39,12 +38,7 @@ pub fn near_rows(
     mut vanished: impl FnMut(Tid),
     mut each: impl FnMut(DirtyRow) -> ControlFlow<()>,
 ) {
-    // For a statement's next rows the lock is there.
-    let lock = match index_cache::holds_lock(index) {
-        true => pg_sys::NoLock,
-        false => pg_sys::RowExclusiveLock,
-    };
-    let index = OpenRelation::index(index, lock);
+    let index = OpenRelation::index(index, pg_sys::RowExclusiveLock);
     let (mut keys, mut order) = scan_keys(index.rel(), metric, radius, scope, center);
     assert_eq!(index.rel().index_form().table, table.oid());
     let mut snapshot = pg_sys::SnapshotData {

@@ -23,7 +23,6 @@ const ASK_AGAIN: u32 = 32;
 /// Identity of an entry: an index as the relation cache has it, in one subtransaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
-    index: pg_sys::Oid,
     /// The entry in the relation cache: see [`next_serial`].
     entry: u64,
     transaction: u32,
@@ -62,7 +61,6 @@ pub fn next_serial() -> u64 {
 /// Returns the transaction's entry for an index with this number in the relation cache.
 pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     let key = Key {
-        index: index.oid(),
         entry,
         transaction: compat::local_transaction(),
         subtransaction: server::subtransaction(),
@@ -98,16 +96,6 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     });
     superseded.iter().for_each(|cache| cache.rest.close());
     cache
-}
-
-/// Returns whether the subtransaction holds the lock on an index that it took for an entry of this
-/// cache, and that stays until it ends.
-pub fn holds_lock(index: pg_sys::Oid) -> bool {
-    let now = (compat::local_transaction(), server::subtransaction());
-    CACHES.with_borrow(|caches| {
-        (caches.iter().map(|cache| cache.key))
-            .any(|key| key.index == index && (key.transaction, key.subtransaction) == now)
-    })
 }
 
 impl IndexCache {

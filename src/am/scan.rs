@@ -1,5 +1,7 @@
 //! Scans, as the server drives them: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`,
 //! `amendscan`, `amcanreturn`.
+use std::rc::Rc;
+
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -12,7 +14,7 @@ use super::scan_keys::ScanKeys;
 use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
 use crate::pg::rel::Rel;
-use crate::pg::scan_desc::{Bitmap, ScanDesc, without_scan};
+use crate::pg::scan_desc::{Bitmap, Rest, ScanDesc, ScanState, without_scan};
 use crate::pg::tid::item_pointer;
 use crate::pg::{backend, compat};
 
@@ -27,8 +29,12 @@ pub struct State {
     recheck: bool,
 }
 
-impl State {
-    /// A search in an open index, which is to be begun by [`rescan`].
+impl ScanState for State {
+    fn rest(index: Rel) -> Rc<Rest> {
+        rest_of(index)
+    }
+
+    /// A search that is to be begun by [`rescan`].
     fn new(index: Rel<'static>) -> Self {
         with_words!(words_of(index), N => {
             let opened = Index::<N>::open_cached(index);
@@ -43,13 +49,13 @@ impl State {
         })
     }
 
-    /// Makes the state of an earlier scan of the same index, in the same subtransaction, that of a
-    /// new one.
     fn resume(&mut self, index: Rel<'static>) {
         assert_eq!(self.index.raw(), index.raw());
         self.search.resume();
     }
+}
 
+impl State {
     /// Returns whether there are rows to give, after looking for more if need be.
     fn fill(&mut self) -> bool {
         while self.given == self.tids.len() {
@@ -64,15 +70,6 @@ impl State {
     }
 }
 
-/// `ambeginscan`, for a number of keys and of orders.
-pub fn begin(index: Rel<'static>, counts: [i32; 2]) -> pg_sys::IndexScanDesc {
-    let (make, resume) = (
-        || State::new(index),
-        |state: &mut State| state.resume(index),
-    );
-    ScanDesc::begin(index, counts, &rest_of(index), make, resume)
-}
-
 /// Returns whether a search of an index that sees uncommitted rows finds any, be they alive or
 /// dead, without the server's part of a scan.
 ///
@@ -85,12 +82,7 @@ pub unsafe fn finds_any(index: Rel, keys: &[pg_sys::ScanKeyData]) -> bool {
     };
     // SAFETY: the state is used here alone, as long as the index is open; the caller's promise.
     unsafe {
-        let index = Rel::new(index.raw());
-        let (make, resume) = (
-            || State::new(index),
-            |state: &mut State| state.resume(index),
-        );
-        without_scan(&rest_of(index), make, resume, |state| {
+        without_scan(Rel::new(index.raw()), |state: &mut State| {
             rescan(state, [keys, &[]], purpose);
             let found = state.fill();
             state.search.end();
@@ -182,7 +174,6 @@ pub fn getbitmap(scan: &mut ScanDesc<State>, bitmap: &mut Bitmap) -> i64 {
 }
 
 /// `amendscan`.
-pub fn endscan(mut scan: ScanDesc<State>) {
-    scan.state().search.end();
-    scan.end();
+pub fn endscan(scan: ScanDesc<State>) {
+    scan.end(|state| state.search.end());
 }

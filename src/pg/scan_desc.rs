@@ -1,6 +1,7 @@
 //! Descriptors of index scans, and the state that an access method keeps in them.
 use core::any::TypeId;
 use core::cell::Cell;
+use core::ffi::CStr;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::rc::Rc;
@@ -9,10 +10,13 @@ use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::compat;
-use super::memory_context::small_context_of_transaction;
+use super::memory_context::{Parent, small_context};
 use super::rel::Rel;
 use super::tid::item_pointer;
 use super::value::Value;
+
+/// Name of the memory contexts of states.
+const NAME: &CStr = c"neardup scan";
 
 /// A scan of an index with state of type `S`.
 pub struct ScanDesc<'a, S> {
@@ -30,10 +34,12 @@ pub struct Rest {
 
 /// Front of the state of a scan.
 struct Head {
-    /// The memory context that the state lives in and goes with. It hangs below the one of the
-    /// subtransaction in which it was made: an error that ends the scan drops the state.
+    /// The memory context that the state lives in and goes with, also by an error that ends the
+    /// scan.
     context: pg_sys::MemoryContext,
-    rest: Rc<Rest>,
+    /// Where it rests after the scan. It hangs below the context of its subtransaction then, else
+    /// below that of the scan's descriptor.
+    rest: Option<Rc<Rest>>,
     type_id: TypeId,
 }
 
@@ -47,8 +53,10 @@ struct Kept<S> {
 impl Drop for Head {
     fn drop(&mut self) {
         let own = NonNull::from(&*self);
-        if self.rest.resting.get() == Some(own) {
-            self.rest.resting.set(None);
+        if let Some(rest) = &self.rest
+            && rest.resting.get() == Some(own)
+        {
+            rest.resting.set(None);
         }
     }
 }
@@ -80,44 +88,64 @@ fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
     unsafe { state.as_mut() }
 }
 
-/// The state that rests there, which is told so, or else one that is made: for the caller alone.
-fn take_or_make<S: 'static>(
-    rest: &Rc<Rest>,
-    make: impl FnOnce() -> S,
-    resume: impl FnOnce(&mut S),
-) -> NonNull<Kept<S>> {
+/// State of a scan, as it comes about.
+pub trait ScanState: Sized + 'static {
+    /// The place where states of scans of an index rest.
+    fn rest(index: Rel) -> Rc<Rest>;
+
+    /// A state for an open index.
+    fn new(index: Rel<'static>) -> Self;
+
+    /// Makes the state of an earlier scan of the index, in the same subtransaction, that of a new
+    /// one.
+    fn resume(&mut self, index: Rel<'static>);
+}
+
+/// The state of a scan that begins and ends within one call of the server, which no subtransaction
+/// outlives: the one that rests, or else one that is made.
+fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
+    let rest = S::rest(index);
     if let Some(head) = rest.resting.take() {
         assert!(live(head).type_id == TypeId::of::<S>());
         let kept = head.cast::<Kept<S>>();
-        resume(&mut live(kept).state);
+        live(kept).state.resume(index);
         return kept;
     }
-    let state = make();
-    let context = small_context_of_transaction(c"neardup scan");
+    make(index, small_context(Parent::Transaction, NAME), Some(rest))
+}
+
+/// Makes the state of a scan in a memory context, with which it is dropped.
+fn make<S: ScanState>(
+    index: Rel<'static>,
+    context: pg_sys::MemoryContext,
+    rest: Option<Rc<Rest>>,
+) -> NonNull<Kept<S>> {
     let head = Head {
         context,
-        rest: rest.clone(),
+        rest,
         type_id: TypeId::of::<S>(),
     };
+    let state = S::new(index);
     let kept = Kept { head, state };
-    // It is dropped with the memory context.
     let kept = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(kept);
     NonNull::new(kept).expect("memory, or an error")
 }
 
 /// Uses a state as a scan does, without one: for a search whose result is nearly always empty.
-pub fn without_scan<S: 'static, T>(
-    rest: &Rc<Rest>,
-    make: impl FnOnce() -> S,
-    resume: impl FnOnce(&mut S),
-    search: impl FnOnce(&mut S) -> T,
-) -> T {
-    let kept = take_or_make(rest, make, resume);
+pub fn without_scan<S: ScanState, T>(index: Rel<'static>, search: impl FnOnce(&mut S) -> T) -> T {
+    let kept = take_or_make(index);
     let result = search(&mut live(kept).state);
-    if !rest.put(kept.cast()) {
-        drop_state(kept.cast());
-    }
+    end(kept);
     result
+}
+
+/// Lets the state of a scan that has ended rest until the next one, or drops it.
+fn end<S>(kept: NonNull<Kept<S>>) {
+    let head = kept.cast::<Head>();
+    let rest = live(head).rest.clone();
+    if !rest.is_some_and(|rest| rest.put(head)) {
+        drop_state(head);
+    }
 }
 
 /// Drops the state of a scan that has ended.
@@ -127,20 +155,12 @@ fn drop_state(head: NonNull<Head>) {
     unsafe { pg_sys::MemoryContextDelete(context) }
 }
 
-impl<S: 'static> ScanDesc<'_, S> {
-    /// Begins a scan. Its state is the one that rests there, which is told so; or else it is made.
-    /// An error that ends the scan drops it.
-    pub fn begin(
-        index: Rel,
-        [keys, order_bys]: [i32; 2],
-        rest: &Rc<Rest>,
-        make: impl FnOnce() -> S,
-        resume: impl FnOnce(&mut S),
-    ) -> pg_sys::IndexScanDesc {
+impl<S: ScanState> ScanDesc<'_, S> {
+    /// Begins a scan, without a state until [`ScanDesc::restart`].
+    pub fn begin(index: Rel, [keys, order_bys]: [i32; 2]) -> pg_sys::IndexScanDesc {
         // SAFETY: the index is open.
         unsafe {
             let scan = pg_sys::RelationGetIndexScan(index.raw(), keys, order_bys);
-            (*scan).opaque = take_or_make(rest, make, resume).as_ptr().cast();
             (*scan).xs_itupdesc = (*index.raw()).rd_att;
             scan
         }
@@ -174,7 +194,7 @@ impl<S: 'static> ScanDesc<'_, S> {
     /// transactions that have not ended are wanted as well.
     ///
     /// # Safety
-    /// There are as many as the scan was begun with.
+    /// There are as many as the scan was begun with, by [`ScanDesc::begin`]; the index is open.
     pub unsafe fn restart(
         &mut self,
         keys: pg_sys::ScanKey,
@@ -187,7 +207,7 @@ impl<S: 'static> ScanDesc<'_, S> {
         ];
         // SAFETY: the caller's promise. The server sets the snapshot when it begins the scan, which
         // it outlives, or leaves null.
-        let (snapshot, lists) = unsafe {
+        let (snapshot, lists, index, own) = unsafe {
             compat::count_index_search(scan);
             let lists = places.map(|(from, to, count)| {
                 if count == 0 {
@@ -198,10 +218,25 @@ impl<S: 'static> ScanDesc<'_, S> {
                 }
                 core::slice::from_raw_parts(to, count)
             });
-            (scan.xs_snapshot.as_ref(), lists)
+            let own = pg_sys::GetMemoryChunkContext((&raw mut *scan).cast());
+            (
+                scan.xs_snapshot.as_ref(),
+                lists,
+                Rel::new(scan.indexRelation),
+                own,
+            )
         };
         let dirty = pg_sys::SnapshotType::SNAPSHOT_DIRTY;
         let sees_uncommitted = snapshot.is_some_and(|snapshot| snapshot.snapshot_type == dirty);
+        if self.raw.opaque.is_null() {
+            // A cursor's scan may begin in a subtransaction and outlive it, even if that is rolled
+            // back. Who looks for uncommitted rows ends the scan before it returns.
+            let kept = match sees_uncommitted {
+                true => take_or_make::<S>(index),
+                false => make(index, small_context(Parent::Context(own), NAME), None),
+            };
+            self.raw.opaque = kept.as_ptr().cast();
+        }
         (self.state(), lists, sees_uncommitted)
     }
 
@@ -249,17 +284,14 @@ impl<S: 'static> ScanDesc<'_, S> {
         };
     }
 
-    /// Ends the scan. Its state rests until the next one, or is dropped.
-    pub fn end(mut self) {
-        // The tuple of an index-only scan goes with the state.
-        let has_tuple = !self.raw.xs_itup.is_null();
-        let kept = self.kept();
-        let rest = kept.head.rest.clone();
-        let head = NonNull::from(kept).cast::<Head>();
+    /// Ends the scan, whose state is told so. It rests until the next one, or is dropped.
+    pub fn end(self, tell: impl FnOnce(&mut S)) {
+        let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
+            return;
+        };
         self.raw.opaque = core::ptr::null_mut();
-        if has_tuple || !rest.put(head) {
-            drop_state(head);
-        }
+        tell(&mut live(kept).state);
+        end(kept);
     }
 }
 

@@ -125,6 +125,23 @@ SELECT * FROM kept;
 COMMIT;
 SELECT * FROM kept;
 
+-- The scan of a cursor begins with its first row, in a subtransaction that it outlives.
+BEGIN;
+DECLARE a CURSOR FOR SELECT id > 0 FROM many WHERE fp <~> '0000000000000000' <= 3;
+DECLARE b CURSOR FOR SELECT fp FROM many WHERE fp <~> '0000000000000000' <= 0;
+DECLARE c CURSOR FOR SELECT fp FROM many ORDER BY fp <~> '0000000000000000';
+SAVEPOINT one;
+FETCH 2 FROM a;
+FETCH 2 FROM b;
+FETCH 2 FROM c;
+ROLLBACK TO one;
+SELECT count(*) FROM many WHERE fp <~> '0000000000000001' <= 0;
+MOVE ALL FROM a;
+FETCH 2 FROM b;
+MOVE ALL FROM c;
+COMMIT;
+SELECT * FROM kept;
+
 -- Orders hold many rows, which go with the scan.
 DO $$
 DECLARE
