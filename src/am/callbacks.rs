@@ -86,8 +86,7 @@ callbacks! {
     fn ambuildphasename(phase: int64) -> *mut c_char { progress::phase_name(phase) }
     fn amvalidate(class: Oid) -> bool { validate::validate(class) }
     fn ambeginscan(index: Relation, keys: i32, order_bys: i32) -> IndexScanDesc {
-        let index = Rel::new(index);
-        ScanDesc::begin(index, keys, order_bys, || scan::State::new(index))
+        ScanDesc::<scan::State>::begin(Rel::new(index), [keys, order_bys])
     }
     fn amrescan(
         scan: IndexScanDesc, keys: ScanKey, _key_count: i32, order_bys: ScanKey, _order_count: i32

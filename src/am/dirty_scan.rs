@@ -4,6 +4,7 @@ use core::ops::ControlFlow;
 use pgrx::pg_sys;
 
 use super::metric::Metric;
+use super::scan;
 use super::strategies::{DISTANCE, EQUAL, WITHIN};
 use crate::pg::compat;
 use crate::pg::rel::{OpenRelation, Rel};
@@ -40,7 +41,6 @@ pub fn near_rows(
     let index = OpenRelation::index(index, pg_sys::RowExclusiveLock);
     let (mut keys, mut order) = scan_keys(index.rel(), metric, radius, scope, center);
     assert_eq!(index.rel().index_form().table, table.oid());
-    let slot = Slot::new(table);
     let mut snapshot = pg_sys::SnapshotData {
         snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
         ..Default::default()
@@ -50,6 +50,11 @@ pub fn near_rows(
     // SAFETY: the snapshot needs nothing set but its type, and lives as long as the scan, which
     // ends here, or with an error; the keys are of the types of the index's columns.
     unsafe {
+        // Nearly always there is nothing, for which no scan has to be begun.
+        if !scan::finds_any(index.rel(), &keys) {
+            return;
+        }
+        let slot = Slot::new(table);
         let scan = compat::index_beginscan(
             table.raw(),
             index.rel().raw(),

@@ -72,6 +72,8 @@ pub struct HammingSearch<const N: usize> {
     rows: f64,
     /// A scope and, about, the rows that it had when it was looked at first.
     rows_of_scope: Option<(u64, f64)>,
+    /// True if there may be more rows than the plan of `source` was made for.
+    is_plan_old: bool,
     source: Source<N>,
     /// Conditions that `source` does not search by: each row that it finds is checked against them.
     other_quals: Vec<BallQual<N>>,
@@ -135,6 +137,19 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
         true
     }
 
+    fn end(&mut self) {
+        // A search that orders rows holds many of them.
+        if let Source::Ordered { .. } = self.source {
+            self.source = Source::Nothing;
+        }
+    }
+
+    fn set_rows(&mut self, rows: f64) {
+        self.is_plan_old |= rows != self.rows;
+        self.rows = rows;
+        self.rows_of_scope = None;
+    }
+
     fn step(
         &mut self,
         index: &Index<N>,
@@ -175,6 +190,7 @@ impl<const N: usize> HammingSearch<N> {
         HammingSearch {
             rows,
             rows_of_scope: None,
+            is_plan_old: false,
             source: Source::Nothing,
             other_quals: Vec::new(),
             scope: None,
@@ -247,7 +263,8 @@ impl<const N: usize> HammingSearch<N> {
             && !(all || scan.is_in_all_scopes())
         {
             // The usual case of a nested loop, which begins again for each outer row.
-            let plan = if scan.plan().radius == near.radius && self.scope.is_none() {
+            let is_same = scan.plan().radius == near.radius && self.scope.is_none();
+            let plan = if is_same && !core::mem::take(&mut self.is_plan_old) {
                 scan.plan().clone()
             } else {
                 plan_of(&index.meta, &index.block_layout, near.radius, rows)

@@ -21,6 +21,7 @@ use super::keys::{Layout, with_words};
 use super::metric::Metric;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
+use crate::pg::scan_desc::Rest;
 use crate::storage::pages::IndexPages;
 
 /// Entry of the relation cache for an index, in one piece of plain memory.
@@ -53,6 +54,13 @@ pub struct Index<'a, const N: usize> {
 /// The words of an open index's keys.
 pub fn words_of(index: Rel) -> usize {
     usize::from(cached(index).meta.words)
+}
+
+/// The place where the state of a scan of an open index rests until the next one.
+pub fn rest_of(index: Rel) -> Rc<Rest> {
+    index_cache::cache_of(index, cached(index).serial)
+        .rest
+        .clone()
 }
 
 impl<'a, const N: usize> Index<'a, N> {
@@ -92,12 +100,28 @@ impl<'a, const N: usize> Index<'a, N> {
             blocks,
             cache,
         };
-        if meta.root.block >= blocks {
-            // The root has been moved, and the end of the index cut off.
-            let meta = read_meta(relation, &layout);
-            index.remember_root(meta.root);
-        }
+        index.check_root();
         index
+    }
+
+    /// Opens the index again in the same transaction, which has cached it ([`Index::open_cached`]),
+    /// and has kept this since.
+    pub fn reopen(&mut self) {
+        let relation = self.relation();
+        self.pages = IndexPages::new(relation);
+        self.meta.root = cached(relation).meta.root;
+        if let Some(cache) = &self.cache {
+            self.blocks = cache.blocks(&self.pages);
+        }
+        self.check_root();
+    }
+
+    /// Reads the root's block again if the root has been moved, and the end of the index cut off.
+    fn check_root(&mut self) {
+        if self.meta.root.block >= self.blocks {
+            let meta = read_meta(self.relation(), &self.layout);
+            self.remember_root(meta.root);
+        }
     }
 
     /// The relation.
@@ -125,12 +149,9 @@ impl<'a, const N: usize> Index<'a, N> {
     pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
-            // SAFETY: as in `cached`; null if the server has dropped it since.
-            unsafe {
-                let cached = (*self.relation().raw()).rd_amcache.cast::<Cached>();
-                if let Some(cached) = cached.as_mut() {
-                    cached.meta.root = root;
-                }
+            // The server may have dropped it since.
+            if let Some(cached) = relation_cache_entry(self.relation()) {
+                cached.meta.root = root;
             }
         }
     }
@@ -156,15 +177,20 @@ pub fn name(relation: Rel) -> String {
     relation.shown_qualified()
 }
 
-fn cached(index: Rel) -> Cached {
+/// The relation cache's copy of an index's meta page; `None` until [`cached`] has put it there.
+fn relation_cache_entry(index: Rel<'_>) -> Option<&mut Cached> {
     assert!(index.is_neardup_index());
-    let entry = index.raw();
-    // SAFETY: of an index of this access method `rd_amcache` is null or what was put there below.
-    // It is plain memory, which the server frees in one piece whenever the index may have been
-    // rebuilt.
-    if let Some(cached) = unsafe { (*entry).rd_amcache.cast::<Cached>().as_ref() } {
+    // SAFETY: of an index of this access method `rd_amcache` is null or what `cached` has put
+    // there. It is plain memory, which the server frees in one piece whenever the index may have
+    // been rebuilt; nobody has a reference to it for longer than an access.
+    unsafe { (*index.raw()).rd_amcache.cast::<Cached>().as_mut() }
+}
+
+fn cached(index: Rel) -> Cached {
+    if let Some(cached) = relation_cache_entry(index) {
         return *cached;
     }
+    let entry = index.raw();
     let layout = Layout::of(index);
     let cached = Cached {
         meta: read_meta(index, &layout),

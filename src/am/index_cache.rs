@@ -11,6 +11,7 @@ use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
 use crate::pg::rel::Rel;
+use crate::pg::scan_desc::Rest;
 use crate::pg::{compat, server};
 use crate::storage::pages::IndexPages;
 
@@ -38,6 +39,8 @@ pub struct IndexCache {
     opened: Cell<u32>,
     /// Leaves of the last keys.
     pub leaves: LeafCache,
+    /// Where the state of a scan rests until the next one.
+    pub rest: Rc<Rest>,
 }
 
 thread_local! {
@@ -82,11 +85,16 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
             true => LeafCache::for_constraint(),
             false => LeafCache::default(),
         },
+        rest: Rc::default(),
     });
-    CACHES.with_borrow_mut(|caches| {
-        caches.truncate(MOST - 1);
+    let superseded = CACHES.with_borrow_mut(|caches| {
+        let is_over = |cache: &mut Rc<IndexCache>| cache.key.transaction != key.transaction;
+        let mut superseded: Vec<_> = caches.extract_if(.., is_over).collect();
+        superseded.extend(caches.split_off(caches.len().min(MOST - 1)));
         caches.insert(0, cache.clone());
+        superseded
     });
+    superseded.iter().for_each(|cache| cache.rest.close());
     cache
 }
 

@@ -1,10 +1,12 @@
 //! Scans, as the server drives them: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`,
 //! `amendscan`, `amcanreturn`.
+use std::rc::Rc;
+
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::hamming_search::HammingSearch;
-use super::index::{Index, words_of};
+use super::index::{Index, rest_of, words_of};
 use super::keys::{Layout, with_words};
 use super::metric::Metric;
 use super::minhash::search::BandSearch;
@@ -12,7 +14,7 @@ use super::scan_keys::ScanKeys;
 use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
 use crate::pg::rel::Rel;
-use crate::pg::scan_desc::{Bitmap, ScanDesc};
+use crate::pg::scan_desc::{Bitmap, Rest, ScanDesc, ScanState, without_scan};
 use crate::pg::tid::item_pointer;
 use crate::pg::{backend, compat};
 
@@ -27,9 +29,13 @@ pub struct State {
     recheck: bool,
 }
 
-impl State {
-    /// A search in an open index, which is to be begun by [`rescan`].
-    pub fn new(index: Rel<'static>) -> Self {
+impl ScanState for State {
+    fn rest(index: Rel) -> Rc<Rest> {
+        rest_of(index)
+    }
+
+    /// A search that is to be begun by [`rescan`].
+    fn new(index: Rel<'static>) -> Self {
         with_words!(words_of(index), N => {
             let opened = Index::<N>::open_cached(index);
             State {
@@ -43,6 +49,13 @@ impl State {
         })
     }
 
+    fn resume(&mut self, index: Rel<'static>) {
+        assert_eq!(self.index.raw(), index.raw());
+        self.search.resume();
+    }
+}
+
+impl State {
     /// Returns whether there are rows to give, after looking for more if need be.
     fn fill(&mut self) -> bool {
         while self.given == self.tids.len() {
@@ -54,6 +67,31 @@ impl State {
             pgrx::check_for_interrupts!();
         }
         true
+    }
+}
+
+/// Returns whether a search of an index that sees uncommitted rows finds any, be they alive or
+/// dead, without the server's part of a scan.
+///
+/// # Safety
+/// As for [`rescan`], with no orders.
+pub unsafe fn finds_any(index: Rel, keys: &[pg_sys::ScanKeyData]) -> bool {
+    let purpose = Purpose {
+        index_only: false,
+        sees_uncommitted: true,
+    };
+    // SAFETY: the state is used here alone, as long as the index is open; the caller's promise.
+    unsafe {
+        without_scan(Rel::new(index.raw()), |state: &mut State| {
+            rescan(state, [keys, &[]], purpose);
+            let found = state.fill();
+            state.search.end();
+            // If there is something, the caller's scan is counted.
+            if !found {
+                compat::count_index_scan(index.raw());
+            }
+            found
+        })
     }
 }
 
@@ -136,7 +174,6 @@ pub fn getbitmap(scan: &mut ScanDesc<State>, bitmap: &mut Bitmap) -> i64 {
 }
 
 /// `amendscan`.
-pub fn endscan(mut scan: ScanDesc<State>) {
-    scan.state().search.end();
-    scan.end();
+pub fn endscan(scan: ScanDesc<State>) {
+    scan.end(|state| state.search.end());
 }

@@ -35,8 +35,11 @@ pub trait Search {
     /// cannot be told.
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
-    /// Lets go of the leaf that is still pinned.
+    /// Lets go of the leaf that is still pinned, and of what takes memory.
     fn end(&mut self);
+
+    /// Opens the index again after [`Search::end`], in the same transaction.
+    fn resume(&mut self);
 }
 
 /// Result of a step: where its rows come from (one leaf or several), or that none are left.
@@ -62,6 +65,12 @@ pub trait NearSearch<const N: usize> {
 
     /// Begins again, with conditions that name a value, or orders. False: nothing fulfils them.
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
+
+    /// Lets go of what takes memory.
+    fn end(&mut self);
+
+    /// Learns how many rows the index has, before it begins another time.
+    fn set_rows(&mut self, _rows: f64) {}
 
     /// Allows rows to come repeatedly until the search begins again.
     fn allow_repeats(&mut self) {}
@@ -192,5 +201,12 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
 
     fn end(&mut self) {
         self.index.pages.keep_leaf_pinned(false);
+        self.source = Source::Nothing;
+        self.near.end();
+    }
+
+    fn resume(&mut self) {
+        self.index.reopen();
+        self.near.set_rows(self.index.rows());
     }
 }

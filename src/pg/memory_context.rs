@@ -13,7 +13,7 @@ pub struct OwnContext(pg_sys::MemoryContext);
 impl OwnContext {
     /// Makes a context for little.
     pub fn new(name: &'static CStr) -> Self {
-        OwnContext(small_below(Parent::Top, name))
+        OwnContext(small_context(Parent::Top, name))
     }
 
     /// Runs a function with this as the current context. What the function allocates lives as long
@@ -51,23 +51,25 @@ impl Drop for Switched {
     }
 }
 
-/// A memory context for little, below the current one, which is deleted with that at the latest.
-pub fn small_context(name: &'static CStr) -> pg_sys::MemoryContext {
-    small_below(Parent::Current, name)
-}
-
-enum Parent {
+/// Context below which another one is made, and with which that is deleted at the latest.
+pub enum Parent {
+    /// Never deleted.
     Top,
-    Current,
+    /// Deleted when the transaction ends, or when the subtransaction is rolled back.
+    Transaction,
+    /// Another one, which lives.
+    Context(pg_sys::MemoryContext),
 }
 
-fn small_below(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
-    // SAFETY: both contexts always exist, and the name lives for ever, as the server asks for.
+/// A memory context for little.
+pub fn small_context(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the contexts exist, and the name lives for ever, as the server asks for.
     unsafe {
         pg_sys::AllocSetContextCreateInternal(
             match parent {
                 Parent::Top => pg_sys::TopMemoryContext,
-                Parent::Current => pg_sys::CurrentMemoryContext,
+                Parent::Transaction => pg_sys::CurTransactionContext,
+                Parent::Context(context) => context,
             },
             name.as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,

@@ -1,14 +1,22 @@
 //! Descriptors of index scans, and the state that an access method keeps in them.
+use core::any::TypeId;
+use core::cell::Cell;
+use core::ffi::CStr;
 use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::rc::Rc;
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::compat;
-use super::memory_context::small_context;
+use super::memory_context::{Parent, small_context};
 use super::rel::Rel;
 use super::tid::item_pointer;
 use super::value::Value;
+
+/// Name of the memory contexts of states.
+const NAME: &CStr = c"neardup scan";
 
 /// A scan of an index with state of type `S`.
 pub struct ScanDesc<'a, S> {
@@ -16,29 +24,143 @@ pub struct ScanDesc<'a, S> {
     _state: PhantomData<&'a mut S>,
 }
 
-/// State of a scan, and the memory context that it lives in and goes with.
-struct Kept<S> {
+/// Place where the state of a scan that has ended rests until another scan of the same index goes
+/// on with it: constraints and triggers begin and end a scan for each row.
+#[derive(Default)]
+pub struct Rest {
+    resting: Cell<Option<NonNull<Head>>>,
+    is_closed: Cell<bool>,
+}
+
+/// Front of the state of a scan.
+struct Head {
+    /// The memory context that the state lives in and goes with, also by an error that ends the
+    /// scan.
     context: pg_sys::MemoryContext,
+    /// Where it rests after the scan. It hangs below the context of its subtransaction then, else
+    /// below that of the scan's descriptor.
+    rest: Option<Rc<Rest>>,
+    type_id: TypeId,
+}
+
+/// State of a scan.
+#[repr(C)]
+struct Kept<S> {
+    head: Head,
     state: S,
 }
 
-impl<S> ScanDesc<'_, S> {
-    /// Begins a scan. Its state is dropped with it, also when an error ends it.
-    pub fn begin(
-        index: Rel,
-        keys: i32,
-        order_bys: i32,
-        state: impl FnOnce() -> S,
-    ) -> pg_sys::IndexScanDesc {
-        // SAFETY: the index is open. The state is dropped with the memory context.
+impl Drop for Head {
+    fn drop(&mut self) {
+        let own = NonNull::from(&*self);
+        if let Some(rest) = &self.rest
+            && rest.resting.get() == Some(own)
+        {
+            rest.resting.set(None);
+        }
+    }
+}
+
+impl Rest {
+    /// Drops the state that rests here, and keeps no other from now on.
+    pub fn close(&self) {
+        self.is_closed.set(true);
+        if let Some(head) = self.resting.take() {
+            drop_state(head);
+        }
+    }
+
+    /// Lets a state rest here that no scan uses. Returns whether there is room for it.
+    fn put(&self, head: NonNull<Head>) -> bool {
+        let has_room = !self.is_closed.get() && self.resting.get().is_none();
+        if has_room {
+            self.resting.set(Some(head));
+        }
+        has_room
+    }
+}
+
+/// State, or the front of it, that rests or is used by one scan. It lives until that is over, also
+/// by an error.
+fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
+    // SAFETY: this file has it from `take_or_make` alone, and uses it for one thing at a time. When
+    // its memory context is deleted while it rests, it is forgotten: see `Head::drop`.
+    unsafe { state.as_mut() }
+}
+
+/// State of a scan, as it comes about.
+pub trait ScanState: Sized + 'static {
+    /// The place where states of scans of an index rest.
+    fn rest(index: Rel) -> Rc<Rest>;
+
+    /// A state for an open index.
+    fn new(index: Rel<'static>) -> Self;
+
+    /// Makes the state of an earlier scan of the index, in the same subtransaction, that of a new
+    /// one.
+    fn resume(&mut self, index: Rel<'static>);
+}
+
+/// The state of a scan that begins and ends within one call of the server, which no subtransaction
+/// outlives: the one that rests, or else one that is made.
+fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
+    let rest = S::rest(index);
+    if let Some(head) = rest.resting.take() {
+        assert!(live(head).type_id == TypeId::of::<S>());
+        let kept = head.cast::<Kept<S>>();
+        live(kept).state.resume(index);
+        return kept;
+    }
+    make(index, small_context(Parent::Transaction, NAME), Some(rest))
+}
+
+/// Makes the state of a scan in a memory context, with which it is dropped.
+fn make<S: ScanState>(
+    index: Rel<'static>,
+    context: pg_sys::MemoryContext,
+    rest: Option<Rc<Rest>>,
+) -> NonNull<Kept<S>> {
+    let head = Head {
+        context,
+        rest,
+        type_id: TypeId::of::<S>(),
+    };
+    let state = S::new(index);
+    let kept = Kept { head, state };
+    let kept = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(kept);
+    NonNull::new(kept).expect("memory, or an error")
+}
+
+/// Uses a state as a scan does, without one: for a search whose result is nearly always empty.
+pub fn without_scan<S: ScanState, T>(index: Rel<'static>, search: impl FnOnce(&mut S) -> T) -> T {
+    let kept = take_or_make(index);
+    let result = search(&mut live(kept).state);
+    end(kept);
+    result
+}
+
+/// Lets the state of a scan that has ended rest until the next one, or drops it.
+fn end<S>(kept: NonNull<Kept<S>>) {
+    let head = kept.cast::<Head>();
+    let rest = live(head).rest.clone();
+    if !rest.is_some_and(|rest| rest.put(head)) {
+        drop_state(head);
+    }
+}
+
+/// Drops the state of a scan that has ended.
+fn drop_state(head: NonNull<Head>) {
+    let context = live(head).context;
+    // SAFETY: made for this state, and nobody has it as the current one.
+    unsafe { pg_sys::MemoryContextDelete(context) }
+}
+
+impl<S: ScanState> ScanDesc<'_, S> {
+    /// Begins a scan, without a state until [`ScanDesc::restart`].
+    pub fn begin(index: Rel, [keys, order_bys]: [i32; 2]) -> pg_sys::IndexScanDesc {
+        // SAFETY: the index is open.
         unsafe {
             let scan = pg_sys::RelationGetIndexScan(index.raw(), keys, order_bys);
-            let state = state();
-            // A context of its own: constraints begin and end a scan for each row of a statement.
-            let context = small_context(c"neardup scan");
-            let kept = Kept { context, state };
-            let kept = pgrx::PgMemoryContexts::For(context).leak_and_drop_on_delete(kept);
-            (*scan).opaque = kept.cast();
             (*scan).xs_itupdesc = (*index.raw()).rd_att;
             scan
         }
@@ -57,8 +179,8 @@ impl<S> ScanDesc<'_, S> {
     }
 
     fn kept(&mut self) -> &mut Kept<S> {
-        // SAFETY: put there by `begin`.
-        unsafe { &mut *self.raw.opaque.cast() }
+        let kept = NonNull::new(self.raw.opaque.cast::<Kept<S>>());
+        live(kept.expect("a scan that has not ended"))
     }
 
     /// The state.
@@ -72,7 +194,7 @@ impl<S> ScanDesc<'_, S> {
     /// transactions that have not ended are wanted as well.
     ///
     /// # Safety
-    /// There are as many as the scan was begun with.
+    /// There are as many as the scan was begun with, by [`ScanDesc::begin`]; the index is open.
     pub unsafe fn restart(
         &mut self,
         keys: pg_sys::ScanKey,
@@ -85,7 +207,7 @@ impl<S> ScanDesc<'_, S> {
         ];
         // SAFETY: the caller's promise. The server sets the snapshot when it begins the scan, which
         // it outlives, or leaves null.
-        let (snapshot, lists) = unsafe {
+        let (snapshot, lists, index, own) = unsafe {
             compat::count_index_search(scan);
             let lists = places.map(|(from, to, count)| {
                 if count == 0 {
@@ -96,10 +218,25 @@ impl<S> ScanDesc<'_, S> {
                 }
                 core::slice::from_raw_parts(to, count)
             });
-            (scan.xs_snapshot.as_ref(), lists)
+            let own = pg_sys::GetMemoryChunkContext((&raw mut *scan).cast());
+            (
+                scan.xs_snapshot.as_ref(),
+                lists,
+                Rel::new(scan.indexRelation),
+                own,
+            )
         };
         let dirty = pg_sys::SnapshotType::SNAPSHOT_DIRTY;
         let sees_uncommitted = snapshot.is_some_and(|snapshot| snapshot.snapshot_type == dirty);
+        if self.raw.opaque.is_null() {
+            // A cursor's scan may begin in a subtransaction and outlive it, even if that is rolled
+            // back. Who looks for uncommitted rows ends the scan before it returns.
+            let kept = match sees_uncommitted {
+                true => take_or_make::<S>(index),
+                false => make(index, small_context(Parent::Context(own), NAME), None),
+            };
+            self.raw.opaque = kept.as_ptr().cast();
+        }
         (self.state(), lists, sees_uncommitted)
     }
 
@@ -139,7 +276,7 @@ impl<S> ScanDesc<'_, S> {
             if !before.is_null() {
                 pg_sys::pfree(before.cast());
             }
-            let outer = pg_sys::MemoryContextSwitchTo(kept.context);
+            let outer = pg_sys::MemoryContextSwitchTo(kept.head.context);
             let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
             let tuple = pg_sys::index_form_tuple(descriptor, values, nulls);
             pg_sys::MemoryContextSwitchTo(outer);
@@ -147,12 +284,14 @@ impl<S> ScanDesc<'_, S> {
         };
     }
 
-    /// Drops the state.
-    pub fn end(mut self) {
-        let context = self.kept().context;
+    /// Ends the scan, whose state is told so. It rests until the next one, or is dropped.
+    pub fn end(self, tell: impl FnOnce(&mut S)) {
+        let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
+            return;
+        };
         self.raw.opaque = core::ptr::null_mut();
-        // SAFETY: the context was made by `begin`.
-        unsafe { pg_sys::MemoryContextDelete(context) }
+        tell(&mut live(kept).state);
+        end(kept);
     }
 }
 

@@ -109,6 +109,10 @@ impl<const N: usize> NearSearch<N> for BandSearch<N> {
         true
     }
 
+    fn end(&mut self) {
+        self.source = Source::Nothing;
+    }
+
     fn step(
         &mut self,
         index: &Index<N>,

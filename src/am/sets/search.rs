@@ -89,6 +89,10 @@ impl<const N: usize> NearSearch<N> for SetSearch<N> {
         true
     }
 
+    fn end(&mut self) {
+        self.scan = None;
+    }
+
     fn allow_repeats(&mut self) {
         if let Some(scan) = &mut self.scan {
             scan.allow_repeats();
