@@ -480,7 +480,7 @@ fn a_filter_may_do_anything() -> Outcome {
     // Of a dense ball nearly all is left out.
     client.batch_execute(
         "CREATE TABLE dense AS SELECT n AS id, '0000000000000007'::fingerprint AS fp \
-            FROM generate_series(1, 6000) n; \
+            FROM generate_series(1, 60000) n; \
          CREATE INDEX ON dense USING neardup (fp); ALTER TABLE dense SET (parallel_workers = 3)",
     )?;
     for crew in CREWS {

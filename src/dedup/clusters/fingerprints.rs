@@ -4,7 +4,7 @@
 use neardup_blocktree::centers::DenseCenters;
 use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
-use neardup_blocktree::pairs::{KeyOrderScan, PairPlan, Pairs, Thinning};
+use neardup_blocktree::pairs::{KeyOrderScan, Pair, PairPlan, Pairs, Thinning};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
 use super::fingerprint_nodes::{Ends, Lookup, Met, Nodes};
@@ -180,13 +180,14 @@ fn find_ends<const N: usize>(
     // A fingerprint of which the snapshot sees no row drops out later. Each closure has a handle of
     // its own for files.
     let mut own_files = *files;
-    let mut seen = |entry| (!is_left_out(&mut own_files, entry)).then_some(entry);
-    while index.or_corrupt(pairs.step(&tree, &mut seen, &mut |pair| {
+    let mut wanted = |entry| !is_left_out(&mut own_files, entry);
+    let mut emit = |pair: Pair<N>| {
         for fingerprint in pair.fingerprints {
             ends.push(files, fingerprint, Tid::from_packed(count));
         }
         count += 1;
-    })) {
+    };
+    while index.or_corrupt(pairs.step(&tree, &mut wanted, &mut Some, &mut emit)) {
         progress.reach(pairs.passes_done() as u64);
     }
     drop(pairs);

@@ -114,7 +114,7 @@ impl FingerprintPairs {
             return false;
         };
         let mut rows = HeapFetch::new(relations.table());
-        batches.look_up(&mut rows, &mut self.wanted, &mut self.ready);
+        batches.look_up(&mut rows, &mut self.ready);
         true
     }
 

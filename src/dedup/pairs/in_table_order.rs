@@ -7,7 +7,6 @@
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
-use crate::dedup::row_filter::Wanted;
 use crate::pg::memory::work_mem;
 use crate::storage::heap_fetch::HeapFetch;
 use crate::storage::temp::TempSpace;
@@ -91,14 +90,10 @@ impl Batches {
         self.batch.is_none() && self.collected.is_empty()
     }
 
-    /// Looks up some rows of the batch. Pairs of which the snapshot sees both rows, and which are
-    /// wanted, are appended to `found`.
-    pub fn look_up(&mut self, rows: &mut HeapFetch, wanted: &mut Wanted, found: &mut Vec<Found>) {
-        let mut rows = InOrder {
-            rows,
-            wanted,
-            last: None,
-        };
+    /// Looks up some rows of the batch. Pairs of which the snapshot sees both rows are
+    /// appended to `found`.
+    pub fn look_up(&mut self, rows: &mut HeapFetch, found: &mut Vec<Found>) {
+        let mut rows = InOrder { rows, last: None };
         let batch = self.batch.take().unwrap_or_else(|| self.begin());
         self.batch = match batch {
             Batch::First(pairs, by_second) => Some(look_up_first(&mut rows, pairs, by_second)),
@@ -155,20 +150,18 @@ fn look_up_second(
 /// Rows that are asked for in the order of their entries, each perhaps several times.
 struct InOrder<'a, 'b> {
     rows: &'a mut HeapFetch<'b>,
-    wanted: &'a mut Wanted,
     /// The entry that was asked for last, and its row.
     last: Option<(Tid, Option<Tid>)>,
 }
 
 impl InOrder<'_, '_> {
-    /// The address of an entry's row, if the snapshot sees one and it is wanted.
+    /// The address of an entry's row, if the snapshot sees one.
     fn find(&mut self, entry: Tid) -> Option<Tid> {
         match self.last {
             Some((last, row)) if last == entry => row,
             _ => {
                 pgrx::check_for_interrupts!();
                 let row = self.rows.find(entry);
-                let row = row.filter(|_| self.wanted.contains(&mut TempSpace, entry));
                 self.last = Some((entry, row));
                 row
             }

@@ -1,6 +1,6 @@
 //! Search of an index for pairs of fingerprints, for whatever width of keys.
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::pairs::{PairPlan, PairRange, Pairs};
+use neardup_blocktree::pairs::{Pair, PairPlan, PairRange, Pairs};
 
 use super::in_table_order::{Batches, Found};
 use crate::am::index::{Index, words_of};
@@ -56,8 +56,8 @@ pub trait Search {
     /// Batches for this search, unless rows have to be looked at in pairs.
     fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
 
-    /// Adds some pairs of entries to batches; false: these were the last. Entries in many pairs are
-    /// wanted, and their rows are seen.
+    /// Adds some pairs of wanted entries to batches; false: these were the last. Of entries in many
+    /// pairs the snapshot sees the rows.
     fn collect(
         &mut self,
         relations: &LockedIndex,
@@ -142,13 +142,11 @@ impl<const N: usize> Search for PlannedSearch<N> {
     ) -> bool {
         let index = Index::<N>::open(relations.index());
         let mut rows = HeapFetch::new(relations.table());
-        let mut resolve = |entry| {
-            let is_seen = rows.find(entry).is_some();
-            (is_seen && wanted.contains(&mut TempSpace, entry)).then_some(entry)
-        };
-        index.or_corrupt(self.pairs.step(&index.tree(), &mut resolve, &mut |pair| {
-            batches.push(pair.rows, pair.distance);
-        }))
+        let mut wanted = |entry| wanted.contains(&mut TempSpace, entry);
+        let mut resolve = |entry| rows.find(entry).map(|_| entry);
+        let mut emit = |pair: Pair<N>| batches.push(pair.rows, pair.distance);
+        let tree = index.tree();
+        index.or_corrupt((self.pairs).step(&tree, &mut wanted, &mut resolve, &mut emit))
     }
 
     fn step(
@@ -163,30 +161,25 @@ impl<const N: usize> Search for PlannedSearch<N> {
         };
         let mut rows = HeapFetch::new(relations.table());
         let mut entries = Vec::new();
-        let mut resolve = |entry| {
-            let is_seen = rows.find(entry).is_some();
-            (is_seen && wanted.contains(&mut TempSpace, entry)).then_some(entry)
-        };
-        let more = self.pairs.step(&index.tree(), &mut resolve, &mut |pair| {
-            entries.push((pair.rows, pair.distance));
-        });
-        keep_within_scope(&scope, &mut rows, wanted, &entries, found);
+        let mut wanted = |entry| wanted.contains(&mut TempSpace, entry);
+        let mut resolve = |entry| rows.find(entry).map(|_| entry);
+        let mut emit = |pair: Pair<N>| entries.push((pair.rows, pair.distance));
+        let tree = index.tree();
+        let more = (self.pairs).step(&tree, &mut wanted, &mut resolve, &mut emit);
+        keep_within_scope(&scope, &mut rows, &entries, found);
         index.or_corrupt(more)
     }
 }
 
-/// Appends the pairs of entries whose rows are wanted and of one scope.
+/// Appends the pairs of entries whose rows the snapshot sees and are of one scope.
 fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,
-    wanted: &mut Wanted,
     pairs: &[([Tid; 2], u32)],
     found: &mut Vec<Found>,
 ) {
     let mut seen = |entry| {
-        let row = rows
-            .find(entry)
-            .filter(|_| wanted.contains(&mut TempSpace, entry))?;
+        let row = rows.find(entry)?;
         Some((row, scope.values(rows.slot())?))
     };
     // The first row of a pair is often that of the pair before.

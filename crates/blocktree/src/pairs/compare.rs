@@ -36,6 +36,19 @@ impl<const N: usize> JoinInputs<'_, N> {
         &self.probes[self.probes.len() - 1]
     }
 
+    /// The start of those of some entries of the right side, in order and none below an entry of
+    /// the left, with which this pass compares it. Pairs of equal keys are the first pass's: there
+    /// may be the square of the rows that have them, or of the versions that a row has had.
+    #[inline]
+    fn behind_equals(&self, entry: usize, others: Range<usize>) -> usize {
+        let key = &self.left.keys()[entry];
+        let right = &self.right.keys()[others.clone()];
+        match self.probes.len() > 1 && right.first() == Some(key) {
+            true => others.start + right.partition_point(|other| other == key),
+            false => others.start,
+        }
+    }
+
     /// The fingerprints of two entries, by their positions, whose keys have this difference; `None`
     /// if an earlier pass finds the pair, or this one does not.
     #[inline]
@@ -257,6 +270,7 @@ impl<const N: usize> Compare<N> {
             true => task.at.max(entry + 1),
             false => task.at,
         };
+        let from = sides.behind_equals(entry, from..task.right.end);
         let to = task.right.end.min(from + PIECE);
         let mut wanted = !sides.left.is_unwanted(entry);
         if wanted && from < to {

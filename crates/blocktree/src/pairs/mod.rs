@@ -159,13 +159,15 @@ impl<const N: usize> Pairs<N> {
 
     /// Searches on until it has given some pairs. False: these were the last, if there were any.
     ///
-    /// `resolve` is asked for the rows of pairs, for each entry once or, of a
+    /// `wanted` is asked of each entry that is read; others are in no pair, and are compared with
+    /// none. `resolve` is asked for the rows of pairs, for each entry once or, of a
     /// [trusting](Pairs::trusting) search, not at all: the address under which the caller knows
-    /// the row, or `None` if the row is not to be in any pair. A thinned search asks for each entry
-    /// that it reads, since one that is left out must not connect others.
+    /// the row, or `None` if the row is not to be in any pair. A thinned search, whose pairs name
+    /// no rows, does not ask for them: what is not to connect others must not be wanted.
     pub fn step<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
+        wanted: &mut impl FnMut(Tid) -> bool,
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
         emit: &mut impl FnMut(Pair<N>),
     ) -> Result<bool> {
@@ -174,7 +176,7 @@ impl<const N: usize> Pairs<N> {
             match &mut self.phase {
                 Phase::Done => return Ok(false),
                 Phase::Read => {
-                    self.read(tree, resolve)?;
+                    self.read(tree, wanted)?;
                     self.phase = match self.chunk.len() {
                         0 => self.next_pass(),
                         _ => Phase::Compare(JoinCursor::of(0), true),
@@ -203,7 +205,7 @@ impl<const N: usize> Pairs<N> {
                     };
                 }
                 Phase::ReadOn => {
-                    self.read_on(tree, resolve)?;
+                    self.read_on(tree, wanted)?;
                     self.phase = match self.other.len() {
                         0 => Phase::Read,
                         _ => Phase::Compare(JoinCursor::of(self.chunk.runs().len() - 1), false),
@@ -235,11 +237,9 @@ impl<const N: usize> Pairs<N> {
     fn read<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
-        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+        wanted: &mut impl FnMut(Tid) -> bool,
     ) -> Result<()> {
         self.chunk.clear();
-        let is_thinned = self.compare.thinning.is_some();
-        let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         let to = self.range.and_then(|range| range.to);
         let is_before = |end: &EntryKey<N>| to.is_none_or(|to| *end < to);
         while self.end.as_ref().is_some_and(is_before)
@@ -268,11 +268,9 @@ impl<const N: usize> Pairs<N> {
     fn read_on<S: PageStore>(
         &mut self,
         tree: &Tree<'_, S, N>,
-        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+        wanted: &mut impl FnMut(Tid) -> bool,
     ) -> Result<()> {
         self.other.clear();
-        let is_thinned = self.compare.thinning.is_some();
-        let wanted = &mut |row| !is_thinned || resolve(row).is_some();
         let Some(run) = self.chunk.runs().last().cloned() else {
             return Ok(());
         };

@@ -7,7 +7,7 @@ use neardup_blocktree::centers::DenseCenters;
 use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::pairs::{PairPlan, Pairs, Thinning};
+use neardup_blocktree::pairs::{Pair, PairPlan, Pairs, Thinning};
 use neardup_blocktree::sort::{Entry, ExternalSort};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -94,7 +94,11 @@ fn clusters(
     }
     let mut found: Vec<[Key<1>; 2]> = Vec::new();
     let tree = index.tree();
-    while (pairs.step(&tree, &mut Some, &mut |pair| found.push(pair.fingerprints))).unwrap() {}
+    while (pairs.step(&tree, &mut |_| true, &mut Some, &mut |pair| {
+        found.push(pair.fingerprints)
+    }))
+    .unwrap()
+    {}
     let mut degrees: BTreeMap<Key<1>, u32> = BTreeMap::new();
     for key in found.iter().flatten() {
         *degrees.entry(*key).or_default() += 1;
@@ -249,7 +253,7 @@ fn a_ball_brings_no_quadratic_pairs() {
         assert_eq!(plan.probes.len(), 1);
         let mut pairs = Pairs::thinned(index.layout.clone(), plan, 1 << 20, thinning);
         let (tree, mut count) = (index.tree(), 0);
-        while (pairs.step(&tree, &mut Some, &mut |_| count += 1)).unwrap() {}
+        while (pairs.step(&tree, &mut |_| true, &mut Some, &mut |_| count += 1)).unwrap() {}
         count
     };
     let count = keys.len();
@@ -282,12 +286,11 @@ fn a_forest_leaves_out_entries() {
         let plan = PairPlan::new(&index.layout, RADIUS, 1e4);
         let mut pairs = Pairs::thinned(index.layout.clone(), plan, memory, Thinning::Forest);
         let (tree, mut found) = (index.tree(), BTreeSet::new());
-        let mut resolve = |row| (!is_out(row)).then_some(row);
-        while (pairs.step(&tree, &mut resolve, &mut |pair| {
+        let mut wanted = |row| !is_out(row);
+        let mut emit = |pair: Pair<1>| {
             found.insert(pair.fingerprints.map(|key| key[0]));
-        }))
-        .unwrap()
-        {}
+        };
+        while (pairs.step(&tree, &mut wanted, &mut Some, &mut emit)).unwrap() {}
         let ball = |pair: &&[u64; 2]| pair.iter().all(|key| key.count_ones() == 2);
         assert_eq!(
             found.iter().filter(ball).count(),

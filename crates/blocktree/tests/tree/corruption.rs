@@ -110,7 +110,7 @@ fn use_index(index: &Index<1>, query: u64) -> Result<()> {
     while all.step(&tree, &mut rows)? {}
     let plan = PairPlan::new(layout, 2, 1e4);
     let mut pairs = Pairs::new(layout.clone(), plan, 1 << 20, false);
-    while pairs.step(&tree, &mut Some, &mut |_| ())? {}
+    while pairs.step(&tree, &mut |_| true, &mut Some, &mut |_| ())? {}
     Ok(())
 }
 

@@ -38,7 +38,10 @@ fn search<const N: usize>(
     loop {
         let before = all.len();
         let mut resolve = |tid| resolve(tid);
-        let more = (pairs.step(&tree, &mut resolve, &mut |pair| all.push(pair))).unwrap();
+        let more = (pairs.step(&tree, &mut |_| true, &mut resolve, &mut |pair| {
+            all.push(pair)
+        }))
+        .unwrap();
         assert!(
             all.len() - before < 6_000,
             "a step gives no more than a batch"
@@ -66,7 +69,7 @@ fn search_by_ranges<const N: usize>(
     for range in ranges {
         let pairs = &mut searches[rng.random_range(0..2)];
         pairs.begin_range(range);
-        while (pairs.step(&tree, &mut Some, &mut |pair| all.push(pair))).unwrap() {}
+        while (pairs.step(&tree, &mut |_| true, &mut Some, &mut |pair| all.push(pair))).unwrap() {}
     }
     all
 }
@@ -261,7 +264,10 @@ fn distinct_fingerprints_meet_though_their_rows_are_many() {
             found.insert((a.min(b), a.max(b)));
             emitted += 1;
         };
-        while pairs.step(&tree, &mut Some, &mut emit).unwrap() {}
+        while pairs
+            .step(&tree, &mut |_| true, &mut Some, &mut emit)
+            .unwrap()
+        {}
         assert!(found == expected);
         assert!(
             emitted < 4 * expected.len(),
@@ -289,7 +295,11 @@ fn pairs_of_equal_rows_stream() {
     let mut pairs = Pairs::new(index.layout.clone(), plan, 1 << 22, false);
     let (tree, mut emitted) = (index.tree(), 0);
     for _ in 0..50 {
-        assert!(pairs.step(&tree, &mut Some, &mut |_| emitted += 1).unwrap());
+        assert!(
+            pairs
+                .step(&tree, &mut |_| true, &mut Some, &mut |_| emitted += 1)
+                .unwrap()
+        );
     }
     assert!((50 * 1_024..50 * 6_000).contains(&emitted));
 }
@@ -379,7 +389,11 @@ fn a_trusting_search_asks_for_rows_in_many_pairs() {
             asked += 1;
             is_wanted(tid).then_some(tid)
         };
-        while (pairs.step(&tree, &mut resolve, &mut |pair| given.push(pair))).unwrap() {}
+        while (pairs.step(&tree, &mut |_| true, &mut resolve, &mut |pair| {
+            given.push(pair)
+        }))
+        .unwrap()
+        {}
         let unwanted = (given.iter())
             .filter(|pair| !pair.rows.into_iter().all(is_wanted))
             .count();
@@ -397,6 +411,65 @@ fn a_trusting_search_asks_for_rows_in_many_pairs() {
     }
 }
 
+/// Entries that are not wanted are in no pair, and cost no comparison.
+#[test]
+fn only_wanted_entries_are_compared() {
+    let mut rng = StdRng::seed_from_u64(28);
+    let mut model = crowded(&mut rng, 4_000);
+    let equal = 60_000;
+    model.extend((0..equal).map(|block| (Tid { block, offset: 77 }, Some([42]))));
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 24);
+    let is_wanted = |tid: Tid| match tid.offset {
+        77 => tid.block % 20_000 == 0,
+        _ => tid.block % 3 != 0,
+    };
+    let mut chosen = model.clone();
+    chosen.retain(|tid, _| is_wanted(*tid));
+    for memory in [0, 1 << 24] {
+        let plan = PairPlan::new(&index.layout, 3, 1e5);
+        let mut pairs = Pairs::new(index.layout.clone(), plan, memory, false);
+        let (tree, mut given) = (index.tree(), Vec::new());
+        let (mut wanted, mut resolve) = (is_wanted, Some);
+        let pauses = index.store.pauses();
+        let mut emit = |pair| given.push(pair);
+        while pairs
+            .step(&tree, &mut wanted, &mut resolve, &mut emit)
+            .unwrap()
+        {}
+        assert_eq!(found(&given), expected(&chosen, 3, 0));
+        let pauses = index.store.pauses() - pauses;
+        assert!(pauses < 2_000, "{pauses} pauses");
+    }
+}
+
+/// Versions of one row that nobody sees are compared in one pass, and with few others.
+#[test]
+fn equal_rows_that_nobody_sees_take_little_work() {
+    let versions = 60_000;
+    let model: Model<1> = (0..versions)
+        .map(|block| (Tid { block, offset: 1 }, Some([42])))
+        .collect();
+    let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 24);
+    let is_seen = |tid: Tid| tid.block >= versions - 2;
+    for memory in [1 << 20, 1 << 24] {
+        let plan = PairPlan::new(&index.layout, 3, 1e5);
+        assert!(plan.probes.len() > 1);
+        let mut pairs = Pairs::new(index.layout.clone(), plan, memory, false).trusting(16);
+        let (tree, mut given) = (index.tree(), Vec::new());
+        let mut resolve = |tid| is_seen(tid).then_some(tid);
+        let pauses = index.store.pauses();
+        let mut emit = |pair| given.push(pair);
+        while pairs
+            .step(&tree, &mut |_| true, &mut resolve, &mut emit)
+            .unwrap()
+        {}
+        given.retain(|pair| pair.rows.into_iter().all(is_seen));
+        assert_eq!(given.len(), 1);
+        let pauses = index.store.pauses() - pauses;
+        assert!(pauses < 2_000, "{pauses} pauses");
+    }
+}
+
 #[test]
 fn damage_is_an_error() {
     let mut rng = StdRng::seed_from_u64(25);
@@ -410,7 +483,11 @@ fn damage_is_an_error() {
     }
     let plan = PairPlan::new(&index.layout, 2, 3e3);
     let mut pairs = Pairs::new(index.layout.clone(), plan, 0, false);
-    assert!(pairs.step(&index.tree(), &mut Some, &mut |_| ()).is_err());
+    assert!(
+        pairs
+            .step(&index.tree(), &mut |_| true, &mut Some, &mut |_| ())
+            .is_err()
+    );
 }
 
 #[test]
