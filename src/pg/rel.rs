@@ -105,20 +105,15 @@ impl<'a> Rel<'a> {
         String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }
 
-    fn descriptor(&self) -> &pg_sys::TupleDescData {
-        // SAFETY: an open relation has a descriptor.
-        unsafe { &*self.entry().rd_att }
-    }
-
     /// The columns, dropped ones included.
     pub fn column_count(self) -> i16 {
-        self.descriptor().natts as i16
+        self.class().relnatts
     }
 
     /// A column, counted from 1.
     pub fn attribute(self, column: i16) -> pg_sys::FormData_pg_attribute {
-        // SAFETY: the relation cache's description.
-        unsafe { *compat::attribute(self.descriptor(), column) }
+        // SAFETY: an open relation has the relation cache's description of its columns.
+        unsafe { *compat::attribute(&*self.entry().rd_att, column) }
     }
 
     /// The columns that have not been dropped.

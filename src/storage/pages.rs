@@ -1,9 +1,10 @@
 //! The pages of an index in the server's buffers, as the tree wants them.
 use core::cell::Cell;
+use core::ops::Range;
 
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
-use neardup_blocktree::store::{PageChange, PageStore};
+use neardup_blocktree::store::{Glance, PageChange, PageStore};
 use pgrx::pg_sys;
 
 use super::page_guard::{Exclusive, Pinned, ReadPage, WritePage};
@@ -179,10 +180,20 @@ const START_OF_A_LEAF: usize = 10 * 64;
 /// start. With the descriptor of a shared buffer: the page's name, its lock and its pins.
 #[inline]
 fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {
+    prefetch_lines(buffer, PAGE_SIZE - LINE..PAGE_SIZE, with_descriptor);
+    prefetch_lines(buffer, 0..bytes.max(LINE), false);
+}
+
+/// Bytes that come from memory together.
+const LINE: usize = 64;
+
+/// Has the machine fetch some bytes of a page into its caches, and the descriptor of a shared
+/// buffer.
+#[inline]
+fn prefetch_lines(buffer: pg_sys::Buffer, bytes: Range<usize>, with_descriptor: bool) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        const LINE: usize = 64;
         // SAFETY: places of buffers are fixed, and shared ones count from 1; a prefetch reads
         // nothing that the program would see.
         unsafe {
@@ -191,9 +202,7 @@ fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {
                 _mm_prefetch::<_MM_HINT_T0>(descriptor.cast());
             }
             let page = pg_sys::BufferGetPage(buffer).cast::<i8>();
-            _mm_prefetch::<_MM_HINT_T0>(page);
-            _mm_prefetch::<_MM_HINT_T0>(page.add(PAGE_SIZE - LINE));
-            for line in 1..bytes / LINE {
+            for line in bytes.start / LINE..bytes.end.min(PAGE_SIZE).div_ceil(LINE) {
                 _mm_prefetch::<_MM_HINT_T0>(page.add(line * LINE));
             }
         }
@@ -233,6 +242,37 @@ impl PageStore for IndexPages<'_> {
     #[inline]
     fn prefetch(&self, block: Block) {
         self.prefetch_recent(block, MOST_OF_A_LEAF);
+    }
+
+    #[inline]
+    fn prefetch_ends(&self, block: Block) {
+        self.prefetch_recent(block, 0);
+    }
+
+    #[inline]
+    fn glance(&self, block: Block) -> Option<Glance> {
+        let buffer = (self.file).and_then(|file| buffer_hints::buffer_of(file, block))?;
+        let (mut head, mut tail) = ([0; 8], [0; 64]);
+        // SAFETY: places of buffers are fixed. Others may write there meanwhile, which volatile
+        // reads bear, and any bytes are numbers.
+        unsafe {
+            let page = pg_sys::BufferGetPage(buffer).cast::<u64>();
+            let words = |offset: usize, bytes: &mut [u8]| {
+                for (word, bytes) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    *bytes = page.add(offset / 8 + word).read_volatile().to_ne_bytes();
+                }
+            };
+            words(Glance::HEAD, &mut head);
+            words(Glance::TAIL, &mut tail);
+        }
+        Some(Glance { head, tail })
+    }
+
+    #[inline]
+    fn prefetch_part(&self, block: Block, bytes: Range<usize>) {
+        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
+            prefetch_lines(buffer, bytes, false);
+        }
     }
 
     #[inline]

@@ -250,6 +250,10 @@ fn checked_entries<P: PageGuard, const N: usize>(
     if !leaf.covers_its_range() {
         return corrupt(leaf.block(), WIDER_RANGE);
     }
+    let keys = leaf.keys();
+    if !(1..leaf.sorted()).all(|place| keys.get(place - 1) <= keys.get(place)) {
+        return corrupt(leaf.block(), "keys out of order");
+    }
     let mut entries = Vec::new();
     for entry_key in leaf.entries() {
         if entry_key < low || high.is_some_and(|high| entry_key >= high) {

@@ -1,15 +1,17 @@
-//! Leaves: unordered buckets of entries.
+//! Leaves: buckets of entries, in order when they are written, and behind these what came since.
 //!
 //! Keys stand as one array growing up from the header, row addresses as one growing down from the
-//! fields at the end. A probe measures all keys of a leaf anyway, so order inside would buy
-//! nothing, and an append changes 15 bytes where an ordered insert would shift half the page
-//! through the WAL. How many bytes an entry takes is each leaf's own: see [`Shape`].
+//! fields at the end. A leaf that is built, split or merged has its entries in the order of their
+//! keys, and says of how many of its first ones that still holds: a probe for one prefix looks
+//! these up. The others it measures all, as other probes do the whole leaf: an ordered insert would
+//! shift half the page through the WAL, where an append changes 15 bytes. How many bytes an entry
+//! takes is each leaf's own: see [`Shape`].
 
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::page::{self, BOUNDS, Entries, HEADER, Kind, Page, PageView, Result, Sizes, corrupt};
 use crate::shape::{Shape, common_bytes, most_left_out};
 use crate::store::Patch;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// The defect of a leaf that leaves out bytes of its keys which are not the same in all of its
 /// range.
@@ -63,6 +65,8 @@ impl Entries for LeafEntries {
 #[derive(Clone, Copy, Debug)]
 pub struct LeafKeys<'a, const N: usize> {
     page: &'a Page,
+    /// Offset of the first.
+    start: usize,
     count: usize,
     pub(crate) shape: Shape<N>,
     /// The key that the leaf starts at, which has the bytes that the others lack.
@@ -81,10 +85,21 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         self.count == 0
     }
 
+    /// Some of them.
+    #[inline]
+    pub(crate) fn part(&self, places: Range<usize>) -> Self {
+        assert!(places.start <= places.end && places.end <= self.count);
+        LeafKeys {
+            start: self.start + self.shape.key_size() * places.start,
+            count: places.len(),
+            ..*self
+        }
+    }
+
     /// The key of an entry.
     #[inline(always)]
     pub fn get(&self, i: usize) -> Key<N> {
-        let offset = HEADER + self.shape.key_size() * i;
+        let offset = self.start + self.shape.key_size() * i;
         self.shape.key_at(self.page, offset, &self.low)
     }
 
@@ -100,7 +115,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     /// A word of the key of an entry. The bits that are left out of it are any.
     #[inline]
     pub(crate) fn word(&self, i: usize, word: usize) -> u64 {
-        let offset = HEADER + self.shape.key_size() * i;
+        let offset = self.start + self.shape.key_size() * i;
         self.shape.word_at(self.page, offset, word)
     }
 
@@ -108,7 +123,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     /// none.
     #[inline]
     pub(crate) fn bytes(&self) -> &'a [u8] {
-        &self.page[HEADER..HEADER + self.shape.key_size() * self.count]
+        &self.page[self.start..self.start + self.shape.key_size() * self.count]
     }
 
     /// [`LeafKeys::bytes`] and what follows them on the page.
@@ -118,8 +133,51 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     ))]
     #[inline]
     pub(crate) fn bytes_and_more(&self) -> &'a [u8] {
-        &self.page[HEADER..]
+        &self.page[self.start..]
     }
+}
+
+/// Share of a leaf's entries, as its inverse, with which so many go that the others are written in
+/// their order.
+const FEW_REMOVED: usize = 4;
+
+/// Share of a leaf's entries that may stay in no order when it is split, as its inverse.
+const FEW_APPENDED: usize = 4;
+
+/// Places on both sides of those expected that are read as well. Of some hundred keys that are
+/// spread evenly one in a few hundred is further from its place.
+const AROUND: usize = 32;
+
+/// The places, among `count` sorted keys of a leaf from its low key to its high key, if it ends
+/// there, where all keys between two are if they are spread evenly.
+#[inline]
+pub(crate) fn expected_places<const N: usize>(
+    (low, high): (&Key<N>, Option<&Key<N>>),
+    shape: Shape<N>,
+    count: usize,
+    first: &Key<N>,
+    last: &Key<N>,
+) -> Range<usize> {
+    // The 64 bits behind those that all keys have in common.
+    let (word, cut) = (shape.left_out() / 8, 8 * (shape.left_out() % 8) as u32);
+    let significant = |key: &Key<N>| match cut {
+        0 => key[word],
+        _ => key[word] << cut | key.get(word + 1).map_or(0, |next| next >> (64 - cut)),
+    };
+    let start = significant(low);
+    // At the end of what these bits can tell apart a high key begins anew.
+    let range = match high {
+        Some(high) => significant(high).wrapping_sub(start).wrapping_sub(1),
+        None => u64::MAX - start,
+    };
+    let scale = count as f64 / (range as f64).max(1.0);
+    let place = |key: &Key<N>| match key {
+        key if key <= low => 0,
+        key if high.is_some_and(|high| key >= high) => count,
+        key => ((significant(key).saturating_sub(start)) as f64 * scale) as usize,
+    };
+    let end = (place(last).saturating_add(AROUND)).min(count);
+    place(first).saturating_sub(AROUND).min(end)..end
 }
 
 /// View of a leaf whose header has been checked. `P` is as for [`PageView`].
@@ -163,9 +221,34 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     pub fn keys(&self) -> LeafKeys<'_, N> {
         LeafKeys {
             page: &self.page,
+            start: HEADER,
             count: self.count(),
             shape: self.shape(),
             low: self.low(),
+        }
+    }
+
+    /// Number of the first entries that are in the order of their keys: those that the leaf had
+    /// when it was written. Others have been appended since.
+    #[inline]
+    pub fn sorted(&self) -> usize {
+        page::sorted(&self.page).min(self.count())
+    }
+
+    /// The places among which all entries are whose keys lie between two, both included: those of
+    /// the sorted ones, and all others.
+    #[inline]
+    pub(crate) fn places_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
+        let (sorted, keys) = (self.sorted(), self.keys());
+        let high = self.high_key().filter(|high| high.table == self.table());
+        let high = high.map(|high| high.key);
+        let expected = expected_places((&keys.low, high.as_ref()), keys.shape, sorted, first, last);
+        // Two keys tell whether it is so: a search by halves takes longer than the filter does.
+        let is_behind = expected.start == 0 || keys.get(expected.start - 1) < *first;
+        let is_before = expected.end == sorted || keys.get(expected.end) > *last;
+        match is_behind && is_before {
+            true => [expected, sorted..keys.len()],
+            false => [0..0, 0..keys.len()],
         }
     }
 
@@ -270,8 +353,13 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     pub(crate) fn push_all(&mut self, entries: impl Iterator<Item = (Key<N>, Tid)>) {
         let (shape, low, mut count) = (self.shape(), self.low(), self.count());
         let (mut key_at, mut row_at) = (self.key_offset(count), self.other_offset(count));
+        let mut sorted = self.sorted();
+        let mut last = sorted.checked_sub(1).map_or([0; N], |last| self.key(last));
         for (key, tid) in entries {
             debug_assert!(count < shape.capacity() && shape.takes(tid));
+            if sorted == count && key >= last {
+                (sorted, last) = (count + 1, key);
+            }
             debug_assert!(common_bytes(&low, &key) >= shape.left_out());
             shape.put_key(&mut self.page, key_at, &key);
             shape.put_tid(&mut self.page, row_at, tid);
@@ -281,6 +369,13 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
             row_at = row_at.saturating_sub(shape.row_size());
         }
         self.set_count(count);
+        page::put_sorted(&mut self.page, sorted);
+    }
+
+    /// Drops all entries.
+    fn clear(&mut self) {
+        self.truncate(0, self.count());
+        page::put_sorted(&mut self.page, 0);
     }
 
     /// Copies an entry over another one.
@@ -296,7 +391,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     pub(crate) fn reshape(&mut self, shape: Shape<N>) {
         let entries: Vec<_> = self.entries().collect();
         debug_assert!(entries.len() <= shape.capacity());
-        self.truncate(0, entries.len());
+        self.clear();
         page::put_shape_bytes(&mut self.page, shape.to_bytes());
         self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
     }
@@ -312,24 +407,37 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.set_right_sibling(right.right_sibling());
     }
 
-    /// Keeps the entries that `keep` says yes to. It is given the number that each had on the page.
-    /// Gaps are filled from the end, so that most of the page stays as it is and the log record
-    /// small.
-    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+    /// Keeps the entries that `keep` says yes to. It is given the number of each on the page. Few
+    /// gaps are filled from the end, so that most of the page stays as it is and the log record
+    /// small; then the first one ends what is in order.
+    pub fn retain(&mut self, keep: impl FnMut(usize) -> bool) {
         let before = self.count();
-        let (mut i, mut end) = (0, before);
-        let mut number = 0;
-        while i < end {
-            if keep(number) {
-                i += 1;
-                number = i;
+        let mut kept: Vec<bool> = (0..before).map(keep).collect();
+        let end = kept.iter().filter(|&&kept| kept).count();
+        if (before - end) * FEW_REMOVED >= before {
+            let entries: Vec<EntryKey<N>> = (self.entries().zip(kept))
+                .filter_map(|(entry, kept)| kept.then_some(entry))
+                .collect();
+            self.clear();
+            self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
+            return;
+        }
+        let first_gap = kept.iter().position(|&kept| !kept).unwrap_or(before);
+        let sorted = self.sorted().min(first_gap);
+        let mut last = before;
+        for gap in first_gap..end {
+            if kept[gap] {
                 continue;
             }
-            end -= 1;
-            self.copy_entry(end, i);
-            number = end;
+            while !kept[last - 1] {
+                last -= 1;
+            }
+            last -= 1;
+            self.copy_entry(last, gap);
+            kept[gap] = true;
         }
         self.truncate(end, before);
+        page::put_sorted(&mut self.page, sorted);
     }
 
     /// Moves the entries from `separator` on to a new page, and links it in. Pages whose ranges
@@ -338,17 +446,27 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         let narrow = self.shape().is_narrow();
         let shape = Shape::between(separator, self.high_key().as_ref(), narrow);
         let mut right = LeafMut::format_leaf(right, separator, shape);
-        let mut stays = Vec::with_capacity(self.count());
-        right.push_all(self.entries().filter_map(|entry| {
-            stays.push(entry < *separator);
-            (entry >= *separator).then_some((entry.key, entry.tid))
-        }));
-        self.retain(|number| stays[number]);
+        let entries: Vec<EntryKey<N>> = self.entries().collect();
+        let (mut stay, mut go): (Vec<EntryKey<N>>, Vec<EntryKey<N>>) =
+            entries.iter().partition(|entry| **entry < *separator);
+        // Most are in order already.
+        go.sort();
+        right.push_all(go.iter().map(|entry| (entry.key, entry.tid)));
         right.set_right_sibling(self.right_sibling());
         self.set_right_sibling(Some((*separator, block)));
         let shape = Shape::between(&self.low_key(), Some(separator), narrow);
-        if shape != self.shape() {
-            self.reshape(shape);
+        // What does not move need not be logged: few stay behind those that are in order.
+        let in_place = (entries[..self.sorted()].iter()).take_while(|entry| **entry < *separator);
+        let in_place = in_place.count();
+        if shape == self.shape() && stay.len() - in_place <= in_place / FEW_APPENDED {
+            self.truncate(in_place, entries.len());
+            page::put_sorted(&mut self.page, in_place);
+            self.push_all(stay[in_place..].iter().map(|entry| (entry.key, entry.tid)));
+        } else {
+            stay.sort();
+            self.clear();
+            page::put_shape_bytes(&mut self.page, shape.to_bytes());
+            self.push_all(stay.iter().map(|entry| (entry.key, entry.tid)));
         }
     }
 }
@@ -372,5 +490,98 @@ impl<const N: usize> Append<N> {
             patch(self.offsets[0], &self.key.as_flattened()[..self.sizes[0]]),
             patch(self.offsets[1], &self.tid[..self.sizes[1]]),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PAGE_SIZE;
+    use proptest::prelude::*;
+
+    fn put_leaf(page: &mut Page, keys: &[u64]) {
+        let mut leaf = LeafMut::<1>::format_leaf(page, &EntryKey::start_of(0), Shape::LEAST);
+        page::put_shape_bytes(&mut leaf.page, [0, 1]);
+        for (i, key) in (0..).zip(keys) {
+            leaf.push(&[*key], Tid::new(i, 1));
+        }
+    }
+
+    fn is_sorted(leaf: &LeafRef<'_, 1>) -> bool {
+        (1..leaf.sorted()).all(|place| leaf.key(place - 1) <= leaf.key(place))
+    }
+
+    proptest! {
+        #[test]
+        fn keys_between_two_are_among_the_places_given(
+            mut keys in prop::collection::vec(0..500u64, 0..400), appended in 0..100usize,
+            first in 0..520u64, more in 0..40u64, scale in 0..45u32, steep: bool,
+        ) {
+            let sorted = keys.len() - appended.min(keys.len());
+            keys[..sorted].sort_unstable();
+            for key in &mut keys {
+                *key = if steep { *key * *key } else { *key } << scale;
+            }
+            let (first, last) = (first << scale, (first + more) << scale);
+            let mut page = [0; PAGE_SIZE];
+            put_leaf(&mut page, &keys);
+            let leaf = LeafRef::<1>::open(&page, 1).unwrap();
+            prop_assert!(leaf.sorted() >= sorted);
+            let [expected, rest] = leaf.places_between(&[first], &[last]);
+            prop_assert!(expected.end <= rest.start && rest.end == keys.len());
+            let all = leaf.keys();
+            for place in 0..keys.len() {
+                let is_given = expected.contains(&place) || rest.contains(&place);
+                prop_assert!(is_given || !(first..=last).contains(&keys[place]));
+                prop_assert_eq!(all.part(place..keys.len()).get(0), [keys[place]]);
+            }
+        }
+
+        /// What is called sorted is, whatever was added, removed and moved; and all of it where a
+        /// leaf was written anew.
+        #[test]
+        fn sorted_entries_are_in_order(
+            keys in prop::collection::vec(0..1u64 << 60, 2..500), in_order in 0..500usize,
+            removed in prop::collection::vec(0..500usize, 0..9), every in 2..600usize,
+            separator in 1..1u64 << 60,
+        ) {
+            let mut keys = keys;
+            let in_order = in_order.min(keys.len());
+            keys[..in_order].sort_unstable();
+            let (mut page, mut right) = ([0; PAGE_SIZE], [0; PAGE_SIZE]);
+            put_leaf(&mut page, &keys);
+            let leaf = LeafRef::<1>::open(&page, 1).unwrap();
+            prop_assert!(leaf.sorted() >= in_order && is_sorted(&leaf));
+            let before = leaf.sorted();
+            let stays = |place: usize| !removed.contains(&place) && (place + 1) % every > 0;
+            let mut wanted: Vec<u64> = (0..keys.len())
+                .filter_map(|place| stays(place).then_some(keys[place]))
+                .collect();
+            LeafMut::<1>::unchecked(&mut page).retain(stays);
+            let leaf = LeafRef::<1>::open(&page, 1).unwrap();
+            prop_assert!(is_sorted(&leaf));
+            if wanted.len() == keys.len() {
+                prop_assert_eq!(leaf.sorted(), before);
+            } else if wanted.len() * 4 <= keys.len() * 3 {
+                prop_assert!(leaf.sorted() >= (0..in_order).filter(|&at| stays(at)).count());
+            }
+            let mut kept: Vec<u64> = leaf.entries().map(|entry| entry.key[0]).collect();
+            kept.sort_unstable();
+            wanted.sort_unstable();
+            prop_assert_eq!(kept, wanted);
+            let count = leaf.count();
+            let separator = EntryKey::before_key(0, [separator]);
+            LeafMut::<1>::unchecked(&mut page).split_into(&mut right, 9, &separator);
+            let left = LeafRef::<1>::open(&page, 1).unwrap();
+            let right = LeafRef::<1>::open(&right, 9).unwrap();
+            prop_assert_eq!(left.count() + right.count(), count);
+            prop_assert!(is_sorted(&left) && 5 * left.sorted() >= 4 * left.count());
+            prop_assert!(is_sorted(&right) && right.sorted() == right.count());
+            let (sorted, right) = (left.sorted() == left.count(), *right.page);
+            LeafMut::<1>::unchecked(&mut page).merge(&LeafRef::unchecked(&right));
+            let leaf = LeafRef::<1>::open(&page, 1).unwrap();
+            prop_assert!(leaf.count() == count && is_sorted(&leaf));
+            prop_assert!(!sorted || leaf.sorted() == count);
+        }
     }
 }

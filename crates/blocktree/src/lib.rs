@@ -1,5 +1,5 @@
 //! Block-permutation keys (Manku, Jain, Das Sarma: "Detecting near-duplicates for web crawling",
-//! WWW 2007) and the B-link tree of unordered buckets that indexes them.
+//! WWW 2007) and the B-link tree of buckets that indexes them.
 //!
 //! docs/architecture.md has the way of a search and an insert through these files.
 //!
@@ -153,6 +153,7 @@ pub mod key;
 pub mod knn;
 pub mod leaf;
 pub mod leaf_cache;
+mod leaf_prefetch;
 mod leaf_queue;
 pub mod level_cursor;
 pub mod merge;

@@ -45,6 +45,7 @@ const KIND: usize = RIGHT + 6;
 const TABLE: usize = RIGHT + 8;
 const HIGH_TABLE: usize = RIGHT + 10;
 const HIGH_TID: usize = RIGHT + 12;
+const SORTED: usize = RIGHT + 18;
 const ID: usize = PAGE_SIZE - 2;
 
 /// Bytes at the end of a page that the tree's own fields take: a low key and a high key of `words`
@@ -135,6 +136,65 @@ pub(crate) fn shape_bytes(page: &Page) -> [u8; 2] {
 
 pub(crate) fn put_shape_bytes(page: &mut Page, bytes: [u8; 2]) {
     page[SHAPE..SHAPE + 2].copy_from_slice(&bytes);
+}
+
+/// The number of a leaf's first entries that are in the order of their keys.
+#[inline]
+pub(crate) fn sorted(page: &Page) -> usize {
+    usize::from(u16_at(page, SORTED))
+}
+
+pub(crate) fn put_sorted(page: &mut Page, count: usize) {
+    put_u16(page, SORTED, count as u16);
+}
+
+/// Parts of a leaf as they were a moment ago, one perhaps earlier than the other: half of the
+/// header, and the last bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance {
+    /// From [`Glance::HEAD`] on.
+    pub head: [u8; 8],
+    /// From [`Glance::TAIL`] on.
+    pub tail: [u8; 64],
+}
+
+impl Glance {
+    /// Offset of the first part.
+    pub const HEAD: usize = 8;
+    /// Offset of the second one.
+    pub const TAIL: usize = PAGE_SIZE - 64;
+
+    fn tail_u16(&self, offset: usize) -> u16 {
+        let at = offset - Self::TAIL;
+        u16::from_ne_bytes([self.tail[at], self.tail[at + 1]])
+    }
+
+    /// End of the keys.
+    pub(crate) fn lower(&self) -> usize {
+        let at = LOWER - Self::HEAD;
+        usize::from(u16::from_ne_bytes([self.head[at], self.head[at + 1]]))
+    }
+
+    /// What [`sorted`] reads.
+    pub(crate) fn sorted(&self) -> usize {
+        usize::from(self.tail_u16(SORTED))
+    }
+
+    /// What [`shape_bytes`] reads.
+    pub(crate) fn shape(&self) -> [u8; 2] {
+        let at = SHAPE - Self::TAIL;
+        [self.tail[at], self.tail[at + 1]]
+    }
+
+    /// The low key, and the high key if it is one of the same table. `None`: longer keys are not
+    /// in these parts.
+    pub(crate) fn range<const N: usize>(&self) -> Option<(Key<N>, Option<Key<N>>)> {
+        let low = (PAGE_SIZE - fields_size(N)).checked_sub(Self::TAIL)?;
+        let has_high = self.tail_u16(TABLE) == self.tail_u16(HIGH_TABLE)
+            && self.tail[RIGHT - Self::TAIL..][..4] != [0; 4];
+        let high = has_high.then(|| key_at(&self.tail, low + 8 * N));
+        Some((key_at(&self.tail, low), high))
+    }
 }
 
 /// Contents of a [`PageView`]: a page that has not been checked, of any kind.

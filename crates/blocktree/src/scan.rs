@@ -5,6 +5,7 @@ use crate::empty_search::EmptySearch;
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid, difference};
 use crate::leaf::Leaf;
+use crate::leaf_prefetch::prefetch_between;
 use crate::leaf_queue::LeafQueue;
 use crate::level_cursor::{NextPage, Row};
 use crate::page::{Page, Result};
@@ -45,6 +46,22 @@ const LEAVES_AHEAD: usize = 2;
 /// Words of the longest keys whose next leaf is fetched ahead where leaves stand side by side:
 /// leaves of longer ones come no faster than they do by themselves, as measured.
 const MOST_WORDS_PREFETCHED: usize = 2;
+
+/// The least and the greatest key with the prefix that a probe searches for.
+#[inline]
+fn ends_of<const N: usize>(
+    probe: &Probe<N>,
+    permuted: &Key<N>,
+    scope_words: usize,
+) -> (Key<N>, Key<N>) {
+    let (mut first, mut last) = (*permuted, *permuted);
+    let rest = u64::MAX.checked_shr(probe.bits).unwrap_or(0);
+    first[scope_words] &= !rest;
+    last[scope_words] |= rest;
+    first[scope_words + 1..].fill(0);
+    last[scope_words + 1..].fill(u64::MAX);
+    (first, last)
+}
 
 /// Search by distance in progress. Between its steps it holds no page.
 #[derive(Debug)]
@@ -193,8 +210,21 @@ impl<const N: usize> Scan<N> {
         }
         let leaves = tree.leaves_of(&wanted, |leaf| {
             tree.store.read_ahead(leaf);
-            tree.store.prefetch(leaf);
+            match N <= MOST_WORDS_PREFETCHED {
+                true => tree.store.prefetch_ends(leaf),
+                false => tree.store.prefetch(leaf),
+            }
         })?;
+        if N <= MOST_WORDS_PREFETCHED {
+            for probe in probes.clone() {
+                let place = probe % PREFETCH_DEPTH;
+                if let (Some(leaf), Some((_, permuted))) = (leaves[place], &wanted[place]) {
+                    let scope_words = self.layout.scope_words();
+                    let (first, last) = ends_of(&self.plan.probes[probe], permuted, scope_words);
+                    prefetch_between(tree.store, leaf, &first, &last);
+                }
+            }
+        }
         for (place, found) in leaves.into_iter().zip(wanted).enumerate() {
             if let (Some(leaf), Some(first)) = found {
                 self.leaves_ahead[place] = (leaf, first);
@@ -241,8 +271,11 @@ impl<const N: usize> Scan<N> {
         if self.queue.is_empty() && self.plan.probes[self.probe].threshold > 0 {
             hint = self.fill_queue(tree, entry_key)?.or(hint);
         }
-        let is_whole = self.plan.probes[self.probe].bits == 0;
-        let was_prefetched = is_whole && N <= MOST_WORDS_PREFETCHED && hint.is_some();
+        let Probe { bits, .. } = self.plan.probes[self.probe];
+        let is_whole = bits == 0;
+        let was_prefetched = N <= MOST_WORDS_PREFETCHED
+            && hint.is_some()
+            && (is_whole || self.ahead.contains(&self.probe));
         let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| match was_prefetched {
             true => tree.store.read_prefetched(block),
             false => tree.store.read(block),
@@ -257,7 +290,8 @@ impl<const N: usize> Scan<N> {
         } else if N <= MOST_WORDS_PREFETCHED
             && let Some((_, Some(next))) = next
         {
-            match is_whole {
+            let leaves_of_prefix = self.plan.table_leaves / 2f64.powi(bits as i32);
+            match is_whole || leaves_of_prefix < 1.0 {
                 true => tree.store.prefetch_next(next),
                 false => tree.store.prefetch(next),
             }
@@ -333,13 +367,21 @@ impl<const N: usize> Scan<N> {
         let table = &self.layout.tables()[usize::from(leaf.table())];
         let skipped = self.layout.scope_words();
         self.found.clear();
-        filter::within_leaf(
-            &leaf.keys(),
-            &self.permuted,
-            skipped,
-            self.radius,
-            &mut self.found,
-        );
+        let keys = leaf.keys();
+        let probe = &probes[self.probe];
+        let places = match probe.threshold == 0 && probe.bits > 0 {
+            true => {
+                let (first, last) = ends_of(probe, &self.permuted, skipped);
+                leaf.places_between(&first, &last)
+            }
+            false => [0..0, 0..keys.len()],
+        };
+        for places in places {
+            let (before, first) = (self.found.len(), places.start as u16);
+            let (query, found) = (&self.permuted, &mut self.found);
+            filter::within_leaf(&keys.part(places), query, skipped, self.radius, found);
+            found[before..].iter_mut().for_each(|place| *place += first);
+        }
         for &i in &self.found {
             let entry_key = leaf.entry_key(usize::from(i));
             if entry_key < *from {

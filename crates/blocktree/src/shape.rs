@@ -97,7 +97,12 @@ impl<const N: usize> Shape<N> {
     /// The shape that a leaf names; `None`: there is no such shape.
     #[inline]
     pub(crate) fn of(page: &Page) -> Option<Self> {
-        let [left_out, narrow] = page::shape_bytes(page);
+        Self::of_bytes(page::shape_bytes(page))
+    }
+
+    /// The shape of this form on a page; `None`: there is no such shape.
+    #[inline]
+    pub(crate) fn of_bytes([left_out, narrow]: [u8; 2]) -> Option<Self> {
         let left_out = usize::from(left_out);
         (left_out <= Self::MOST_LEFT_OUT && narrow <= 1).then_some(Shape {
             left_out,

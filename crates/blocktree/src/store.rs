@@ -11,7 +11,9 @@
 
 use crate::key::Block;
 use crate::page::{Entries, Page, PageView, Result, corrupt};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+
+pub use crate::page::Glance;
 
 /// Bytes to be written at an offset of a page.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +98,17 @@ pub trait PageStore {
 
     /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
     fn prefetch(&self, _leaf: Block) {}
+
+    /// A glance at a leaf without a lock, if that costs little.
+    fn glance(&self, _leaf: Block) -> Option<Glance> {
+        None
+    }
+
+    /// Hint that a leaf will be looked at soon with [`PageStore::glance`].
+    fn prefetch_ends(&self, _leaf: Block) {}
+
+    /// Hint that some bytes of a leaf will be read soon. They may lie beyond its end.
+    fn prefetch_part(&self, _leaf: Block, _bytes: Range<usize>) {}
 
     /// Hint that a leaf will be read next, when those of a table are read one after the other.
     fn prefetch_next(&self, leaf: Block) {

@@ -222,7 +222,16 @@ impl<const N: usize> BandScan<N> {
         let word = N - WORDS;
         self.places.clear();
         let keys = leaf.keys();
-        filter::leaf_with_prefix(&keys, word, wanted[word], HASH_BITS, &mut self.places);
+        let (mut first, mut last) = (wanted, wanted);
+        first[word] &= !(u64::MAX >> HASH_BITS);
+        last[word] |= u64::MAX >> HASH_BITS;
+        (first[N - 1], last[N - 1]) = (0, u64::MAX);
+        for places in leaf.places_between(&first, &last) {
+            let (before, start) = (self.places.len(), places.start as u16);
+            let (keys, found) = (keys.part(places), &mut self.places);
+            filter::leaf_with_prefix(&keys, word, wanted[word], HASH_BITS, found);
+            found[before..].iter_mut().for_each(|place| *place += start);
+        }
         for &i in &self.places {
             let entry_key = leaf.entry_key(usize::from(i));
             let key = entry_key.key;

@@ -226,6 +226,28 @@ mod tests {
         let mut found = vec![7];
         within_leaf(&keys, &query, skipped, radius, &mut found);
         assert_eq!(found[1..], expected, "chosen");
+        // Some of the keys, wherever they stand on the page.
+        for start in [keys.len() / 3, keys.len() * 6 / 7] {
+            let part = start..start + (keys.len() - start) * 2 / 3;
+            let mut places: Vec<u16> = Vec::new();
+            within_leaf(
+                &keys.part(part.clone()),
+                &query,
+                skipped,
+                radius,
+                &mut places,
+            );
+            let wanted = expected
+                .iter()
+                .filter(|place| part.contains(&usize::from(**place)));
+            assert!(
+                places
+                    .iter()
+                    .map(|place| place + start as u16)
+                    .eq(wanted.copied()),
+                "part"
+            );
+        }
         let left_out = leaf.shape().left_out();
         let of_left_out: u32 = (skipped..N.min(left_out.div_ceil(8)))
             .map(|word| ((keys.low[word] ^ query[word]) & !keys.mask(word)).count_ones())

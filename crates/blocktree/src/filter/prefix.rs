@@ -239,6 +239,13 @@ mod tests {
                 let mut found = Vec::new();
                 leaf_with_prefix(&leaf.keys(), word, wanted, bits, &mut found);
                 assert_eq!(found, expected);
+                let start = keys.len() / 3;
+                let part = leaf.keys().part(start..keys.len() * 5 / 6);
+                found.clear();
+                leaf_with_prefix(&part, word, wanted, bits, &mut found);
+                let places = found.iter().map(|place| place + start as u16);
+                let is_there = |place: &&u16| (start..start + part.len()).contains(&(**place).into());
+                assert!(places.eq(expected.iter().filter(is_there).copied()));
             }
             let [a, b, _] = start;
             check([a, b], alike.min(12), 0, other, bits, &keys);

@@ -5,10 +5,10 @@ use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{Kind, PAGE_SIZE, Page, PageRef};
 use neardup_blocktree::sort::TempFiles;
-use neardup_blocktree::store::{PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
+use neardup_blocktree::store::{Glance, PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::cell::RefCell;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -159,6 +159,22 @@ impl PageStore for MemStore {
     fn version(&self, page: &Page) -> Option<u64> {
         page.first_chunk()
             .map(|version| u64::from_ne_bytes(*version))
+    }
+
+    fn glance(&self, leaf: Block) -> Option<Glance> {
+        let page = self.page(leaf);
+        let page = page.try_read()?;
+        let mut glance = Glance {
+            head: [0; 8],
+            tail: [0; 64],
+        };
+        glance.head.copy_from_slice(&page[Glance::HEAD..][..8]);
+        glance.tail.copy_from_slice(&page[Glance::TAIL..]);
+        Some(glance)
+    }
+
+    fn prefetch_part(&self, _leaf: Block, bytes: Range<usize>) {
+        assert!(bytes.start <= bytes.end);
     }
 
     fn read(&self, block: Block) -> Read {

@@ -1,0 +1,138 @@
+//! Prefetching the part of a leaf that a probe will read.
+//!
+//! Of a leaf whose entries are in order a probe for one prefix reads a few lines of memory, and
+//! which these are shows in the fields of the page. They are read without a lock, so that the
+//! leaves of all tables come from memory at the same time: what they say may be out of date or,
+//! while somebody writes the page, nonsense. All that follows from it is which lines are fetched.
+
+use crate::key::{Block, Key};
+use crate::leaf;
+use crate::page::HEADER;
+use crate::shape::Shape;
+use crate::store::{Glance, PageStore};
+use std::ops::Range;
+
+/// Fetches the entries of a leaf between two keys, and those that are in no order.
+pub(crate) fn prefetch_between<S: PageStore, const N: usize>(
+    store: &S,
+    block: Block,
+    first: &Key<N>,
+    last: &Key<N>,
+) {
+    let parts = (store.glance(block)).and_then(|glance| parts_between(&glance, first, last));
+    for part in parts.into_iter().flatten() {
+        store.prefetch_part(block, part);
+    }
+}
+
+/// The bytes of a leaf where the entries between two keys are, and those that are in no order.
+fn parts_between<const N: usize>(
+    glance: &Glance,
+    first: &Key<N>,
+    last: &Key<N>,
+) -> Option<[Range<usize>; 2]> {
+    let shape = Shape::<N>::of_bytes(glance.shape())?;
+    let size = shape.key_size();
+    let count = glance.lower().checked_sub(HEADER)? / size;
+    let sorted = glance.sorted().min(count);
+    let bytes = |places: Range<usize>| HEADER + size * places.start..HEADER + size * places.end;
+    let (low, high) = glance.range::<N>()?;
+    let expected = leaf::expected_places((&low, high.as_ref()), shape, sorted, first, last);
+    Some([bytes(expected), bytes(sorted..count)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{EntryKey, Tid};
+    use crate::leaf::{Leaf, LeafMut};
+    use crate::page::{PAGE_SIZE, Page};
+    use proptest::prelude::*;
+
+    fn glance(page: &Page) -> Glance {
+        let mut glance = Glance {
+            head: [0; 8],
+            tail: [0; 64],
+        };
+        glance.head.copy_from_slice(&page[Glance::HEAD..][..8]);
+        glance.tail.copy_from_slice(&page[Glance::TAIL..]);
+        glance
+    }
+
+    /// What is fetched of a leaf of some thousands, with evenly spread keys of which the last
+    /// `appended` are in no order, for each of 40 prefixes in its range.
+    fn assert_fetched<const N: usize>(is_last: bool, appended: usize) {
+        let (low, high) = (0x1234 << 48, 0x123c << 48);
+        let end = EntryKey::before_key(2, [high; N]);
+        let low_key = EntryKey::before_key(2, [low; N]);
+        let shape = Shape::between(&low_key, (!is_last).then_some(&end), true);
+        let mut page = [0; PAGE_SIZE];
+        let mut leaf: LeafMut<'_, N> = LeafMut::format_leaf(&mut page, &low_key, shape);
+        let range = if is_last { u64::MAX - low } else { high - low };
+        let count = shape.capacity() - appended;
+        let key_of = |i: usize| {
+            let mut key = [(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15); N];
+            key[0] = low + range / count as u64 * i as u64;
+            key
+        };
+        for i in (0..count).chain((0..appended).map(|i| i * 7 % count)) {
+            leaf.push(&key_of(i), Tid::new(1, 1));
+        }
+        if !is_last {
+            leaf.set_right_sibling(Some((end, 9)));
+        }
+        assert_eq!(leaf.sorted(), count);
+        let glance = glance(&page);
+        let leaf = Leaf::<_, N>::open(&page, 1).unwrap();
+        let (size, mut most) = (shape.key_size(), 0);
+        for i in 0..40 {
+            let part = range / 40;
+            let (mut first, mut last) = ([0; N], [u64::MAX; N]);
+            (first[0], last[0]) = (low + part * i, low + part * i + part - 1);
+            let fetched = parts_between(&glance, &first, &last).unwrap();
+            for place in 0..leaf.count() {
+                if (first..=last).contains(&leaf.key(place)) {
+                    let at = HEADER + size * place;
+                    assert!(
+                        fetched.iter().any(|part| part.contains(&at)),
+                        "{i}: {place}"
+                    );
+                }
+            }
+            most = most.max(fetched.iter().map(ExactSizeIterator::len).sum());
+        }
+        assert!(most < size * (appended + count / 40 + 70), "{most}");
+    }
+
+    #[test]
+    fn what_a_probe_reads_is_fetched() {
+        for appended in [0, 1, 150] {
+            for is_last in [false, true] {
+                assert_fetched::<1>(is_last, appended);
+                assert_fetched::<2>(is_last, appended);
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever the fields say, what is fetched is some part of a page, or none.
+        #[test]
+        fn damaged_fields_do_no_harm(
+            head: [u8; 8], tail in prop::collection::vec(any::<u8>(), 64),
+            left_out in 0..5u8, narrow in 0..2u8, first: [u64; 2], last: [u64; 2],
+        ) {
+            let mut tail: [u8; 64] = tail.try_into().unwrap();
+            // The bytes that tell the shape, of which few are one.
+            (tail[38], tail[39]) = (left_out, narrow);
+            let glance = Glance { head, tail };
+            prop_assert_eq!(glance.shape(), [left_out, narrow]);
+            let parts = [
+                parts_between::<1>(&glance, &[first[0]], &[last[0]]),
+                parts_between::<2>(&glance, &first, &last),
+            ];
+            for part in parts.into_iter().flatten().flatten() {
+                prop_assert!(part.start <= part.end && part.end <= usize::from(u16::MAX));
+            }
+        }
+    }
+}
