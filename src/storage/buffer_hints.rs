@@ -10,9 +10,9 @@ use std::alloc::System;
 use neardup_blocktree::key::Block;
 use pgrx::pg_sys;
 
-/// Pages that are remembered. What an index takes that all fits: 1 GB. A place takes eight bytes,
+/// Pages that are remembered. What an index takes that all fits: 8 GB. A place takes eight bytes,
 /// and memory only once pages that it stands for have been read.
-const PLACES: usize = 1 << 17;
+const PLACES: usize = 1 << 20;
 
 /// Every 1/N accesses bypass the hint, so that the buffer's usage count stays true: the server
 /// raises it only in its own lookup.
