@@ -165,7 +165,7 @@ pub(crate) fn expected_places<const N: usize>(
         _ => key[word] << cut | key.get(word + 1).map_or(0, |next| next >> (64 - cut)),
     };
     let start = significant(low);
-    // At the end of what these bits can tell apart a high key begins anew.
+    // At the end of what these bits can tell apart a high key begins with zeroes.
     let range = match high {
         Some(high) => significant(high).wrapping_sub(start).wrapping_sub(1),
         None => u64::MAX - start,
@@ -537,8 +537,8 @@ mod tests {
             }
         }
 
-        /// What is called sorted is, whatever was added, removed and moved; and all of it where a
-        /// leaf was written anew.
+        /// Sorted entries are in order, whatever was added, removed and moved, and they are all
+        /// where a leaf is written in order.
         #[test]
         fn sorted_entries_are_in_order(
             keys in prop::collection::vec(0..1u64 << 60, 2..500), in_order in 0..500usize,

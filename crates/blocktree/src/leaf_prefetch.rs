@@ -59,8 +59,8 @@ mod tests {
         glance
     }
 
-    /// What is fetched of a leaf of some thousands, with evenly spread keys of which the last
-    /// `appended` are in no order, for each of 40 prefixes in its range.
+    /// Asserts that the right part is fetched of a full leaf with evenly spread keys, of which the
+    /// last `appended` are in no order, for each of 40 prefixes in its range.
     fn assert_fetched<const N: usize>(is_last: bool, appended: usize) {
         let (low, high) = (0x1234 << 48, 0x123c << 48);
         let end = EntryKey::before_key(2, [high; N]);

@@ -175,12 +175,12 @@ impl Glance {
         usize::from(u16::from_ne_bytes([self.head[at], self.head[at + 1]]))
     }
 
-    /// What [`sorted`] reads.
+    /// The same as [`sorted`].
     pub(crate) fn sorted(&self) -> usize {
         usize::from(self.tail_u16(SORTED))
     }
 
-    /// What [`shape_bytes`] reads.
+    /// The same as [`shape_bytes`].
     pub(crate) fn shape(&self) -> [u8; 2] {
         let at = SHAPE - Self::TAIL;
         [self.tail[at], self.tail[at + 1]]

@@ -244,7 +244,8 @@ mod tests {
                 found.clear();
                 leaf_with_prefix(&part, word, wanted, bits, &mut found);
                 let places = found.iter().map(|place| place + start as u16);
-                let is_there = |place: &&u16| (start..start + part.len()).contains(&(**place).into());
+                let there = start..start + part.len();
+                let is_there = |place: &&u16| there.contains(&usize::from(**place));
                 assert!(places.eq(expected.iter().filter(is_there).copied()));
             }
             let [a, b, _] = start;
