@@ -420,8 +420,8 @@ fn only_wanted_entries_are_compared() {
     model.extend((0..equal).map(|block| (Tid { block, offset: 77 }, Some([42]))));
     let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 24);
     let is_wanted = |tid: Tid| match tid.offset {
-        77 => tid.block % 20_000 == 0,
-        _ => tid.block % 3 != 0,
+        77 => tid.block.is_multiple_of(20_000),
+        _ => !tid.block.is_multiple_of(3),
     };
     let mut chosen = model.clone();
     chosen.retain(|tid, _| is_wanted(*tid));
