@@ -501,7 +501,7 @@ mod tests {
 
     fn put_leaf(page: &mut Page, keys: &[u64]) {
         let mut leaf = LeafMut::<1>::format_leaf(page, &EntryKey::start_of(0), Shape::LEAST);
-        page::put_shape_bytes(&mut leaf.page, [0, 1]);
+        page::put_shape_bytes(leaf.page, [0, 1]);
         for (i, key) in (0..).zip(keys) {
             leaf.push(&[*key], Tid::new(i, 1));
         }
@@ -553,7 +553,7 @@ mod tests {
             let leaf = LeafRef::<1>::open(&page, 1).unwrap();
             prop_assert!(leaf.sorted() >= in_order && is_sorted(&leaf));
             let before = leaf.sorted();
-            let stays = |place: usize| !removed.contains(&place) && (place + 1) % every > 0;
+            let stays = |place: usize| !removed.contains(&place) && !(place + 1).is_multiple_of(every);
             let mut wanted: Vec<u64> = (0..keys.len())
                 .filter_map(|place| stays(place).then_some(keys[place]))
                 .collect();
