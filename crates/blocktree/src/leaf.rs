@@ -553,7 +553,8 @@ mod tests {
             let leaf = LeafRef::<1>::open(&page, 1).unwrap();
             prop_assert!(leaf.sorted() >= in_order && is_sorted(&leaf));
             let before = leaf.sorted();
-            let stays = |place: usize| !removed.contains(&place) && !(place + 1).is_multiple_of(every);
+            let is_drawn = |place: usize| (place + 1).is_multiple_of(every);
+            let stays = |place: usize| !removed.contains(&place) && !is_drawn(place);
             let mut wanted: Vec<u64> = (0..keys.len())
                 .filter_map(|place| stays(place).then_some(keys[place]))
                 .collect();
