@@ -9,7 +9,7 @@ use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::leaf::LeafRef;
 use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::MetaRef;
-use neardup_blocktree::page::{PAGE_SIZE, Page, PageRef, Result};
+use neardup_blocktree::page::{HEADER, PAGE_SIZE, Page, PageRef, Result};
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
@@ -29,6 +29,42 @@ fn a_root_with_a_right_link_is_an_error_and_no_endless_loop() {
     let entry_key = EntryKey::start_of(1);
     assert!(index.tree().insert(&entry_key).is_err());
     assert!(index.tree().holds(&entry_key).is_err());
+}
+
+#[test]
+fn keys_out_of_order_are_found() {
+    let model = random_rows::<1>(&mut StdRng::seed_from_u64(29), 2_000);
+    let index = Index::build(BlockLayout::new(2, 3).unwrap(), &model, 1 << 20);
+    let mut leaves = 0;
+    for block in 1..index.store.blocks() {
+        let page: Page = *index.store.read(block);
+        let Ok(leaf) = LeafRef::<1>::open(&page, block) else {
+            continue;
+        };
+        assert_eq!(leaf.sorted(), leaf.count());
+        let (last, size) = (leaf.count().saturating_sub(1), leaf.shape().key_size());
+        if leaf.count() == 0 || leaf.key(0) == leaf.key(last) {
+            continue;
+        }
+        let bytes = |place: usize| HEADER + size * place..HEADER + size * (place + 1);
+        let swap = |a: usize, b: usize| {
+            (index.store).damage(block, bytes(a).start, &page[bytes(b)]);
+        };
+        swap(0, last);
+        swap(last, 0);
+        let tree = index.tree();
+        for found in [
+            tree.check(&index.layout, |_, _, _| ()),
+            tree.check_shared(&index.layout, |_, _, _| ()),
+        ] {
+            assert_eq!(found.unwrap_err().what, "keys out of order");
+        }
+        swap(0, 0);
+        swap(last, last);
+        leaves += 1;
+    }
+    assert!(leaves > 6);
+    index.tree().check(&index.layout, |_, _, _| ()).unwrap();
 }
 
 /// Reads every field of a page, and every entry if it can be opened. Returns whether it can.
