@@ -1,13 +1,15 @@
-//! Rows that an index reports to the server for a concurrent build, and space that it gives back
-//! while others use it.
+//! Rows that an index reports to the server for a concurrent build, the order that a vacuum leaves
+//! behind, and space that it gives back while others use the index.
 use crate::standing_scans::classes;
-use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::oracle::Way;
 use crate::support::table::{FINGERPRINT, Table, value};
+use crate::support::{Outcome, with};
 use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
+use neardup_tests::{Database, connect, own_server};
 use postgres::{Client, Config, NoTls};
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A connection that keeps the messages which the server sends beside its answers.
@@ -85,6 +87,57 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
         "tables of different size"
     );
     table.holds(&mut client, 2)
+}
+
+/// Entries of the leaves in a file of an index that are in the order of their keys: the sum of a
+/// field that docs/on-disk-format.md describes.
+fn in_order(file: &Path) -> Result<i64> {
+    let bytes = fs::read(file)?;
+    let field = |page: &[u8], before_end: usize| {
+        let at = page.len() - before_end;
+        u16::from_ne_bytes([page[at], page[at + 1]])
+    };
+    let leaves = bytes.chunks(8192).filter(|page| field(page, 18) == 1);
+    Ok(leaves.map(|page| i64::from(field(page, 6))).sum())
+}
+
+#[test]
+fn a_vacuum_puts_leaves_in_order_where_that_costs_the_log_nothing() -> Outcome {
+    // What is not logged is only written when the server stops.
+    with(own_server("in-order", &[("fsync", "off")])?, |server| {
+        let mut client = connect(&server.conninfo("postgres"))?;
+        client.batch_execute("CREATE EXTENSION neardup")?;
+        let mut vacuumed = Vec::new();
+        for kind in ["LOGGED", "UNLOGGED"] {
+            client.batch_execute(&format!(
+                "CREATE UNLOGGED TABLE {kind} (id bigint, fp fingerprint) \
+                     WITH (autovacuum_enabled = off); \
+                 ALTER TABLE {kind} SET {kind}; \
+                 INSERT INTO {kind} SELECT n, hashint8extended(n, 1)::fingerprint \
+                     FROM generate_series(1::bigint, 30000) AS n; \
+                 CREATE INDEX {kind}_fp ON {kind} USING neardup (fp); \
+                 INSERT INTO {kind} SELECT n, hashint8extended(n, 1)::fingerprint \
+                     FROM generate_series(30001::bigint, 31000) AS n; \
+                 DELETE FROM {kind} WHERE id % 23 = 0; CHECKPOINT"
+            ))?;
+            client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {kind}"))?;
+            client.batch_execute(&format!("SELECT neardup_index_check('{kind}_fp', true)"))?;
+            let entries = format!(
+                "SELECT entries, pg_relation_filepath('{kind}_fp') \
+                         FROM neardup_index_statistics('{kind}_fp')"
+            );
+            let row = client.query_one(&entries, &[])?;
+            let (entries, file): (i64, String) = (row.get(0), row.get(1));
+            assert_eq!(entries, 4 * (31_000 - 31_000 / 23), "{kind}");
+            vacuumed.push((entries, server.data().join(file)));
+        }
+        drop(client);
+        server.stop()?;
+        for (entries, file) in vacuumed {
+            assert_eq!(in_order(&file)?, entries, "{}", file.display());
+        }
+        Ok(())
+    })
 }
 
 const SIZE: &str = "SELECT pg_relation_size('docs_fp')";

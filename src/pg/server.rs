@@ -84,14 +84,13 @@ plain! {
 }
 
 unsafe extern "C-unwind" {
-    // Reads a variable and raises no error, hence without the wrapper of pgrx.
-    fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
+    // Reads a variable of the process and raises no error, hence without the wrapper of pgrx.
+    safe fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
 }
 
 /// The number of the subtransaction.
 pub fn subtransaction() -> pg_sys::SubTransactionId {
-    // SAFETY: reads a variable of the process.
-    unsafe { GetCurrentSubTransactionId() }
+    GetCurrentSubTransactionId()
 }
 
 /// Functions that return a C string, or null, of such values and of texts.

@@ -1,6 +1,7 @@
 //! The pages of an index in the server's buffers, as the tree wants them.
 use core::cell::Cell;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
@@ -255,13 +256,14 @@ impl PageStore for IndexPages<'_> {
         let file = self.file.filter(|_| cfg!(target_arch = "x86_64"))?;
         let buffer = buffer_hints::buffer_of(file, block)?;
         let (mut head, mut tail) = ([0; 8], [0; 64]);
-        // SAFETY: places of buffers are fixed. Others may write there meanwhile, which volatile
-        // reads bear, and any bytes are numbers.
+        // SAFETY: places of buffers are fixed, and pages begin at a multiple of 8. Others may write
+        // there meanwhile: each word is read at once, and any bytes are a number.
         unsafe {
             let page = pg_sys::BufferGetPage(buffer).cast::<u64>();
             let words = |offset: usize, bytes: &mut [u8]| {
                 for (word, bytes) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    *bytes = page.add(offset / 8 + word).read_volatile().to_ne_bytes();
+                    let word = AtomicU64::from_ptr(page.add(offset / 8 + word));
+                    *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
                 }
             };
             words(Glance::HEAD, &mut head);
@@ -349,6 +351,10 @@ impl PageStore for IndexPages<'_> {
         edit: impl FnOnce([&mut Page; P]),
     ) {
         wal::change(self.relation.raw(), pages, edit);
+    }
+
+    fn logs_whole(&self, page: &WritePage<'_>) -> bool {
+        !self.logged || wal::takes_whole(page)
     }
 
     fn out_of_memory(&self) -> ! {

@@ -116,6 +116,13 @@ pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool)
     }
 }
 
+/// Returns whether the next record on a page will hold all of it, as the first after a checkpoint
+/// does with `full_page_writes`: about, since a checkpoint may begin at any time.
+pub fn takes_whole(page: &WritePage<'_>) -> bool {
+    // SAFETY: the buffer is pinned and locked.
+    unsafe { pg_sys::XLogCheckBufferNeedsBackup(page.buffer()) }
+}
+
 /// Changes pages together and logs the changes as one record.
 pub fn change<const P: usize>(
     relation: pg_sys::Relation,

@@ -445,7 +445,8 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         Ok(page)
     }
 
-    /// Checks the header: as many keys as elements, and on an inner page one at least.
+    /// Checks the header: as many keys as elements, no more of a leaf's in order than there are,
+    /// and on an inner page one at least.
     #[inline]
     pub(crate) fn check(&self, block: Block) -> Result<()> {
         self.check_header(block, E::KIND)?;
@@ -456,6 +457,9 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         let count = sizes.count(Self::END, &hole);
         if self.hole_behind(count) != hole {
             return corrupt(block, "the two arrays differ in length");
+        }
+        if E::KIND == Kind::Leaf && sorted(&self.page) > count {
+            return corrupt(block, "leaf with more entries in order than it has");
         }
         if E::KIND == Kind::Inner && (count == 0 || self.level() == 0) {
             return corrupt(block, "inner page without an entry or without a level");

@@ -164,6 +164,12 @@ pub trait PageStore {
         edit: impl FnOnce([&mut Page; P]),
     );
 
+    /// Returns whether the next change of a page costs the log the same however much of the page it
+    /// changes: all of the page, or nothing.
+    fn logs_whole(&self, _page: &Self::Write<'_>) -> bool {
+        false
+    }
+
     /// Ends the operation, out of memory, by unwinding.
     fn out_of_memory(&self) -> ! {
         panic!("out of memory")

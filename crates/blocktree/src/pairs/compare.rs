@@ -273,6 +273,7 @@ impl<const N: usize> Compare<N> {
         let from = sides.behind_equals(entry, from..task.right.end);
         let to = task.right.end.min(from + PIECE);
         let mut wanted = !sides.left.is_unwanted(entry);
+        self.since_pause += 1;
         if wanted && from < to {
             self.since_pause += to - from;
             self.found.clear();

@@ -61,6 +61,15 @@ fn keys_out_of_order_are_found() {
         }
         swap(0, 0);
         swap(last, last);
+        // What is appended later would pass for being in order.
+        let (field, more) = (PAGE_SIZE - 6, (leaf.count() + 1) as u16);
+        index.store.damage(block, field, &more.to_ne_bytes());
+        let found = tree.check(&index.layout, |_, _, _| ());
+        let expected = "leaf with more entries in order than it has";
+        assert_eq!(found.unwrap_err().what, expected);
+        assert!(tree.vacuum(3, Fill::default(), |_| false).is_err());
+        let count = leaf.sorted() as u16;
+        index.store.damage(block, field, &count.to_ne_bytes());
         leaves += 1;
     }
     assert!(leaves > 6);
@@ -77,6 +86,7 @@ fn read_all<const N: usize>(page: &Page) -> bool {
     let (leaf, inner) = (LeafRef::<N>::open(page, 1), InnerRef::<N>::open(page, 1));
     if let Ok(leaf) = leaf {
         assert_eq!(leaf.keys().len(), leaf.count());
+        assert!(leaf.sorted() <= leaf.count());
         let mut found = Vec::new();
         filter::within_leaf(&leaf.keys(), &[7; N], 0, 30 * N as u32, &mut found);
         let mut expected = Vec::new();
