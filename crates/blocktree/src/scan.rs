@@ -5,7 +5,7 @@ use crate::empty_search::EmptySearch;
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid, difference};
 use crate::leaf::Leaf;
-use crate::leaf_prefetch::prefetch_between;
+use crate::leaf_prefetch::{self, prefetch_between, prefetch_first};
 use crate::leaf_queue::LeafQueue;
 use crate::level_cursor::{NextPage, Row};
 use crate::page::{Page, Result};
@@ -36,16 +36,12 @@ impl<const N: usize> Match<N> {
 }
 
 /// Probes whose leaves are found together, before the first is read, so that the machine
-/// fetches all of them from memory at the same time. Four is what an index has by default; more
-/// would push each other out of a cache of 32 kB.
+/// fetches all of them from memory at the same time. Four is what an index has by default; of long
+/// keys, whose leaves are fetched whole, more would push each other out of a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
 /// Leaves of neighbouring prefixes that are fetched from memory ahead of the one that is read.
 const LEAVES_AHEAD: usize = 2;
-
-/// Words of the longest keys whose next leaf is fetched ahead where leaves stand side by side:
-/// leaves of longer ones come no faster than they do by themselves, as measured.
-const MOST_WORDS_PREFETCHED: usize = 2;
 
 /// The least and the greatest key with the prefix that a probe searches for.
 #[inline]
@@ -210,19 +206,14 @@ impl<const N: usize> Scan<N> {
         }
         let leaves = tree.leaves_of(&wanted, |leaf| {
             tree.store.read_ahead(leaf);
-            match N <= MOST_WORDS_PREFETCHED {
-                true => tree.store.prefetch_ends(leaf),
-                false => tree.store.prefetch(leaf),
-            }
+            prefetch_first::<_, N>(tree.store, leaf);
         })?;
-        if N <= MOST_WORDS_PREFETCHED {
-            for probe in probes.clone() {
-                let place = probe % PREFETCH_DEPTH;
-                if let (Some(leaf), Some((_, permuted))) = (leaves[place], &wanted[place]) {
-                    let scope_words = self.layout.scope_words();
-                    let (first, last) = ends_of(&self.plan.probes[probe], permuted, scope_words);
-                    prefetch_between(tree.store, leaf, &first, &last);
-                }
+        for probe in probes.clone() {
+            let place = probe % PREFETCH_DEPTH;
+            if let (Some(leaf), Some((_, permuted))) = (leaves[place], &wanted[place]) {
+                let scope_words = self.layout.scope_words();
+                let (first, last) = ends_of(&self.plan.probes[probe], permuted, scope_words);
+                prefetch_between(tree.store, leaf, &first, &last);
             }
         }
         for (place, found) in leaves.into_iter().zip(wanted).enumerate() {
@@ -273,7 +264,7 @@ impl<const N: usize> Scan<N> {
         }
         let Probe { bits, .. } = self.plan.probes[self.probe];
         let is_whole = bits == 0;
-        let was_prefetched = N <= MOST_WORDS_PREFETCHED
+        let was_prefetched = N <= leaf_prefetch::MOST_WORDS
             && hint.is_some()
             && (is_whole || self.ahead.contains(&self.probe));
         let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| match was_prefetched {
@@ -287,7 +278,7 @@ impl<const N: usize> Scan<N> {
             if let Some(queued) = self.queue.rest().nth(LEAVES_AHEAD - 1) {
                 tree.store.prefetch(queued);
             }
-        } else if N <= MOST_WORDS_PREFETCHED
+        } else if N <= leaf_prefetch::MOST_WORDS
             && let Some((_, Some(next))) = next
         {
             let leaves_of_prefix = self.plan.table_leaves / 2f64.powi(bits as i32);

@@ -12,6 +12,7 @@ use super::{Bands, HASH_BITS, Sketch, WORDS};
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::{self, Leaf};
+use crate::leaf_prefetch::{prefetch_between, prefetch_first};
 use crate::page::{Page, Result};
 use crate::store::PageStore;
 use crate::tree::Tree;
@@ -164,13 +165,20 @@ impl<const N: usize> BandScan<N> {
         }
         self.ahead = tree.leaves_of(&wanted, |leaf| {
             tree.store.read_ahead(leaf);
-            tree.store.prefetch(leaf);
+            prefetch_first::<_, N>(tree.store, leaf);
         })?;
+        for (place, leaf) in self.ahead.iter().enumerate() {
+            if let Some(leaf) = leaf {
+                let (first, last) = self.ends(self.band + place);
+                prefetch_between(tree.store, *leaf, &first, &last);
+            }
+        }
         Ok(())
     }
 
     fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
+        let was_prefetched = self.next.is_none();
         let (entry_key, hint) = match self.next {
             None => {
                 if self.band.is_multiple_of(PREFETCH_DEPTH) {
@@ -183,7 +191,10 @@ impl<const N: usize> BandScan<N> {
             }
             Some((block, entry_key)) => (entry_key, Some(block)),
         };
-        let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| tree.store.read(block))?;
+        let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| match was_prefetched {
+            true => tree.store.read_prefetched(block),
+            false => tree.store.read(block),
+        })?;
         if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {
             tree.store.out_of_memory();
         }
@@ -207,12 +218,18 @@ impl<const N: usize> BandScan<N> {
         Ok(())
     }
 
+    /// The first key with the query's hash in a band, and the last.
+    fn ends(&self, band: usize) -> (Key<N>, Key<N>) {
+        let (mut first, mut last) = (self.query.keys[band], self.query.keys[band]);
+        first[N - WORDS] &= !(u64::MAX >> HASH_BITS);
+        last[N - WORDS] |= u64::MAX >> HASH_BITS;
+        (first[N - 1], last[N - 1]) = (0, u64::MAX);
+        (first, last)
+    }
+
     /// Returns whether a key lies behind all those with the query's hash.
     fn is_beyond(&self, key: &Key<N>) -> bool {
-        let mut last = self.query.keys[self.band];
-        last[N - WORDS] |= u64::MAX >> HASH_BITS;
-        last[N - 1] = u64::MAX;
-        *key > last
+        *key > self.ends(self.band).1
     }
 
     /// Takes in the entries of a leaf from an entry key on. Those before it have been seen, on a
@@ -222,10 +239,7 @@ impl<const N: usize> BandScan<N> {
         let word = N - WORDS;
         self.places.clear();
         let keys = leaf.keys();
-        let (mut first, mut last) = (wanted, wanted);
-        first[word] &= !(u64::MAX >> HASH_BITS);
-        last[word] |= u64::MAX >> HASH_BITS;
-        (first[N - 1], last[N - 1]) = (0, u64::MAX);
+        let (first, last) = self.ends(self.band);
         for places in leaf.places_between(&first, &last) {
             let (before, start) = (self.places.len(), places.start as u16);
             let (keys, found) = (keys.part(places), &mut self.places);
