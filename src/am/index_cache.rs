@@ -1,6 +1,6 @@
 //! Cache of the indexes that the current transaction has opened row by row. Constraints and
-//! triggers open a scan for each row; the size of the index and the leaves of the last keys are
-//! kept from one to the next.
+//! triggers open a scan for each row; the size of the index, the leaves of the last keys, copies of
+//! inner pages and the state of a scan that has ended are kept from one to the next.
 //!
 //! docs/locking.md, "Remembered leaves", says why that is safe.
 use std::cell::{Cell, RefCell};

@@ -172,7 +172,7 @@ impl<'a> IndexPages<'a> {
     }
 }
 
-/// Bytes that a leaf of a newly built index fills, about.
+/// Bytes from the start of a leaf that hold most keys of a newly built one.
 const MOST_OF_A_LEAF: usize = 60 * 64;
 /// Bytes that are read first. The machine sees where it goes on and fetches that by itself.
 const START_OF_A_LEAF: usize = 10 * 64;

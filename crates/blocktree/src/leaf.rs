@@ -1,11 +1,11 @@
 //! Leaves: buckets of entries, in order when they are written, and behind these what came since.
 //!
 //! Keys stand as one array growing up from the header, row addresses as one growing down from the
-//! fields at the end. A leaf that is built, split or merged has its entries in the order of their
-//! keys, and says of how many of its first ones that still holds: a probe for one prefix looks
-//! these up. The others it measures all, as other probes do the whole leaf: an ordered insert would
-//! shift half the page through the WAL, where an append changes 15 bytes. How many bytes an entry
-//! takes is each leaf's own: see [`Shape`].
+//! fields at the end. A leaf that is built has its entries in the order of their keys, one that is
+//! split has most of them so, and it says of how many of its first ones that holds: a probe for one
+//! prefix looks these up. The others it measures all, as other probes do the whole leaf: an ordered
+//! insert would shift half the page through the WAL, where an append changes 15 bytes. How many
+//! bytes an entry takes is each leaf's own: see [`Shape`].
 
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::page::{self, BOUNDS, Entries, HEADER, Kind, Page, PageView, Result, Sizes, corrupt};
@@ -224,8 +224,8 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         }
     }
 
-    /// Number of the first entries that are in the order of their keys: those that the leaf had
-    /// when it was written. Others have been appended since.
+    /// Number of the first entries that are known to be in the order of their keys. Those behind
+    /// them were appended, or moved into gaps.
     #[inline]
     pub fn sorted(&self) -> usize {
         page::sorted(&self.page)

@@ -123,7 +123,7 @@
 //! * [`shared_keys`]: keys of both kinds for joins outside of the index;
 //! * [`plan`]: the tables that a query probes, and the distance around its own prefix in each;
 //! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: the page formats;
-//! * [`filter`]: the kernels that measure the distances of a whole leaf;
+//! * [`filter`]: the kernels that measure the distances of a leaf's keys;
 //! * [`store`]: the interface to the buffer manager (locks, logging, allocation);
 //! * [`leaf_cache`]: the leaf of the last key in each table; [`empty_search`]: searches that an
 //!   insertion validates;

@@ -148,7 +148,7 @@ pub(crate) fn put_sorted(page: &mut Page, count: usize) {
     put_u16(page, SORTED, count as u16);
 }
 
-/// Parts of a leaf as they were a moment ago, one perhaps earlier than the other: half of the
+/// Parts of a leaf as they were a moment ago, one perhaps earlier than the other: some of the
 /// header, and the last bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {

@@ -115,7 +115,7 @@ pub trait PageStore {
         self.prefetch(leaf);
     }
 
-    /// Locks a leaf for reading that [`PageStore::prefetch_next`] has been told of.
+    /// Locks a leaf for reading that the store has been told of by a hint to prefetch it.
     fn read_prefetched(&self, leaf: Block) -> Self::Read<'_> {
         self.read(leaf)
     }

@@ -1,4 +1,4 @@
-//! The kernels that measure the distances of a whole leaf to a query.
+//! The kernels that measure the distances of a leaf's keys, all or some, to a query.
 //!
 //! All give the same result; the fastest that the machine has is chosen: of x86-64 at run time, of
 //! 64-bit ARM when it is compiled, since all of these have NEON.
