@@ -23,14 +23,17 @@
 //! Of two near rows the one that is published later sees the other: here, or, once it has been
 //! withdrawn, in the index, for writers write to the index first and withdraw second, and readers
 //! read here first and the index second. Rows that are not near never wait for each other.
+//!
+//! Every backend has its own share of the table's slots ([`quota`]), so that no session can make
+//! another one fail.
+mod quota;
 mod table;
 mod value;
 
 use std::cell::{Cell, RefCell};
 
-use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::errors::UserError;
 use crate::pg::server;
 pub use table::{Listed, Row, Token, database};
 use table::{Refusal, Table};
@@ -55,7 +58,6 @@ pub struct Owner {
 struct Own {
     owner: Owner,
     token: Token,
-    /// One for each group that the row is in.
     slots: Vec<usize>,
     subtransaction: pg_sys::SubTransactionId,
     /// The index that the server writes last of those through which others may look.
@@ -73,7 +75,7 @@ struct Spare {
 }
 
 /// A near row of another backend, to be waited for.
-pub struct Near(usize, Token);
+pub struct Near(Token);
 
 thread_local! {
     /// In the order in which they were published.
@@ -136,6 +138,7 @@ impl Token {
 /// another backend, and publishes nothing.
 pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) -> Result<(), Near> {
     let table = Table::get();
+    quota::check(owner, row.slots());
     let subtransaction = server::subtransaction();
     let token = take_spare(owner.statement, subtransaction).unwrap_or_else(|| {
         let token = Token::next();
@@ -158,22 +161,22 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
             OWN.with_borrow_mut(|rows| rows.push(own));
             Ok(())
         }
-        Err(Refusal::Near(slot, other)) => {
+        Err(Refusal::Near(other)) => {
             token.unlock(EXCLUSIVE);
-            Err(Near(slot, other))
+            Err(Near(other))
         }
-        Err(Refusal::Full) => full(),
+        Err(Refusal::Full) => unreachable!("the table has enough slots for every backend"),
     }
 }
 
 impl Near {
     /// Waits until the row is withdrawn.
     pub fn wait(self) {
-        let Near(slot, token) = self;
+        let Near(token) = self;
         token.lock(SHARE);
         // Its backend withdraws a row before it unlocks the token. Should a row have stayed all the
         // same, nobody else would ever take it away.
-        Table::get().clear([(slot, token)]);
+        Table::get().clear_all(token);
         token.unlock(SHARE);
     }
 }
@@ -305,14 +308,4 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
         take(|own| own.subtransaction >= number);
         take_spares(|spare| spare.subtransaction >= number);
     }
-}
-
-fn full() -> ! {
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
-        "too many rows are being written by neardup_dedup at once",
-    )
-    .detail("There is room for four a connection, and each takes one while it is being written.")
-    .hint("Let triggers insert into each other's tables less deeply, or raise max_connections.")
-    .raise()
 }

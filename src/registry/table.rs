@@ -3,27 +3,29 @@
 //! One segment for the server, made by the backend that needs it first:
 //!
 //! ```text
-//! | head: lock, number of slots in use | group of each slot | slots | bytes of each slot |
+//! | head: lock, number of slots in use | group of each slot | slots |
 //! ```
 //! Everything behind the lock is read and written under it alone, for less than a microsecond, and
 //! nothing that could raise an error or wait is done meanwhile.
+//!
+//! A row has a slot for each of its groups. A value that is longer than one piece continues in
+//! further slots, which all groups of the row share.
 use std::cell::Cell;
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 
-use super::value::{MAX_BYTES, Value};
+use super::value::{Value, ValuePiece};
 use crate::pg::errors::UserError;
 use crate::pg::{compat, server};
 
-/// Slots besides those that are there for each backend.
-const SPARE_SLOTS: usize = 256;
-/// A row that is being written takes one; rows that triggers write meanwhile, and further
-/// triggers of a table, take others.
-const SLOTS_PER_BACKEND: usize = 4;
+/// Maximum number of slots that a backend uses at the same time. The caller keeps this limit. The
+/// table has as many slots for every backend of the server, so a backend always finds free ones,
+/// whatever other backends do.
+pub const SLOTS_PER_BACKEND: usize = 128;
 
 /// The segment's name. It ends with the number of the layout, to be raised with every change of it:
 /// a server may have backends with two versions of the library until it is restarted.
-const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_2";
+const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_3";
 
 unsafe extern "C-unwind" {
     // Neither raises an error for a lock that is not held twice; so they are declared without the
@@ -73,23 +75,34 @@ struct Head {
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {
-    words: [u64; 4],
+    piece: ValuePiece,
     token: Token,
+    /// Slot with the next piece of the value, or `END`.
+    next: u32,
     database: u32,
     table: u32,
     column: i16,
-    /// Bytes of the value, if it has no words.
-    length: u16,
-    /// Not 0 if somebody has learned the token, and may wait for it.
-    known: u32,
+    /// Not 0 if another backend has learned the token, and may wait for it.
+    known: u16,
 }
 
-/// The group of a free slot.
+/// No slot.
+const END: u32 = u32::MAX;
+/// Group of a free slot.
 const FREE: u64 = 0;
+/// Group of a slot that continues the value of a row.
+const CONTINUATION: u64 = 1;
 
-/// A group as slots have it.
+/// A group as slots store it.
 fn own_group(group: u64) -> u64 {
-    group.max(FREE + 1)
+    group.max(CONTINUATION + 1)
+}
+
+impl Row {
+    /// Number of slots that the row needs.
+    pub fn slots(&self) -> usize {
+        self.other_groups.len() + self.value.pieces().len()
+    }
 }
 
 /// The database that this backend is connected to.
@@ -109,13 +122,65 @@ struct Parts<'a> {
     used: &'a mut usize,
     groups: &'a mut [u64],
     slots: &'a mut [Slot],
-    bytes: &'a mut [[u8; MAX_BYTES]],
+}
+
+impl Parts<'_> {
+    /// Pieces of the value of the row in a slot.
+    fn pieces(&self, slot: usize) -> impl Iterator<Item = &ValuePiece> {
+        let first = self.slots.get(slot);
+        core::iter::successors(first, |slot| self.slots.get(slot.next as usize))
+            .map(|slot| &slot.piece)
+    }
+
+    /// Adds as many free slots as a row needs to `taken`. Returns false if there are too few.
+    fn find_free(&self, needed: usize, taken: &mut Vec<usize>) -> bool {
+        let (used, all) = (*self.used, self.slots.len());
+        let free = (0..used).filter(|&slot| self.groups[slot] == FREE);
+        taken.extend(free.chain(used..all).take(needed));
+        taken.len() == needed
+    }
+
+    /// Writes a row to slots that are free.
+    fn write(&mut self, row: &Row, token: Token, database: u32, slots: &[usize]) {
+        let pieces = row.value.pieces();
+        let groups = core::iter::once(row.group).chain(row.other_groups.iter().copied());
+        let groups = groups.map(own_group);
+        let (heads, continuation) = slots.split_at(1 + row.other_groups.len());
+        let next = |position: usize| continuation.get(position).map_or(END, |&slot| slot as u32);
+        let slot = |piece, next| Slot {
+            piece,
+            token,
+            next,
+            database,
+            table: row.table.to_u32(),
+            column: row.column,
+            known: 0,
+        };
+        for (&head, group) in heads.iter().zip(groups) {
+            self.slots[head] = slot(pieces[0], next(0));
+            self.groups[head] = group;
+        }
+        for (position, (&own, &piece)) in continuation.iter().zip(&pieces[1..]).enumerate() {
+            self.slots[own] = slot(piece, next(position + 1));
+            self.groups[own] = CONTINUATION;
+        }
+        let end = slots.iter().max().map_or(0, |last| last + 1);
+        *self.used = end.max(*self.used);
+    }
+
+    /// Shortens the searched part of the table by the free slots at its end.
+    fn trim(&mut self) {
+        while *self.used > 0 && self.groups[*self.used - 1] == FREE {
+            *self.used -= 1;
+        }
+    }
 }
 
 /// Why a row was not published.
 pub enum Refusal {
-    /// A near row of another backend is in flight, in this slot.
-    Near(usize, Token),
+    /// A near row of another backend is in flight.
+    Near(Token),
+    /// Backends use more slots than they may.
     Full,
 }
 
@@ -145,83 +210,51 @@ impl Table {
             LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
             let groups = self.head.add(1).cast::<u64>();
             let slots = groups.add(n).cast::<Slot>();
-            let bytes = slots.add(n).cast::<[u8; MAX_BYTES]>();
             let result = work(Parts {
                 used: &mut (*self.head).used,
                 groups: core::slice::from_raw_parts_mut(groups, n),
                 slots: core::slice::from_raw_parts_mut(slots, n),
-                bytes: core::slice::from_raw_parts_mut(bytes, n),
             });
             LWLockRelease(lock);
             result
         }
     }
 
-    /// Puts a row into a free slot for each of its groups, unless a near row of another backend is
-    /// in the first of these. Returns the slots.
+    /// Puts a row into free slots, unless a near row of another backend is in its first group.
+    /// Returns the slots.
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
-        let group = own_group(row.group);
+        let (group, needed) = (own_group(row.group), row.slots());
         // Nothing may fail below the lock.
-        let mut taken = Vec::with_capacity(1 + row.other_groups.len());
-        self.locked(|parts| {
-            let used = *parts.used;
-            let mut free = None;
-            for (i, &other) in parts.groups[..used].iter().enumerate() {
-                if other == FREE {
-                    free = free.or(Some(i));
-                } else if other == group {
-                    let slot = &parts.slots[i];
-                    let bytes = &parts.bytes[i][..usize::from(slot.length)];
-                    // Nobody can wait for a token of another database.
-                    if slot.token.process != token.process
-                        && slot.database == database
-                        && row.value.distance(&slot.words, bytes) <= radius
-                    {
-                        let token = slot.token;
-                        parts.slots[i].known = 1;
-                        return Err(Refusal::Near(i, token));
-                    }
+        let mut taken = Vec::with_capacity(needed);
+        self.locked(|mut parts| {
+            for i in 0..*parts.used {
+                if parts.groups[i] != group {
+                    continue;
+                }
+                let other = parts.slots[i];
+                // No backend can wait for a token of another database.
+                if other.token.process != token.process
+                    && other.database == database
+                    && row.value.distance(parts.pieces(i)) <= radius
+                {
+                    parts.slots[i].known = 1;
+                    return Err(Refusal::Near(other.token));
                 }
             }
-            let bytes = row.value.bytes();
-            let mut i = free.unwrap_or(used);
-            for group in [group]
-                .into_iter()
-                .chain(row.other_groups.iter().map(|&g| own_group(g)))
-            {
-                while i < *parts.used && parts.groups[i] != FREE {
-                    i += 1;
-                }
-                if i == parts.slots.len() {
-                    for &slot in &taken {
-                        parts.groups[slot] = FREE;
-                    }
-                    return Err(Refusal::Full);
-                }
-                *parts.used = (*parts.used).max(i + 1);
-                parts.slots[i] = Slot {
-                    words: row.value.words(),
-                    token,
-                    database,
-                    table: row.table.to_u32(),
-                    column: row.column,
-                    length: bytes.len() as u16,
-                    known: 0,
-                };
-                parts.bytes[i][..bytes.len()].copy_from_slice(bytes);
-                parts.groups[i] = group;
-                taken.push(i);
+            if !parts.find_free(needed, &mut taken) {
+                return Err(Refusal::Full);
             }
+            parts.write(row, token, database, &taken);
             Ok(())
         })?;
         Ok(taken)
     }
 
-    /// Frees the slots that have these tokens still. Returns whether somebody has learned one of
-    /// the tokens, and may wait for it: from here on nobody can.
+    /// Frees the slots that still have these tokens. Returns true if another backend has learned
+    /// one of the tokens, and may wait for it. From here on no backend can learn one.
     pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
-        self.locked(|parts| {
+        self.locked(|mut parts| {
             let mut known = false;
             for (i, token) in rows {
                 if parts.groups[i] != FREE && parts.slots[i].token == token {
@@ -229,11 +262,21 @@ impl Table {
                     known |= parts.slots[i].known != 0;
                 }
             }
-            while *parts.used > 0 && parts.groups[*parts.used - 1] == FREE {
-                *parts.used -= 1;
-            }
+            parts.trim();
             known
         })
+    }
+
+    /// Frees all slots that have a token.
+    pub fn clear_all(self, token: Token) {
+        self.locked(|mut parts| {
+            for i in 0..*parts.used {
+                if parts.slots[i].token == token {
+                    parts.groups[i] = FREE;
+                }
+            }
+            parts.trim();
+        });
     }
 
     /// The rows in flight in this database.
@@ -261,8 +304,8 @@ impl Table {
 
 fn attach() -> Table {
     let backends = server::max_backends() as usize;
-    let slots = SLOTS_PER_BACKEND * backends + SPARE_SLOTS;
-    let size = size_of::<Head>() + slots * (size_of::<u64>() + size_of::<Slot>() + MAX_BYTES);
+    let slots = SLOTS_PER_BACKEND * backends;
+    let size = size_of::<Head>() + slots * (size_of::<u64>() + size_of::<Slot>());
     let segment = PgTryBuilder::new(|| {
         // SAFETY: called in a transaction, for the same size in all backends.
         unsafe { compat::named_segment(NAME, size, initialize) }

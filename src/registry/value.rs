@@ -1,60 +1,66 @@
 //! The values of rows in flight, as they are compared.
 use crate::types::signature::Signature;
 
-/// The most bytes of a value: one for each hash of the longest signature.
-pub const MAX_BYTES: usize = neardup_sketch::minhash::MAX_HASHES;
+/// Words of a [`ValuePiece`].
+const WORDS: usize = 4;
+/// Bytes of a [`ValuePiece`].
+const BYTES: usize = 8 * WORDS;
+
+/// Part of a value that one slot of the table holds. Unused bytes are zero.
+pub type ValuePiece = [u64; WORDS];
 
 /// A fingerprint, or the low bytes of a signature's hashes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// Up to 256 bits; the rest is zero.
-    Words([u64; 4]),
+    /// Up to 256 bits.
+    Bits(ValuePiece),
     /// Hashes that are equal have equal low bytes, so that two signatures differ in no fewer
     /// positions than their bytes do: near signatures have near bytes. Of hashes that differ 1 in
     /// 256 has the same byte, which may make a row wait in vain.
-    Bytes(Vec<u8>),
+    Bytes(Vec<ValuePiece>),
 }
 
 impl Value {
     /// The value of a fingerprint.
     pub fn of_words(words: &[u64]) -> Self {
-        let mut all = [0; 4];
+        let mut all = [0; WORDS];
         all[..words.len()].copy_from_slice(words);
-        Value::Words(all)
+        Value::Bits(all)
     }
 
     /// The value of a signature.
     pub fn of_signature(signature: &Signature) -> Self {
-        let values = signature.values.iter().take(MAX_BYTES);
-        Value::Bytes(values.map(|&value| value as u8).collect())
+        let pieces = signature.values.chunks(BYTES).map(|hashes| {
+            let mut piece = [0; WORDS];
+            for (position, &hash) in hashes.iter().enumerate() {
+                piece[position / 8] |= u64::from(hash as u8) << (position % 8 * 8);
+            }
+            piece
+        });
+        Value::Bytes(pieces.collect())
     }
 
-    /// The words; zero if it has none.
-    pub fn words(&self) -> [u64; 4] {
+    /// The value in pieces, at least one.
+    pub fn pieces(&self) -> &[ValuePiece] {
         match self {
-            Value::Words(words) => *words,
-            Value::Bytes(_) => [0; 4],
+            Value::Bits(piece) => core::slice::from_ref(piece),
+            Value::Bytes(pieces) if pieces.is_empty() => &[[0; WORDS]],
+            Value::Bytes(pieces) => pieces,
         }
     }
 
-    /// The bytes; empty if it has none.
-    pub fn bytes(&self) -> &[u8] {
+    /// Distance to another value of the same kind: differing bits of a fingerprint, or at most the
+    /// mismatches of a signature.
+    pub fn distance<'a>(&self, other: impl Iterator<Item = &'a ValuePiece>) -> u32 {
+        let differences = (self.pieces().iter().flatten())
+            .zip(other.flatten())
+            .map(|(a, b)| a ^ b);
         match self {
-            Value::Words(_) => &[],
-            Value::Bytes(bytes) => bytes,
-        }
-    }
-
-    /// The distance to the words and bytes of another value of the same kind: bits of a
-    /// fingerprint, or at most the mismatches of a signature.
-    pub fn distance(&self, words: &[u64; 4], bytes: &[u8]) -> u32 {
-        match self {
-            Value::Words(own) => own
-                .iter()
-                .zip(words)
-                .map(|(a, b)| (a ^ b).count_ones())
+            Value::Bits(_) => differences.map(u64::count_ones).sum(),
+            Value::Bytes(_) => differences
+                .flat_map(u64::to_ne_bytes)
+                .map(|difference| u32::from(difference != 0))
                 .sum(),
-            Value::Bytes(own) => own.iter().zip(bytes).filter(|(a, b)| a != b).count() as u32,
         }
     }
 }

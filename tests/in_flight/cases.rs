@@ -41,7 +41,7 @@ const BITS_10: Case = Case {
     near: "a.v <#> b.v <= 10",
     ..BITS
 };
-const SIGNATURES: Case = Case {
+pub const SIGNATURES: Case = Case {
     column: "minhash_signature",
     arguments: "'v', 'body', 'shingle=1'",
     distance: 80,
@@ -169,6 +169,11 @@ impl Case {
     /// The columns of the index, and its options.
     pub fn index(&self) -> &'static str {
         self.index
+    }
+
+    /// Arguments of the trigger besides the distance.
+    pub fn arguments(&self) -> &'static str {
+        self.arguments
     }
 
     /// The column that a value goes into.

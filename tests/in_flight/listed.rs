@@ -1,12 +1,11 @@
-//! The list of rows in flight, and the room for them.
+//! The list of rows in flight.
 use super::cases::BITS;
 use super::nothing_in_flight;
 use super::sessions::{FIXTURES, SCHEMA, process, published, session};
 use crate::support::Outcome;
 use crate::support::clients::code;
-use crate::support::table::value;
 use anyhow::anyhow;
-use neardup_tests::{Database, own_server};
+use neardup_tests::Database;
 use postgres::error::SqlState;
 
 #[test]
@@ -47,38 +46,4 @@ fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
          SET ROLE nobody_in_flight; SELECT * FROM neardup_rows_in_flight(); ROLLBACK",
     )?;
     nothing_in_flight(&mut watcher)
-}
-
-/// Each row's trigger inserts the next one: all are in flight at once.
-#[test]
-fn more_rows_in_flight_than_there_is_room_for_are_an_error() -> Outcome {
-    let settings = [
-        ("max_connections", "5"),
-        ("autovacuum_max_workers", "1"),
-        ("max_worker_processes", "0"),
-        ("max_wal_senders", "0"),
-        ("max_stack_depth", "6MB"),
-        // CREATE EXTENSION locks each object that has a comment.
-        ("max_locks_per_transaction", "256"),
-    ];
-    let server = own_server("in-flight", &settings)?;
-    let mut client = neardup_tests::connect(&server.conninfo("postgres"))?;
-    client.batch_execute("CREATE EXTENSION neardup")?;
-    client.batch_execute(&BITS.schema())?;
-    client.batch_execute(
-        "CREATE FUNCTION next() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-             IF NEW.id > 1 THEN \
-                 INSERT INTO t VALUES (NEW.id - 1, 1, '', ((NEW.id - 1) << 40 | 1)::fingerprint); \
-             END IF; RETURN NEW; END $$; \
-         CREATE TRIGGER next BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION next(); \
-         ALTER TABLE t DISABLE TRIGGER dedup; \
-         CREATE TRIGGER apart BEFORE INSERT ON t \
-             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('v', 'distance=0');",
-    )?;
-    let result = client.batch_execute("INSERT INTO t VALUES (400, 1, '', 0::bigint::fingerprint)");
-    assert_eq!(code(&result), Some(SqlState::OUT_OF_MEMORY), "{result:?}");
-    nothing_in_flight(&mut client)?;
-    client.batch_execute("INSERT INTO t VALUES (100, 1, '', 0::bigint::fingerprint)")?;
-    assert_eq!(value::<i64>(&mut client, "SELECT count(*) FROM t")?, 100);
-    nothing_in_flight(&mut client)
 }

@@ -3,6 +3,7 @@ mod again;
 mod cases;
 mod left;
 mod listed;
+mod quota;
 mod sessions;
 mod waits;
 mod workload;

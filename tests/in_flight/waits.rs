@@ -1,5 +1,5 @@
 //! Who waits for whom, between two or three sessions.
-use super::cases::{BITS, BY_EVENT, CASES};
+use super::cases::{BITS, BY_EVENT, CASES, SIGNATURES};
 use super::nothing_in_flight;
 use super::sessions::{FIXTURES, SCHEMA, blocked, process, published, session, until};
 use crate::support::Outcome;
@@ -97,44 +97,55 @@ fn triggers_with_different_distances_see_each_others_rows() -> Outcome {
 /// value near that of a row that is being inserted at another site waits for that row.
 #[test]
 fn triggers_with_different_scopes_see_each_others_rows() -> Outcome {
-    const TRIGGERS: &str = "DROP TRIGGER dedup ON t; DROP TRIGGER dedup_too ON t; \
-        CREATE INDEX t_site_v ON t USING neardup (site, v); \
-        CREATE TRIGGER dedup BEFORE INSERT ON t FOR EACH ROW \
-            EXECUTE FUNCTION neardup_dedup('v', 'scope=site'); \
-        CREATE TRIGGER dedup_too BEFORE UPDATE ON t FOR EACH ROW \
-            EXECUTE FUNCTION neardup_dedup('v');";
     let database = Database::create()?;
     let [mut inserting, mut updating, mut watcher] = [
         session(&database)?,
         session(&database)?,
         session(&database)?,
     ];
-    watcher.batch_execute(&BY_EVENT.schema())?;
-    watcher.batch_execute(TRIGGERS)?;
-    watcher.batch_execute(SCHEMA)?;
-    watcher.batch_execute(FIXTURES[0].make)?;
-    watcher.batch_execute(&BY_EVENT.insert(1, &BY_EVENT.value(2, 0)))?;
-    let backend = process(&mut updating)?;
-    watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
-    let insert = format!(
-        "INSERT INTO t (id, site, v) VALUES (2, 2, '{}')",
-        BY_EVENT.value(1, 0)
-    );
-    let update = format!("UPDATE t SET v = '{}' WHERE id = 1", BY_EVENT.value(1, 0));
-    std::thread::scope(|scope| -> Outcome {
-        let insert = scope.spawn(|| inserting.batch_execute(&insert));
-        published(&mut watcher, &insert)?;
-        let update = scope.spawn(|| updating.batch_execute(&update));
-        blocked(&mut watcher, backend, &update)?;
-        watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
-        for client in [insert, update] {
-            client.join().map_err(|_| anyhow!("a client panicked"))??;
-        }
-        Ok(())
-    })?;
-    let pairs = "SELECT count(*) FROM t a, t b WHERE a.id < b.id AND a.v <#> b.v <= 3";
-    assert_eq!(value::<i64>(&mut watcher, pairs)?, 0);
-    nothing_in_flight(&mut watcher)
+    // A signature has several slots, which the groups of both scopes share.
+    for case in [BITS, SIGNATURES] {
+        let (arguments, column) = (case.arguments(), case.target());
+        watcher.batch_execute(&case.schema())?;
+        watcher.batch_execute(&format!(
+            "DROP TRIGGER dedup ON t; CREATE INDEX t_site_v ON t USING neardup (site, v); \
+             CREATE TRIGGER dedup BEFORE INSERT ON t FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup({arguments}, 'scope=site'); \
+             CREATE TRIGGER dedup_too BEFORE UPDATE ON t FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup({arguments});"
+        ))?;
+        watcher.batch_execute(SCHEMA)?;
+        watcher.batch_execute(FIXTURES[0].make)?;
+        watcher.batch_execute(&case.insert(1, &case.value(2, 0)))?;
+        let backend = process(&mut updating)?;
+        watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
+        let insert = format!(
+            "INSERT INTO t (id, site, {column}) VALUES (2, 2, '{}')",
+            case.value(1, 0)
+        );
+        let update = format!(
+            "UPDATE t SET {column} = '{}' WHERE id = 1",
+            case.value(1, case.near_by())
+        );
+        std::thread::scope(|scope| -> Outcome {
+            let insert = scope.spawn(|| inserting.batch_execute(&insert));
+            published(&mut watcher, &insert)?;
+            let update = scope.spawn(|| updating.batch_execute(&update));
+            blocked(&mut watcher, backend, &update)?;
+            watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
+            for client in [insert, update] {
+                client.join().map_err(|_| anyhow!("a client panicked"))??;
+            }
+            Ok(())
+        })?;
+        let pairs = format!(
+            "SELECT count(*) FROM t a, t b WHERE a.id < b.id AND {}",
+            case.near
+        );
+        assert_eq!(value::<i64>(&mut watcher, &pairs)?, 0, "{case:?}");
+        nothing_in_flight(&mut watcher)?;
+    }
+    Ok(())
 }
 
 /// An index whose expression waits for the holder of 42, for rows of site 2.
