@@ -1,6 +1,6 @@
 //! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
 //!
-//! docs/architecture.md is the map of the code.
+//! docs/dev/architecture.md is the map of the code.
 use pgrx::prelude::*;
 
 mod am;

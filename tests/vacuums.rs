@@ -90,7 +90,7 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
 }
 
 /// Entries of the leaves in a file of an index that are in the order of their keys: the sum of a
-/// field that docs/on-disk-format.md describes.
+/// field that docs/dev/on-disk-format.md describes.
 fn in_order(file: &Path) -> Result<i64> {
     let bytes = fs::read(file)?;
     let field = |page: &[u8], before_end: usize| {

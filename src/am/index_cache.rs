@@ -2,7 +2,7 @@
 //! triggers open a scan for each row; the size of the index, the leaves of the last keys, copies of
 //! inner pages and the state of a scan that has ended are kept from one to the next.
 //!
-//! docs/locking.md, "Remembered leaves", says why that is safe.
+//! docs/dev/locking.md, "Remembered leaves", says why that is safe.
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

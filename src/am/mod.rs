@@ -1,7 +1,7 @@
 //! The index access method `neardup`.
 //!
-//! docs/architecture.md has the way of a search, an insert and a build through these files, and
-//! docs/locking.md the protocol of locks.
+//! docs/dev/architecture.md has the way of a search, an insert and a build through these files, and
+//! docs/dev/locking.md the protocol of locks.
 mod advice;
 mod build;
 mod callbacks;

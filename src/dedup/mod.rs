@@ -1,6 +1,7 @@
 //! Removing near-duplicates: at insert, and from a whole table at once.
 //!
-//! docs/architecture.md has the way of a row through the trigger, and of jobs over whole tables.
+//! docs/dev/architecture.md has the way of a row through the trigger, and of jobs over whole
+//! tables.
 #![deny(unsafe_code)]
 
 mod clusters;

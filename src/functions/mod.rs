@@ -1,6 +1,6 @@
 //! The SQL functions, a file for each family.
 //!
-//! docs/architecture.md has the way of `simhash(body)` through these and other files.
+//! docs/dev/architecture.md has the way of `simhash(body)` through these and other files.
 //!
 //! All unsafe code is in [`crate::pg`] and [`crate::types`]: arguments are read by the methods of
 //! `Call`, and the server is called through safe functions.

@@ -1,7 +1,7 @@
 //! Safe handles around the server's C interface: relations, rows, values, memory, functions,
 //! errors.
 //!
-//! docs/architecture.md, "Code map", has the invariant that these handles keep.
+//! docs/dev/architecture.md, "Code map", has the invariant that these handles keep.
 pub mod acl;
 pub mod aggregate;
 mod allocator;

@@ -1,7 +1,7 @@
 //! Rewriting of comparisons of distances into conditions that an index knows, and estimates of the
 //! rows that they yield.
 //!
-//! docs/architecture.md has the way of a condition to the index.
+//! docs/dev/architecture.md has the way of a condition to the index.
 pub mod catalog;
 mod comparison;
 pub mod conditions;

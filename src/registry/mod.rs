@@ -1,7 +1,7 @@
 //! Rows in flight: rows that triggers publish before they look for near-duplicates, and that do not
 //! stand in their table's indexes yet.
 //!
-//! docs/architecture.md has the way of a row through the trigger.
+//! docs/dev/architecture.md has the way of a row through the trigger.
 //!
 //! Two transactions that look for near-duplicates at the same time, and then both write, would not
 //! see each other's rows. So a trigger publishes its row here before it looks:

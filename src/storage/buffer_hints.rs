@@ -2,7 +2,7 @@
 //! the lookup in the buffer mapping table: three cache misses, each of which waits for the one
 //! before.
 //!
-//! docs/locking.md, "Remembered buffers", says why a wrong hint is harmless.
+//! docs/dev/locking.md, "Remembered buffers", says why a wrong hint is harmless.
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::{Cell, OnceCell};
 use std::alloc::System;

@@ -1,6 +1,6 @@
 //! The index's pages in the server's keeping: locks and pins, the log, and bulk writing.
 //!
-//! docs/locking.md has the protocol of locks, docs/architecture.md the place of these files.
+//! docs/dev/locking.md has the protocol of locks, docs/dev/architecture.md lists these files.
 mod buffer_hints;
 pub mod bulk;
 pub mod heap_fetch;

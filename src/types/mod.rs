@@ -1,6 +1,6 @@
 //! The SQL types: fingerprints of several widths, and the balls around them.
 //!
-//! docs/architecture.md, "Code map", has their place.
+//! docs/dev/architecture.md, "Code map", has their place.
 //!
 //! Each width is one implementation of [`Fingerprint`]; input, output, order, hashing, distance
 //! and balls are written once over that trait, and exported for each type.

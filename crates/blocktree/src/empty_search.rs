@@ -4,7 +4,7 @@
 //! A constraint searches for what is near a row, adds the row, and searches again for what others
 //! have added meanwhile. If the first search found nothing, and the leaves that it read are what
 //! they were when the row's entries are appended to them, then nothing has come meanwhile, and the
-//! second search would find the row alone. docs/locking.md, "Searches that an insertion
+//! second search would find the row alone. docs/dev/locking.md, "Searches that an insertion
 //! validates", says why that is enough.
 
 use crate::key::{Block, EntryKey, Key};

@@ -1,7 +1,7 @@
 //! Block-permutation keys (Manku, Jain, Das Sarma: "Detecting near-duplicates for web crawling",
 //! WWW 2007) and the B-link tree of buckets that indexes them.
 //!
-//! docs/architecture.md has the way of a search and an insert through these files.
+//! docs/dev/architecture.md has the way of a search and an insert through these files.
 //!
 //! # Example
 //! A store in memory, for one thread: what it calls a lock is a copy of the page.

@@ -25,7 +25,7 @@
 //! version; nothing depends on the locale or on the tables of the Rust standard library.
 //! `tests/golden.rs` has the values.
 //!
-//! In the repository, `docs/architecture.md` has the way of a text through these files.
+//! In the repository, `docs/dev/architecture.md` has the way of a text through these files.
 #![deny(unsafe_code)]
 
 mod algorithms_digest;
