@@ -48,8 +48,8 @@ fn refuse(owner: Owner, needed: usize) -> ! {
     ))
     .hint(
         "A row stays in flight while later BEFORE triggers write other rows. Nest such triggers \
-         less deeply, or make them AFTER triggers. A row needs a slot for each trigger with a \
-         scope of its own, and a signature of 128 hashes needs four.",
+         less deeply, or make them AFTER triggers. A row needs a slot for each trigger that \
+         compares it, and four if it has a signature of 128 hashes.",
     )
     .raise()
 }
