@@ -1,5 +1,6 @@
 //! docs/clients.md, run with the drivers that it is about. Its Rust is in `rust_clients.rs`.
 use crate::support::Outcome;
+use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use std::path::{Path, PathBuf};
@@ -54,23 +55,19 @@ fn run(program: &Path, script: &Path, heading: &str, language: &str) -> Outcome 
     Ok(())
 }
 
-/// Runs a section in Python, or says that there is none to run it with.
+/// Runs a section in Python. Skips the test without one.
 fn python(heading: &str) -> Outcome {
     let Ok(program) = std::env::var("NEARDUP_TEST_PYTHON") else {
-        eprintln!(
-            "{heading}: not tested, `cargo xtask test` has found no Python with the packages"
-        );
-        return Ok(());
+        return skip_without("Python with the packages");
     };
     let script = std::env::temp_dir().join(format!("neardup-{}-{heading}.py", std::process::id()));
     run(Path::new(&program), &script, heading, "python")
 }
 
-/// Runs a section in JavaScript, or says that there is no Node.js to run it with.
+/// Runs a section in JavaScript. Skips the test without Node.js.
 fn javascript(heading: &str) -> Outcome {
     let Ok(folder) = std::env::var("NEARDUP_TEST_NODE") else {
-        eprintln!("{heading}: not tested, `cargo xtask test` has found no Node.js with packages");
-        return Ok(());
+        return skip_without("Node.js with the packages");
     };
     // Packages are found from the script's folder on.
     let script = PathBuf::from(folder).join(format!("{heading}.mjs"));

@@ -1,6 +1,7 @@
 //! All pairs in other engines, by the statements of docs/distributed.md: those of the index.
 use crate::support::Outcome;
 use crate::support::data::Shape;
+use crate::support::skip::{skip_optional, skip_without};
 use crate::support::table::{BIGINT, FINGERPRINT, TYPES, Table, Type};
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
@@ -35,7 +36,10 @@ pub fn in_python(
     fp_type: &str,
 ) -> Result<Option<InPython>> {
     let Ok(python) = std::env::var(variable) else {
-        eprintln!("{engine}: not tested, {variable} names no Python with the packages");
+        match variable {
+            SPARK => skip_optional("no Spark; NEARDUP_TEST_SPARK names a Python with it")?,
+            _ => skip_without("Python with the packages")?,
+        }
         return Ok(None);
     };
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,11 +1,11 @@
 //! Searches of tables on another server, by postgres_fdw.
 use crate::support::Outcome;
+use crate::support::skip::skip_optional;
 use crate::support::table::value;
 use anyhow::ensure;
 use neardup_pgserver::Server;
 use neardup_tests::{connect, own_server};
 use postgres::Client;
-use std::io::Write;
 
 /// Rows of the shard of this number: near-duplicates in threes, of one shard and of both.
 const ROWS: &str = "SELECT 2 * n + SHARD AS id, \
@@ -39,11 +39,7 @@ fn conditions_and_orders_are_sent_to_foreign_servers() -> Outcome {
         "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'postgres_fdw')",
     )?;
     if !available {
-        writeln!(
-            std::io::stderr(),
-            "not tested, as the server lacks postgres_fdw"
-        )?;
-        return Ok(());
+        return skip_optional("the server has no postgres_fdw");
     }
     client.batch_execute(
         "CREATE EXTENSION neardup; CREATE EXTENSION postgres_fdw; \

@@ -3,6 +3,7 @@ use crate::distributed::sums;
 use crate::foreign::options;
 use crate::support::Outcome;
 use crate::support::data::Shape;
+use crate::support::skip::skip_optional;
 use crate::support::table::{TYPES, Table, Type, value};
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::Server;
@@ -30,7 +31,7 @@ impl Front {
             "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'postgres_fdw')",
         )?;
         if !is_available {
-            eprintln!("{name}: not tested, as the server lacks postgres_fdw");
+            skip_optional("the server has no postgres_fdw")?;
             return Ok(None);
         }
         client.batch_execute("CREATE EXTENSION neardup; CREATE EXTENSION postgres_fdw")?;

@@ -1,5 +1,6 @@
 //! The page of `neardup_report` in a real browser, with texts that would do harm if they could.
 use crate::support::Outcome;
+use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
@@ -97,8 +98,7 @@ fn a_browser_shows_the_page_and_runs_nothing() -> Outcome {
         variable("NEARDUP_TEST_CHROMIUM"),
     );
     let (Some(packages), Some(program)) = browser else {
-        eprintln!("the report: not looked at, `cargo xtask test` has found no Chromium");
-        return Ok(());
+        return skip_without("Chromium with Playwright");
     };
     let folder = std::env::temp_dir().join(format!("neardup-report-{}", std::process::id()));
     let folder = variable("NEARDUP_TEST_SCREENSHOTS").unwrap_or(folder);

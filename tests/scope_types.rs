@@ -3,12 +3,12 @@
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::oracle::{Way, assert_way};
+use crate::support::skip::skip_case;
 use crate::support::table::value;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 use postgres::error::SqlState;
-use std::io::Write;
 
 /// Types that an index takes as a scope, and values of each, among them some that are equal though
 /// they are written or stored differently.
@@ -171,7 +171,7 @@ impl Available {
     }
 }
 
-/// Makes the types of these tests as far as the server has what they need, and says what it lacks.
+/// Creates the types of these tests that the server supports.
 fn set_up(client: &mut Client) -> Result<Available> {
     client.batch_execute(SETUP)?;
     let nocase = client.batch_execute(NOCASE);
@@ -186,13 +186,9 @@ fn set_up(client: &mut Client) -> Result<Available> {
     if citext {
         client.batch_execute(CITEXT)?;
     }
-    // Past the test harness, which shows what is printed by tests that fail alone.
-    for (there, what) in [(icu, "ICU"), (citext, "citext")] {
-        if !there {
-            writeln!(
-                std::io::stderr(),
-                "not tested, as the server lacks {what}: some scopes"
-            )?;
+    for (is_available, what) in [(icu, "ICU"), (citext, "citext")] {
+        if !is_available {
+            skip_case(format!("some scopes: the server has no {what}"))?;
         }
     }
     Ok(Available { icu, citext })

@@ -1,15 +1,15 @@
 //! The package for Python, installed from its wheel.
 use crate::support::Outcome;
+use crate::support::skip::skip_without;
 use anyhow::{Context, ensure};
 use neardup_tests::Database;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a function of a program in `drivers/`, or says that there is no Python to run it with.
+/// Runs a function of a program in `drivers/`. Skips the test without Python.
 fn run(program: &str, test: &str) -> Outcome {
     let Ok(python) = std::env::var("NEARDUP_TEST_PYTHON") else {
-        eprintln!("{test}: not tested, `cargo xtask test` has found no Python with the packages");
-        return Ok(());
+        return skip_without("Python with the packages");
     };
     let database = Database::create()?;
     let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers");

@@ -4,6 +4,7 @@ mod documents;
 mod jobs;
 mod tables;
 
+use crate::support::skip::skip_optional;
 use crate::support::table::value;
 use anyhow::Result;
 use neardup_pgserver::Server;
@@ -26,7 +27,7 @@ impl Cluster {
     /// When a server does not start, or is not taken into the cluster.
     pub fn create(name: &str, settings: &[(&str, &str)]) -> Result<Option<Self>> {
         if std::env::var_os(CITUS).is_none() {
-            eprintln!("{name}: not tested; cargo xtask test --citus PATH does");
+            skip_optional("no Citus; cargo xtask test --citus PATH runs it")?;
             return Ok(None);
         }
         let mut all = vec![

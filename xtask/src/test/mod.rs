@@ -12,6 +12,7 @@ use crate::setup::PgChoice;
 use crate::{signals, ui};
 use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{SUPPORTED, Server, stop_leftovers};
+use std::fmt;
 use std::ops::AddAssign;
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,11 +20,23 @@ use std::process::ExitCode;
 /// The name of the shared server, and the beginning of the names of those that tests make.
 const PURPOSE: &str = "test";
 
-/// Number of tests passed and failed.
+/// Number of tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     passed: usize,
     failed: usize,
+    skipped: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            passed,
+            failed,
+            skipped,
+        } = self;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
 }
 
 /// Extent of a run.
@@ -39,6 +52,7 @@ impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.skipped += other.skipped;
     }
 }
 
@@ -52,7 +66,7 @@ pub fn command(choice: &PgChoice, filters: &[String], citus: Option<&Path>) -> R
         return on_each(&choice.pg, filters, Extent::Usual);
     }
     let (_, counts) = on_one(choice, filters, Extent::Usual, citus)?;
-    println!("{} passed, {} failed", counts.passed, counts.failed);
+    println!("{counts}");
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
 
@@ -82,10 +96,7 @@ fn on_each(majors: &[u32], filters: &[String], extent: Extent) -> Result<ExitCod
         match on_one(&PgChoice::major(*major), filters, extent, None) {
             Ok((version, counts)) => {
                 all_passed &= counts.failed == 0;
-                lines.push(format!(
-                    "{version}: {} passed, {} failed",
-                    counts.passed, counts.failed
-                ));
+                lines.push(format!("{version}: {counts}"));
             }
             Err(error) => {
                 signals::wait_if_interrupted();
@@ -122,10 +133,7 @@ pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
         [] => golden::regress(private, server, filters),
         _ => run(private, server, filters, Extent::Usual),
     })?;
-    println!(
-        "{}: {} passed, {} failed",
-        private.pg.version, counts.passed, counts.failed
-    );
+    println!("{}: {counts}", private.pg.version);
     Ok(counts.failed == 0)
 }
 

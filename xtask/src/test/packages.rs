@@ -5,8 +5,14 @@ use crate::private::Private;
 use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::Server;
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Variable that proptest reads the seed of its random cases from.
+const SEED: &str = "PROPTEST_RNG_SEED";
 
 /// Packages with tests in Rust; only the last needs the server. That of the benchmarks is left to
 /// `cargo test`, since it is no use to build its dependencies here.
@@ -61,6 +67,12 @@ fn cargo_test(
     filters: &[String],
 ) -> Result<Counts> {
     ui::heading(format!("cargo test: {}", packages.join(", ")));
+    let seed = property_seed();
+    println!("{SEED}={seed}");
+    let skip_list = private.instance.data_root.join("test-skipped.txt");
+    if skip_list.exists() {
+        fs::remove_file(&skip_list)?;
+    }
     let mut command = cargo();
     command.args(["test", "--no-fail-fast"]);
     for name in packages {
@@ -69,6 +81,8 @@ fn cargo_test(
     command
         .arg("--")
         .args(filters)
+        .env(SEED, &seed)
+        .env("NEARDUP_TEST_SKIPPED", &skip_list)
         .env("NEARDUP_TEST_CONNINFO", server.conninfo("postgres"));
     provide(&mut command, private, PURPOSE);
     if private.has_citus {
@@ -103,12 +117,38 @@ fn cargo_test(
         }
     }
     let status = child.wait()?;
-    if !status.success() && counts.failed == 0 {
-        // A test that does not compile, or a process that died under its tests.
-        eprintln!("cargo test failed ({status}) without naming a test; counted as one failure");
-        counts.failed = 1;
+    if !status.success() {
+        println!("property tests ran with {SEED}={seed}");
+        if counts.failed == 0 {
+            // A test that does not compile, or a process that died under its tests.
+            eprintln!("cargo test failed ({status}) without naming a test; counted as one failure");
+            counts.failed = 1;
+        }
     }
+    let lines = fs::read_to_string(&skip_list).unwrap_or_default();
+    print!("{lines}");
+    // libtest counts a skipped test as passed.
+    let skipped = skipped_tests(&lines);
+    counts.passed -= skipped;
+    counts.skipped += skipped;
     Ok(counts)
+}
+
+/// Seed of the property tests: the caller's, else a fresh one.
+fn property_seed() -> String {
+    std::env::var(SEED).unwrap_or_else(|_| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.unwrap_or_default().as_nanos().to_string()
+    })
+}
+
+/// Counts the tests in a list of skipped tests, whose lines `tests/support/skip.rs` writes. A test
+/// that skips only some of its cases counts as passed.
+fn skipped_tests(lines: &str) -> usize {
+    let tests = lines
+        .lines()
+        .filter_map(|line| line.split_once(": skipped, "));
+    tests.map(|(test, _)| test).collect::<BTreeSet<_>>().len()
 }
 
 /// Tells tests where they can make servers of their own; the names of these begin with `purpose`.
@@ -141,6 +181,7 @@ fn of_line(line: &str) -> Counts {
     Counts {
         passed: number(" passed;").unwrap_or(0),
         failed: number(" failed;").unwrap_or(0),
+        skipped: number(" ignored;").unwrap_or(0),
     }
 }
 
@@ -150,15 +191,23 @@ mod tests {
 
     #[test]
     fn counts_the_result_lines() {
-        let line = "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; \
+        let line = "test result: FAILED. 13 passed; 2 failed; 1 ignored; 0 measured; \
                     4 filtered out; finished in 0.03s";
         let expected = Counts {
             passed: 13,
             failed: 2,
+            skipped: 1,
         };
         assert_eq!(of_line(line), expected);
         assert_eq!(of_line("test a::b ... ok"), Counts::default());
         assert_eq!(of_line("13 passed; 2 failed;"), Counts::default());
+    }
+
+    #[test]
+    fn counts_each_skipped_test_once() {
+        let lines = "engines::spark: skipped, no Spark\nengines::spark: skipped, no Spark\n\
+                     documents::all: skipped in part, no pg_trgm\nwheel::a: skipped, no Python\n";
+        assert_eq!(skipped_tests(lines), 2);
     }
 
     #[test]
