@@ -218,7 +218,7 @@ fn clusters_agree(client: &mut Client, radius: i32, keep: &str) -> Result<usize>
     for method in ["star", "connected"] {
         let rows = client.query(
             "SELECT r.id, m.id, c.size, c.distance, (r.fp <~> m.fp)::int \
-             FROM neardup_clusters('docs_fp', $1::integer, $2, $3) c \
+             FROM neardup_clusters('docs_fp', $1::integer, method => $2, keep => $3) c \
              JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member",
             &[&radius, &method, &keep],
         )?;
@@ -332,10 +332,10 @@ fn a_sample_of_all_rows_counts_all_pairs() -> Result<()> {
         expected_counts[distance as usize] += 1;
     }
     ensure!(expected_counts.iter().sum::<i64>() > 1_000);
-    ensure!(count(&mut client, "'docs_fp', 12, NULL")? == expected_counts);
-    ensure!(count(&mut client, "'docs', 12, 100000")? == expected_counts);
+    ensure!(count(&mut client, "'docs_fp', 12, sample_rows => NULL")? == expected_counts);
+    ensure!(count(&mut client, "'docs', 12, sample_rows => 100000")? == expected_counts);
     // Entries of dead versions stand in the index until VACUUM, and are in the sample as well.
     client.batch_execute("VACUUM docs")?;
-    ensure!(count(&mut client, "'docs_fp', 12, 100000")? == expected_counts);
+    ensure!(count(&mut client, "'docs_fp', 12, sample_rows => 100000")? == expected_counts);
     Ok(())
 }

@@ -4,10 +4,11 @@
 //! tables.
 #![deny(unsafe_code)]
 
+mod bound;
 mod clusters;
 mod column;
-mod distance;
 mod distance_counts;
+mod estimate;
 mod exhaustive;
 mod histogram;
 mod keys;
