@@ -80,7 +80,7 @@ pub struct FingerprintBound {
     /// Largest distance.
     pub radius: u32,
     bits: u32,
-    /// Whether results have a similarity.
+    /// Results have a similarity.
     shows_similarity: bool,
 }
 

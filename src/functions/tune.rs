@@ -1,4 +1,5 @@
-//! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended options of an index, and their expected costs.
+//! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended options of an index, and their
+//! expected costs.
 use neardup_blocktree::bands::tune;
 use neardup_blocktree::block_layout::{BlockLayout, default_distance, max_distance};
 use neardup_blocktree::leaf;

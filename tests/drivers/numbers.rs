@@ -1,8 +1,8 @@
 //! Every public function with a numeric parameter, called with the numbers that drivers send.
 //!
-//! A driver chooses the type of a parameter: psycopg sends smallint for 1, asyncpg and node-postgres
-//! leave the type to the server. A call must return what it returns with a literal, or raise an
-//! error. It must never choose another function or meaning.
+//! A driver chooses the type of a parameter: psycopg sends smallint for 1, asyncpg and
+//! node-postgres leave the type to the server. A call must return what it returns with a literal,
+//! or raise an error. It must never choose another function or meaning.
 use crate::support::Outcome;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;

@@ -1,7 +1,7 @@
 """Sends numbers to the functions of neardup by drivers for Python.
 
-Usage: sent_numbers.py DRIVER CONNINFO. The table `cases` has queries with {} in the place of a number,
-and the number. The result of each is stored there, and NULL for an error.
+Usage: sent_numbers.py DRIVER CONNINFO. The table `cases` has queries with {} in the place of a
+number, and the number. The result of each is stored there, and NULL for an error.
 """
 
 import asyncio

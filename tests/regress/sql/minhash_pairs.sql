@@ -29,7 +29,8 @@ CREATE FUNCTION compare(index regclass, distance float8, condition text DEFAULT 
     similarity => 1 - compare.distance) p JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b),
         once AS (SELECT DISTINCT least(a, b) AS a, greatest(a, b) AS b, similarity FROM found),
         expected AS (SELECT a.id AS a, b.id AS b,
-        minhash_similarity(a.sig, b.sig)::float8 AS similarity FROM docs a JOIN docs b ON a.id < b.id
+        minhash_similarity(a.sig, b.sig)::float8 AS similarity
+        FROM docs a JOIN docs b ON a.id < b.id
             WHERE minhash_similarity(a.sig, b.sig) >= 1 - compare.distance AND CASE condition WHEN
             'true' THEN true ELSE a.site = b.site END)
     SELECT (SELECT count(*) FROM expected),
