@@ -47,6 +47,7 @@ mod parallel_builds;
 mod parallel_loads;
 mod plans;
 mod prepared;
+mod privileges;
 mod queries;
 mod recipes;
 mod relations;

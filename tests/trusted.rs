@@ -2,63 +2,11 @@
 //! and restores it, and drops it; and what it gets is no way to rights that the role lacks.
 use crate::support::Outcome;
 use crate::support::clients::code;
+use crate::support::roles::Role;
 use crate::support::table::value;
-use anyhow::Result;
 use neardup_tests::{Database, client_program, connect};
-use postgres::Client;
 use postgres::error::SqlState;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A role that can log in, dropped with what it owns in the database.
-struct Role<'a> {
-    name: String,
-    database: &'a Database,
-}
-
-impl<'a> Role<'a> {
-    fn create(database: &'a Database) -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("plain_{}_{number}", std::process::id());
-        database
-            .connect()?
-            .batch_execute(&format!("CREATE ROLE {name} LOGIN"))?;
-        Ok(Role { name, database })
-    }
-
-    /// Connection settings of the role in a database.
-    fn conninfo(&self, database: &Database) -> String {
-        format!("{} user={}", database.conninfo(), self.name)
-    }
-
-    fn connect(&self) -> Result<Client> {
-        connect(&self.conninfo(self.database))
-    }
-
-    /// Makes the role the owner of a database.
-    fn take_over(&self, database: &Database) -> Outcome {
-        let mut client = database.connect()?;
-        let name: String = value(&mut client, "SELECT current_database()::text")?;
-        client.batch_execute(&format!("ALTER DATABASE {name} OWNER TO {}", self.name))?;
-        Ok(())
-    }
-}
-
-impl Drop for Role<'_> {
-    fn drop(&mut self) {
-        // Best effort, as for databases.
-        if let Ok(mut client) = self.database.connect() {
-            let name = &self.name;
-            client
-                .batch_execute(&format!(
-                    "REASSIGN OWNED BY {name} TO CURRENT_USER; DROP OWNED BY {name}; \
-                     DROP ROLE {name}"
-                ))
-                .ok();
-        }
-    }
-}
 
 /// Members of the extension that do not belong to the superuser who made the cluster.
 const NOT_OF_THE_SERVER: &str = "SELECT count(*) FROM pg_depend d \

@@ -12,7 +12,6 @@ use crate::am::keys::{Layout, is_on_signatures};
 use crate::pg::acl;
 use crate::pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
 use crate::pg::errors::{UserError, UserNotice};
-use crate::pg::locked_index::load_expressions;
 use crate::pg::rel::{OpenRelation, Rel};
 use crate::pg::spi;
 use crate::pg::value::Value;
@@ -112,7 +111,6 @@ fn candidates(table: Rel) -> Vec<Candidate> {
         let index_on_distances =
             index.rel().is_neardup_index() && Layout::of(index.rel()).values.have_distances();
         if index_on_distances {
-            load_expressions(table, index.rel());
             found.push(describe(index.rel()));
         }
     }
@@ -120,7 +118,7 @@ fn candidates(table: Rel) -> Vec<Candidate> {
     found
 }
 
-/// Describes a neardup index, whose expressions are loaded.
+/// Describes a neardup index.
 fn describe(index: Rel) -> Candidate {
     let form = index.index_form();
     let (&plain, scope) = form.columns.split_last().unwrap_or((&0, &[]));

@@ -5,7 +5,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::catalog::relation_name;
 use super::errors::UserError;
 use super::rel::Rel;
-use super::{backend, compat, server};
+use super::{backend, catalog, compat, server};
 
 const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
 const OKAY: pg_sys::AclResult::Type = pg_sys::AclResult::ACLCHECK_OK;
@@ -48,25 +48,55 @@ pub fn check_owner_or_monitor(index: pg_sys::Oid) {
 
 fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
     let table = server::IndexGetRelation(index, true);
-    let why = "This function reads an index whole, past row security and rights on columns.";
-    refuse_owner(table, others, why)
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("must be owner of table {}{others}", relation_name(table)),
+    )
+    .detail("This function reads an index whole, past row security and rights on columns.")
+    .raise()
 }
 
-/// Raises an error, which says why, unless the caller owns a table. To be called before anything is
-/// locked.
-pub fn check_owner_of_table(table: pg_sys::Oid, why: &str) {
-    if !compat::owns_relation(table, server::GetUserId()) {
-        refuse_owner(table, "", why);
+/// Raises an error unless the caller is the role that owns a table, in a session of that role.
+/// Superusers and members of the role are refused as well. To be called before anything is locked.
+///
+/// For functions that fire the table's triggers, which are the owner's code. That code can undo SET
+/// ROLE and SET SESSION AUTHORIZATION, and a deferred trigger runs when the caller is itself again.
+pub fn check_session_of_owner(table: pg_sys::Oid) {
+    // Nothing to check for a table that was dropped: opening it is an error.
+    let Some(owner) = catalog::relation_owner(table) else {
+        return;
+    };
+    let users = [
+        server::GetUserId(),
+        server::GetSessionUserId(),
+        server::GetAuthenticatedUserId(),
+    ];
+    if users != [owner; 3] {
+        refuse_session(table, owner);
     }
 }
 
-fn refuse_owner(table: pg_sys::Oid, others: &str, why: &str) -> ! {
-    let table = relation_name(table);
+fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
+    let (name, may_log_in) = catalog::role(owner).unwrap_or_default();
+    let hint = match may_log_in {
+        true => format!("Connect as role \"{name}\". SET ROLE is not enough."),
+        false => format!(
+            "Role \"{name}\" may not log in: give the table to a role that may, by ALTER TABLE ... \
+             OWNER TO, and connect as that role."
+        ),
+    };
     UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("must be owner of table {table}{others}"),
+        format!(
+            "must be connected as the owner of table {}",
+            relation_name(table)
+        ),
     )
-    .detail(why)
+    .detail(
+        "This function fires the table's triggers, whose code can use the rights of the session's \
+         user.",
+    )
+    .hint(hint)
     .raise()
 }
 

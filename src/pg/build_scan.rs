@@ -159,7 +159,7 @@ impl<'a> VisibleRows<'a> {
         // SAFETY: both relations are open and locked.
         let scan = unsafe {
             // As amcheck does it: with a snapshot of its own, and no constraint to check.
-            let info = pg_sys::BuildIndexInfo(index.raw());
+            let info = index.index_info();
             (*info).ii_Concurrent = true;
             (*info).ii_Unique = false;
             (*info).ii_ExclusionOps = core::ptr::null_mut();

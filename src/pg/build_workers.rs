@@ -130,6 +130,7 @@ impl BuildWorker {
         let (table, index) = (self.table.rel(), self.index.rel());
         // SAFETY: both relations are open and locked, and one is an index of the other.
         let scan = unsafe {
+            // Like the leader, a worker has the rights of the owner already.
             let info = pg_sys::BuildIndexInfo(index.raw());
             (*info).ii_Concurrent = self.is_concurrent;
             BuildScan::new(table, index, info)

@@ -8,7 +8,7 @@ use pgrx::pg_sys::PgTryBuilder;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::catalog::quoted;
+use super::catalog::{is_base_type, quoted};
 use super::cursor::Store;
 use super::errors::UserError;
 use super::rel::Rel;
@@ -82,8 +82,8 @@ impl Expression {
     }
 
     /// Runs a query of a table's rows with the expression, without its rows, so that an error in it
-    /// is raised now. `name` is the caller's parameter.
-    pub fn check(&self, name: &str, table: Rel) {
+    /// is raised now. Returns the expression's type. `name` is the caller's parameter.
+    pub fn check(&self, name: &str, table: Rel) -> pg_sys::Oid {
         let query = [
             b"SELECT (",
             self.sql().as_slice(),
@@ -93,9 +93,28 @@ impl Expression {
         .concat();
         in_parameter(name, || {
             spi::connected(c"SELECT expression", |connection| {
-                connection.open(&query, &[], &[]).columns();
-            });
-        });
+                connection.open(&query, &[], &[]).columns()[0]
+            })
+        })
+    }
+
+    /// The expression as a text, if it is of this type.
+    ///
+    /// A cast from an enum, or from another type that any role can make, may call a function of the
+    /// type's owner, and would do so with the caller's rights. Values of such a type are shown by
+    /// the type's output function.
+    pub fn as_text(&self, type_oid: pg_sys::Oid) -> Vec<u8> {
+        let sql = self.sql();
+        match is_base_type(type_oid) {
+            true => [b"((", sql.as_slice(), b")::pg_catalog.text)"].concat(),
+            false => [
+                b"(SELECT CASE pg_catalog.num_nulls(v) WHEN 0 THEN pg_catalog.format('%s', v) END \
+                  FROM (SELECT (",
+                sql.as_slice(),
+                b") AS v) AS s)",
+            ]
+            .concat(),
+        }
     }
 
     /// The expression with a line end behind it, which closes a comment.

@@ -52,6 +52,31 @@ pub fn relation_kind(relation: Oid) -> u8 {
     server::get_rel_relkind(relation) as u8
 }
 
+/// The owner of a relation; `None` if there is no such relation.
+pub fn relation_owner(relation: Oid) -> Option<Oid> {
+    Some(row::<pg_sys::FormData_pg_class>(relation)?.relowner)
+}
+
+/// The name of a role for messages, and whether the role may log in; `None` if there is no such
+/// role.
+pub fn role(oid: Oid) -> Option<(String, bool)> {
+    let role = row::<pg_sys::FormData_pg_authid>(oid)?;
+    let name = name_of(&role.rolname).to_string_lossy().into_owned();
+    Some((name, role.rolcanlogin))
+}
+
+/// Returns whether only a superuser can have made a type, or a cast from it to another such type:
+/// base types are those. Enums, composite types and ranges are the work of any role, and so are the
+/// functions that their casts call. A domain counts as the type that it is over.
+pub fn is_base_type(oid: Oid) -> bool {
+    let oid = base_type(oid);
+    let element = array_element(oid);
+    match element == pg_sys::InvalidOid {
+        true => server::get_typtype(oid) as u8 == pg_sys::TYPTYPE_BASE,
+        false => is_base_type(element),
+    }
+}
+
 /// A name with its schema, quoted where need be.
 pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
     bytes(server::quote_qualified_identifier(schema, name))
@@ -128,6 +153,14 @@ unsafe impl CachedRow for pg_sys::FormData_pg_operator {
 // SAFETY: as above.
 unsafe impl CachedRow for pg_sys::FormData_pg_opclass {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::CLAOID;
+}
+// SAFETY: as above.
+unsafe impl CachedRow for pg_sys::FormData_pg_class {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::RELOID;
+}
+// SAFETY: as above.
+unsafe impl CachedRow for pg_sys::FormData_pg_authid {
+    const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::AUTHOID;
 }
 
 /// A row of a catalogue; `None` if there is no such row.

@@ -228,6 +228,11 @@ impl<'a> List<'a> {
         }
     }
 
+    /// The server's list; null if it is empty.
+    pub(super) fn raw(self) -> *mut pg_sys::List {
+        self.list.cast_mut()
+    }
+
     /// A new list in the current memory context.
     pub fn build(expressions: &[Expr]) -> *mut pg_sys::List {
         let mut list = core::ptr::null_mut();

@@ -25,7 +25,7 @@ impl<'a> IndexColumns<'a> {
         let context = OwnContext::new(c"neardup index columns");
         // SAFETY: the index is open. What is made here lives in the context, or below it.
         let (info, executor, expressions) = context.run(|| unsafe {
-            let info = pg_sys::BuildIndexInfo(index.raw());
+            let info = index.index_info();
             let executor = pg_sys::CreateExecutorState();
             pg_sys::MakePerTupleExprContext(executor);
             let list = (*info).ii_Expressions;

@@ -6,7 +6,6 @@ use super::catalog::{relation_kind, relation_name};
 use super::errors::UserError;
 use super::local_rows::{self, Reader};
 use super::rel::{OpenRelation, Rel};
-use super::security_context::AsOwner;
 use super::{acl, backend, compat, server};
 
 /// An index of this access method and its table, open and locked until dropped. The locks stay
@@ -39,7 +38,6 @@ impl LockedIndex {
             .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
             .raise();
         }
-        load_expressions(table.rel(), index.rel());
         LockedIndex { index, table }
     }
 
@@ -110,14 +108,6 @@ impl LockedIndex {
 fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let table = server::IndexGetRelation(index, true);
     (table != pg_sys::InvalidOid).then_some(table)
-}
-
-/// Has the relation cache load an index's expressions and predicate, with the rights of the owner.
-/// The first load folds constants, which runs functions that the owner has written; later ones find
-/// the result in the cache, as long as the index stays open.
-pub fn load_expressions(table: Rel, index: Rel) {
-    let _as_owner = AsOwner::of(table);
-    index.load_expressions();
 }
 
 /// Raises an error for an index whose pages this session cannot read.

@@ -26,6 +26,7 @@ pub mod guc_text;
 pub mod hashing;
 mod held_back;
 pub mod index_columns;
+mod index_expressions;
 
 pub mod index_row;
 pub mod index_vacuum;

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::catalog::name_of;
-use super::expr::{Expr, List};
+use super::expr::Expr;
 use super::local_rows::{self, Reader};
 use super::server::{self, owned};
 use super::{catalog, compat};
@@ -252,39 +252,6 @@ impl<'a> Rel<'a> {
         unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.raw, fork) }
     }
 
-    /// Copies of an index's expressions.
-    fn expressions(&self) -> List<'_> {
-        self.copies(true)
-    }
-
-    /// Copies of the conditions of an index's predicate.
-    fn predicate(&self) -> List<'_> {
-        self.copies(false)
-    }
-
-    fn copies(&self, of_expressions: bool) -> List<'_> {
-        // SAFETY: the relation is open. The copies are made in the current memory context, which
-        // outlives this use of the relation.
-        unsafe {
-            List::new(match of_expressions {
-                true => pg_sys::RelationGetIndexExpressions(self.raw),
-                false => pg_sys::RelationGetIndexPredicate(self.raw),
-            })
-        }
-    }
-
-    /// Returns whether a parallel worker may evaluate all of an index's expressions.
-    pub fn has_parallel_safe_expressions(self) -> bool {
-        // SAFETY: the relation is open. A query without anything but the expressions is enough for
-        // the server to walk through them.
-        unsafe {
-            let query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast::<pg_sys::Query>();
-            (*query).type_ = pg_sys::NodeTag::T_Query;
-            (*query).targetList = pg_sys::RelationGetIndexExpressions(self.raw);
-            pg_sys::max_parallel_hazard(query) as u8 == pg_sys::PROPARALLEL_SAFE
-        }
-    }
-
     /// The storage parameter `parallel_workers` of a table; `None` if it is not set.
     pub fn parallel_workers(self) -> Option<usize> {
         // SAFETY: the options of a table are null, or these.
@@ -295,60 +262,6 @@ impl<'a> Rel<'a> {
                 .as_ref()
         };
         usize::try_from(options?.parallel_workers).ok()
-    }
-
-    /// Has the relation cache load an index's expressions and predicate.
-    pub fn load_expressions(self) {
-        self.expressions();
-        self.predicate();
-    }
-
-    /// The table's columns that the expressions and the predicate of an index use (0: whole rows).
-    pub fn columns_of_expressions(self) -> Vec<i16> {
-        let (expressions, conditions) = (self.expressions(), self.predicate());
-        let all = expressions.iter().chain(conditions.iter());
-        all.flat_map(Expr::columns_used).collect()
-    }
-
-    /// Those that the last of an index's expressions uses.
-    pub fn columns_of_last_expression(self) -> Vec<i16> {
-        let last = self.expressions().iter().last();
-        last.map_or_else(Vec::new, Expr::columns_used)
-    }
-
-    /// Returns whether an index has a predicate.
-    pub fn is_partial(self) -> bool {
-        self.predicate().iter().next().is_some()
-    }
-
-    /// Returns whether an index holds all rows of its table, or all in which this column is NULL.
-    pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
-        if !self.is_partial() {
-            return true;
-        }
-        let Some(column) = column else {
-            return false;
-        };
-        let attribute = table.attribute(column);
-        // SAFETY: the condition is made as the parser makes it.
-        unsafe {
-            let variable = pg_sys::makeVar(
-                1,
-                column,
-                attribute.atttypid,
-                attribute.atttypmod,
-                attribute.attcollation,
-                0,
-            );
-            let test = pg_sys::palloc0(size_of::<pg_sys::NullTest>()).cast::<pg_sys::NullTest>();
-            (*test).xpr.type_ = pg_sys::NodeTag::T_NullTest;
-            (*test).arg = variable.cast();
-            (*test).nulltesttype = pg_sys::NullTestType::IS_NULL;
-            (*test).location = -1;
-            let condition = pg_sys::lappend(core::ptr::null_mut(), test.cast());
-            let predicate = pg_sys::RelationGetIndexPredicate(self.raw);
-            pg_sys::predicate_implied_by(predicate, condition, false)
-        }
     }
 
     /// Returns whether it is an index of this access method.

@@ -43,7 +43,9 @@ macro_rules! plain {
 plain! {
     AtEOXact_GUC(commits: bool, level: i32);
     FindDefaultConversionProc(from: i32, to: i32) -> Oid;
+    GetAuthenticatedUserId() -> Oid;
     GetDatabaseEncoding() -> i32;
+    GetSessionUserId() -> Oid;
     GetUserId() -> Oid;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
     IsBinaryCoercible(from: Oid, to: Oid) -> bool;

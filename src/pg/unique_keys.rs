@@ -52,6 +52,7 @@ impl UniqueKey {
         let equal = pg_sys::BTEqualStrategyNumber as u16;
         // SAFETY: the index is open, and the caller's promise.
         unsafe {
+            // With the rights of the writer, as INSERT and UPDATE do for all indexes.
             let info = pg_sys::BuildIndexInfo(index.raw());
             Some(UniqueKey {
                 info,

@@ -4,6 +4,7 @@ pub mod data;
 pub mod fixtures;
 pub mod memory;
 pub mod oracle;
+pub mod roles;
 pub mod skip;
 pub mod table;
 pub mod workload;

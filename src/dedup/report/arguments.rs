@@ -123,13 +123,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Has errors in the caller's expressions raised now, and not after a search.
+    /// Has errors in the caller's filter raised now, and not after a search.
     pub fn check(&self, table: Rel) {
-        for (name, expression) in [("body", &self.body), ("key", &self.key)] {
-            if let Some(expression) = expression {
-                expression.check(name, table);
-            }
-        }
         if let Some(filter) = &self.filter {
             filter.check(table);
         }

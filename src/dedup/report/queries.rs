@@ -50,14 +50,9 @@ impl<'a> Queries<'a> {
     }
 
     /// The expression with the texts, as one; NULL if there is none.
-    fn body(&self) -> Vec<u8> {
-        let none = (b"NULL".to_vec(), String::new());
-        let (sql, _) = self.subject.body.as_ref().unwrap_or(&none);
-        [b"((", sql.as_slice(), b")::pg_catalog.text)"].concat()
-    }
-
-    fn key(&self) -> Vec<u8> {
-        [b"((", self.subject.key.0.as_slice(), b")::pg_catalog.text)"].concat()
+    fn body(&self) -> &[u8] {
+        let body = self.subject.body.as_ref();
+        body.map_or(b"NULL::pg_catalog.text", |(sql, _)| sql)
     }
 
     fn filter(&self) -> Vec<u8> {
@@ -69,7 +64,7 @@ impl<'a> Queries<'a> {
     pub fn rows(&self) -> (u64, Option<u64>) {
         let query = [
             b"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.octet_length(",
-            self.body().as_slice(),
+            self.body(),
             b")) FROM ONLY ",
             &self.subject.table,
             &self.filter(),
@@ -107,7 +102,7 @@ impl<'a> Queries<'a> {
             called.as_slice(),
             b" WITH ORDINALITY AS r (member, representative, size, distance, similarity, place) \
               JOIN (SELECT ctid AS address, pg_catalog.octet_length(",
-            &self.body(),
+            self.body(),
             b") AS bytes FROM ONLY ",
             &self.subject.table,
             b") AS m ON m.address OPERATOR(pg_catalog.=) r.member ORDER BY r.place",
@@ -201,9 +196,9 @@ impl<'a> Queries<'a> {
         let query = [
             TEXTS_FRONT,
             b" FROM \"neardup report rows\" AS s JOIN (SELECT ctid AS address, ",
-            &self.key(),
+            &self.subject.key.0,
             b" AS key, ",
-            &self.body(),
+            self.body(),
             b" AS body FROM ONLY ",
             &self.subject.table,
             b") AS r ON r.address OPERATOR(pg_catalog.=) s.address) AS u) AS w ORDER BY w.place",

@@ -19,9 +19,9 @@ pub struct Subject {
     pub table: Vec<u8>,
     /// The index's name in SQL.
     pub index: Vec<u8>,
-    /// Expression that names rows, in SQL, and as the page shows it.
+    /// Expression that names rows, as a text in SQL, and as the page shows it.
     pub key: (Vec<u8>, String),
-    /// Expression with the texts; `None` if none is given and none can be told.
+    /// Expression with the texts, likewise; `None` if none is given and none can be told.
     pub body: Option<(Vec<u8>, String)>,
     pub measure: Measure,
     /// Bound of the groups.
@@ -45,24 +45,27 @@ impl Subject {
         let others = arguments.others.as_ref();
         let column = |number: i16| {
             let name = table.column_name(number);
-            (Expression::column(&name).sql(), shown(name.to_bytes()))
+            let sql = Expression::column(&name).as_text(table.attribute(number).atttypid);
+            (sql, shown(name.to_bytes()))
         };
-        let given = |expression: &Option<Expression>, text: &Option<String>| {
+        // Has errors in the caller's expressions raised now, and not after a search.
+        let given = |name, expression: &Option<Expression>, text: &Option<String>| {
             let expression = expression.as_ref()?;
-            Some((expression.sql(), text.clone().unwrap_or_default()))
+            let sql = expression.as_text(expression.check(name, table));
+            Some((sql, text.clone().unwrap_or_default()))
         };
         Subject {
             table: table.qualified_name(),
             index: qualified_relation(index.oid()).unwrap_or_default(),
-            key: given(&arguments.key, &arguments.shown.key)
+            key: given("key", &arguments.key, &arguments.shown.key)
                 .or_else(|| primary_key_column(table).map(column))
                 .unwrap_or_else(|| {
                     (
-                        b"ctid".to_vec(),
+                        b"ctid::pg_catalog.text".to_vec(),
                         "ctid, the row's place in the table".into(),
                     )
                 }),
-            body: given(&arguments.body, &arguments.shown.body)
+            body: given("body", &arguments.body, &arguments.shown.body)
                 .or_else(|| text_column(table, index).map(column)),
             measure,
             bound: arguments.bound.map_or(usual, in_index),

@@ -22,9 +22,24 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
     }
 }
 
-/// Sets a `search_path` of safe schemas until the level of settings ends, as the server does since
-/// version 17 where it runs the expressions of indexes.
+/// Sets a `search_path` of safe schemas until the level of settings ends. The server does so since
+/// version 17 where it runs the expressions of indexes. Earlier versions run them only for users
+/// with the rights of the owner; functions of this extension are for everyone who may read a table.
 pub fn restrict_search_path() {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    // SAFETY: changes a setting of this backend. The value is that of later versions.
+    unsafe {
+        pg_sys::set_config_option(
+            c"search_path".as_ptr(),
+            c"pg_catalog, pg_temp".as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     // SAFETY: changes a setting of this backend.
     unsafe {

@@ -175,7 +175,7 @@ SELECT neardup_remark('chosen');
 DROP TRIGGER others ON chosen;
 SELECT neardup_remark('chosen');
 SELECT neardup_remark('chosen', 'wider');
-CREATE ROLE regress_neardup_marker;
+CREATE ROLE regress_neardup_marker LOGIN;
 GRANT ALL ON SCHEMA remark TO regress_neardup_marker;
 GRANT ALL ON narrow TO regress_neardup_marker;
 SET ROLE regress_neardup_marker;
@@ -190,9 +190,17 @@ ALTER TABLE pages DISABLE TRIGGER USER;
 UPDATE pages SET original = NULL;
 ALTER TABLE pages ENABLE TRIGGER USER;
 ALTER TABLE pages DISABLE TRIGGER counts;
+\set admin :USER
 SET ROLE regress_neardup_marker;
 SELECT neardup_remark('pages');
 RESET ROLE;
+\c - regress_neardup_marker
+SET search_path = remark, public;
+SELECT neardup_remark('pages');
+\c - :admin
+SET search_path = remark, public;
+ALTER ROLE regress_neardup_marker NOLOGIN;
+SELECT neardup_remark('pages');
 SELECT url, original FROM pages ORDER BY url;
 DROP OWNED BY regress_neardup_marker;
 DROP ROLE regress_neardup_marker;

@@ -103,14 +103,16 @@ SELECT neardup_remark('narrow', manual => 'true) OR (true');
 SELECT neardup_remark('narrow', manual => '');
 SELECT neardup_remark('narrow', manual => '1 / (id - id) = 1');
 SELECT neardup_remark('narrow', manual => NULL);
--- It runs with the rights of the owner, as all that the function does.
-CREATE ROLE regress_neardup_marker;
+-- It runs with the rights of the owner, who calls the function.
+CREATE ROLE regress_neardup_marker LOGIN;
 GRANT ALL ON SCHEMA remark_manual TO regress_neardup_marker;
 ALTER TABLE narrow OWNER TO regress_neardup_marker;
-SET ROLE regress_neardup_marker;
+\set admin :USER
+\c - regress_neardup_marker
+SET search_path = remark_manual, public;
 SELECT neardup_remark('narrow', manual => 'id IN (SELECT id FROM whole)');
 SELECT neardup_remark('narrow', manual => 'current_user = ''regress_neardup_marker''');
-RESET ROLE;
+\c - :admin
 SET client_min_messages = warning;
 DROP SCHEMA remark_manual CASCADE;
 DROP ROLE regress_neardup_marker;

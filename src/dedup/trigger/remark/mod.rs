@@ -63,11 +63,14 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
         .detail("Marks are those of a table with a trigger neardup_dedup of action=mark.")
         .raise();
     }
-    acl::check_owner_of_table(relation, "This function writes the marks of all rows.");
     let types = Types::beside(call.function_oid());
-    let open = |table| {
-        local_rows::require(table, Reader::Marks);
-        OpenRelation::table(table, LOCK)
+    let open = |oid| {
+        acl::check_session_of_owner(oid);
+        local_rows::require(oid, Reader::Marks);
+        let table = OpenRelation::table(oid, LOCK);
+        // The table may have got another owner before it was locked.
+        acl::check_session_of_owner(oid);
+        table
     };
     let root = open(relation);
     let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {

@@ -1,0 +1,111 @@
+//! Expressions and predicates of indexes, as the relation cache has them.
+//!
+//! The server folds their constants when it loads them, which runs functions that the table's owner
+//! has written. So they are loaded with the rights of the owner, unless the server has just loaded
+//! them for the same user. The cache keeps the result, except a predicate that became true, so each
+//! call may run these functions.
+use pgrx::pg_sys;
+
+use super::expr::{Expr, List};
+use super::rel::Rel;
+use super::security_context::AsOwner;
+
+impl Rel<'_> {
+    /// Copies of an index's expressions.
+    fn expressions(&self) -> List<'_> {
+        // SAFETY: the relation is open. The copies are made in the current memory context, which
+        // outlives this use of the relation.
+        self.folded(|| unsafe { List::new(pg_sys::RelationGetIndexExpressions(self.raw())) })
+    }
+
+    /// Copies of the conditions of an index's predicate.
+    fn predicate(&self) -> List<'_> {
+        // SAFETY: as above.
+        self.folded(|| unsafe { List::new(pg_sys::RelationGetIndexPredicate(self.raw())) })
+    }
+
+    /// The server's description of an index, in the current memory context.
+    pub(super) fn index_info(self) -> *mut pg_sys::IndexInfo {
+        // SAFETY: the relation is open.
+        self.folded(|| unsafe { pg_sys::BuildIndexInfo(self.raw()) })
+    }
+
+    /// Runs `load`, which folds the constants of an index, with the rights of the table's owner.
+    fn folded<T>(&self, load: impl FnOnce() -> T) -> T {
+        let has_expressions = self.has(pg_sys::Anum_pg_index_indexprs) || self.is_partial();
+        let _as_owner = has_expressions.then(|| AsOwner::of(*self));
+        load()
+    }
+
+    /// Returns whether an index has a predicate.
+    pub fn is_partial(self) -> bool {
+        self.has(pg_sys::Anum_pg_index_indpred)
+    }
+
+    /// Returns whether a column of the index's row of pg_index is not NULL.
+    fn has(&self, column: u32) -> bool {
+        // SAFETY: an index has this row.
+        unsafe {
+            let row = (*self.raw()).rd_indextuple;
+            !pg_sys::heap_attisnull(row, column as i32, core::ptr::null_mut())
+        }
+    }
+
+    /// Returns whether a parallel worker may evaluate all of an index's expressions.
+    pub fn has_parallel_safe_expressions(self) -> bool {
+        // SAFETY: the relation is open. A query without anything but the expressions is enough for
+        // the server to walk through them.
+        unsafe {
+            let query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast::<pg_sys::Query>();
+            (*query).type_ = pg_sys::NodeTag::T_Query;
+            (*query).targetList = self.expressions().raw();
+            pg_sys::max_parallel_hazard(query) as u8 == pg_sys::PROPARALLEL_SAFE
+        }
+    }
+
+    /// The table's columns that the expressions and the predicate of an index use (0: whole rows).
+    pub fn columns_of_expressions(self) -> Vec<i16> {
+        let (expressions, conditions) = (self.expressions(), self.predicate());
+        let all = expressions.iter().chain(conditions.iter());
+        all.flat_map(Expr::columns_used).collect()
+    }
+
+    /// Those that the last of an index's expressions uses.
+    pub fn columns_of_last_expression(self) -> Vec<i16> {
+        let last = self.expressions().iter().last();
+        last.map_or_else(Vec::new, Expr::columns_used)
+    }
+
+    /// Returns whether an index holds all rows of its table, or all in which this column is NULL.
+    /// For a trigger, which runs as the writer of a row: INSERT and UPDATE themselves load the
+    /// predicates of all indexes with the rights of the writer.
+    pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
+        // SAFETY: the relation is open.
+        let predicate = unsafe { pg_sys::RelationGetIndexPredicate(self.raw()) };
+        if predicate.is_null() {
+            return true;
+        }
+        let Some(column) = column else {
+            return false;
+        };
+        let attribute = table.attribute(column);
+        // SAFETY: the condition is made as the parser makes it.
+        unsafe {
+            let variable = pg_sys::makeVar(
+                1,
+                column,
+                attribute.atttypid,
+                attribute.atttypmod,
+                attribute.attcollation,
+                0,
+            );
+            let test = pg_sys::palloc0(size_of::<pg_sys::NullTest>()).cast::<pg_sys::NullTest>();
+            (*test).xpr.type_ = pg_sys::NodeTag::T_NullTest;
+            (*test).arg = variable.cast();
+            (*test).nulltesttype = pg_sys::NullTestType::IS_NULL;
+            (*test).location = -1;
+            let condition = pg_sys::lappend(core::ptr::null_mut(), test.cast());
+            pg_sys::predicate_implied_by(predicate, condition, false)
+        }
+    }
+}
