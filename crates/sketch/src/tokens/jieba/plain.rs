@@ -15,7 +15,7 @@ const MAX_RUN: usize = 1 << 11;
 
 /// Returns true for characters that jieba does not know and does not come to know by
 /// normalisation, and between which and a Han character the text is always cut.
-const fn separates(c: char) -> bool {
+pub(super) const fn separates(c: char) -> bool {
     matches!(
         c,
         ' ' | '\n'
