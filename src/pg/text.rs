@@ -171,8 +171,8 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// The end of the next piece of `text`, which has at most `most` bytes. It is not inside a character
-/// of the server, unless the piece consists of second halves.
+/// The end of the next piece of `text`, which has at most `most` bytes. It is not inside a
+/// character of the server, unless the piece consists of second halves.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);
