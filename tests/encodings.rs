@@ -132,8 +132,9 @@ BEGIN
         WHERE substr(a, d.a_start, d.a_end - d.a_start) <> d.a_text
         OR substr(b, d.b_start, d.b_end - d.b_start) <> d.b_text;
     RETURN QUERY SELECT shown('whole', a, b)
-        FROM (SELECT string_agg(d.a_text, '' ORDER BY d.ordinal) AS of_a, string_agg(d.b_text, '' ORDER BY d.ordinal) AS of_b,
-            max(d.a_end) AS end_a, max(d.b_end) AS end_b FROM neardup_diff(a, b) d) d
+        FROM (SELECT string_agg(d.a_text, '' ORDER BY d.ordinal) AS of_a,
+            string_agg(d.b_text, '' ORDER BY d.ordinal) AS of_b, max(d.a_end) AS end_a,
+            max(d.b_end) AS end_b FROM neardup_diff(a, b) d) d
         WHERE of_a <> a OR of_b <> b OR end_a <> length(a) + 1 OR end_b <> length(b) + 1;
     RETURN QUERY SELECT shown('passage', a, b) FROM shared_passages(a, b, 8, 'char') p
         WHERE substr(a, p.a_start, p.a_end - p.a_start) <> p.passage
