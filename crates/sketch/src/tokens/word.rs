@@ -330,8 +330,7 @@ mod tests {
         }
     }
 
-    /// Runs of one kind that are longer than a piece: what is kept stays short, unless it is one
-    /// segment that nobody can divide.
+    /// Runs of one kind that are longer than a piece do not stay in memory.
     #[test]
     fn long_runs_are_added_in_parts() {
         for unit in [
