@@ -62,10 +62,10 @@ pub(super) const fn separates(c: char) -> bool {
 /// the text is cut; `None` if it is not worth it. There is such a place after it too.
 ///
 /// The text is cut between a separator and a Han character, and between two separators. A segment
-/// of UAX 29 that has both separators is white space or a line end, which is not a word. A separator
-/// that joins letters (WB6, WB7, WB7b) or digits (WB11, WB12) joins none if another separator is
-/// beside it, and so it does at the start of a text. What follows the second separator is the same
-/// in both cases, and its marks stay with it.
+/// of UAX 29 that has both separators is white space or a line end, which is not a word. A
+/// separator that joins letters (WB6, WB7, WB7b) or digits (WB11, WB12) joins none if another
+/// separator is beside it, nor at the start of a text. What follows the second separator is the
+/// same in both cases, and its marks stay with it.
 pub(super) fn stretch_len(text: &str) -> Option<usize> {
     let len = plain_len(text);
     (len >= text.len().min(MIN_STRETCH)).then_some(len)
