@@ -24,12 +24,25 @@ impl Database {
         Self::create_on(&variable("CONNINFO")?, "neardup")
     }
 
+    /// Makes a database of this encoding on the shared server.
+    ///
+    /// # Errors
+    /// As [`Database::create`].
+    pub fn create_encoded(encoding: &str) -> Result<Self> {
+        let clause = format!(" ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        Self::create_as(&variable("CONNINFO")?, &clause, "neardup")
+    }
+
     /// Makes a database on the server that `conninfo` leads to, without any extension for an empty
     /// `extension`.
     ///
     /// # Errors
     /// As [`Database::create`].
     pub fn create_on(conninfo: &str, extension: &str) -> Result<Self> {
+        Self::create_as(conninfo, "", extension)
+    }
+
+    fn create_as(conninfo: &str, clause: &str, extension: &str) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{}_{number}", std::process::id());
@@ -38,7 +51,7 @@ impl Database {
             server: conninfo.to_owned(),
             name,
         };
-        connect(conninfo)?.batch_execute(&format!("CREATE DATABASE {}", database.name))?;
+        connect(conninfo)?.batch_execute(&format!("CREATE DATABASE {}{clause}", database.name))?;
         if !extension.is_empty() {
             let statement = format!("CREATE EXTENSION {extension}");
             database.connect()?.batch_execute(&statement)?;

@@ -20,6 +20,7 @@ mod distributed_times;
 mod dml;
 mod documents;
 mod drivers;
+mod encodings;
 mod engines;
 mod exclusion;
 mod foreign;

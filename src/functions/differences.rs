@@ -1,14 +1,15 @@
 //! The differences of two texts by words: `neardup_diff`, `neardup_diff_html`, `neardup_diff_ansi`.
 use std::fmt::{self, Write};
 
-use neardup_sketch::memory::{GrowString, copied};
-use neardup_textdiff::{Diff, MAX_BYTES, MAX_TOKENS, Part, Span, TooLong, ansi, html};
+use neardup_sketch::memory::GrowString;
+use neardup_textdiff::{Diff, MAX_BYTES, MAX_TOKENS, Span, TooLong, ansi, html};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::{ServerHost, check_interrupts};
+use crate::pg::server_text::ServerText;
 use crate::pg::srf::SetReturning;
 use crate::pg::text;
 
@@ -33,7 +34,7 @@ fn refuse(error: TooLong) -> ! {
 
 /// Spans as rows.
 struct SpanRows {
-    texts: [String; 2],
+    texts: [ServerText<'static>; 2],
     spans: std::vec::IntoIter<Span>,
     ordinal: i32,
 }
@@ -49,25 +50,24 @@ impl SetReturning for SpanRows {
             Some(text::datum(span.kind.name())),
         ]);
         for (part, text) in [&span.a, &span.b].into_iter().zip(&self.texts) {
-            columns.extend(place(part));
-            columns.push(Some(text::datum(&text[part.bytes.clone()])));
+            let place = text.part_between(part.bytes.clone());
+            columns.extend([
+                Some(Datum::from(place.start())),
+                Some(Datum::from(place.end())),
+                Some(text.datum(&place)),
+            ]);
         }
         true
     }
 }
 
-/// Start of a part in characters, counted from 1, and the start of what is behind it.
-fn place(part: &Part) -> [Option<Datum>; 2] {
-    // A text has less than 2^31 characters.
-    let place = |chars: usize| Some(Datum::from(chars as i32 + 1));
-    [place(part.chars.start), place(part.chars.end)]
-}
-
 /// `neardup_diff(a, b)`: the spans in the order of the texts.
 fn rows(call: &mut Call) -> Datum {
     call.return_set(|call| {
-        let texts = [0, 1].map(|n| copied(&call.utf8(n)));
-        let spans = compared(&texts[0], &texts[1]).into_spans().into_iter();
+        let texts = [0, 1].map(|n| call.server_text(n).into_owned());
+        let spans = compared(texts[0].utf8(), texts[1].utf8())
+            .into_spans()
+            .into_iter();
         SpanRows {
             texts,
             spans,

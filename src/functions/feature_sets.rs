@@ -2,12 +2,13 @@
 //! `neardup_feature_set_contains(feature_set, hash)`, `neardup_text_without(body, without, html)`.
 use std::rc::Rc;
 
-use neardup_sketch::common_features::FeatureSet;
+use neardup_sketch::common_features::{FeatureSet, REMAINDER_SEPARATOR};
 use neardup_sketch::options::NamedOption;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
 use super::dictionary;
+use super::html::visible_text;
 use super::text_options;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -60,9 +61,10 @@ fn text_without(call: &mut Call) -> Datum {
     if set.options().tokens.need_dictionary() {
         dictionary::load();
     }
-    let left = set.remainder(&call.utf8(0), call.bool(2), &mut check_interrupts);
-    // An entity of HTML may be a character that the database's encoding does not have.
-    call.return_value(left.map(|left| text::lossy_datum(&left)))
+    let text = visible_text(call, 0, call.bool(2));
+    let parts = set.remaining_parts(text.utf8(), &mut check_interrupts);
+    let left = (!parts.is_empty()).then(|| text.joined(&parts, REMAINDER_SEPARATOR));
+    call.return_value(left)
 }
 
 export! {

@@ -1,14 +1,28 @@
 //! `html_text(html)`: the text of an HTML page.
+use std::borrow::Cow;
+
 use neardup_sketch::html::html_text;
 use pgrx::pg_sys::Datum;
 
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
+use crate::pg::server_text::ServerText;
 use crate::pg::text;
+
+/// The text that is argument `n`, or the visible text of that page as `html_text` returns it.
+pub fn visible_text(call: &Call, n: usize, html: bool) -> ServerText<'_> {
+    match html {
+        true => {
+            let visible = html_text(&call.utf8(n), &mut check_interrupts);
+            ServerText::from_utf8(Cow::Owned(visible))
+        }
+        false => call.server_text(n),
+    }
+}
 
 fn of_page(call: &mut Call) -> Datum {
     let visible = html_text(&call.utf8(0), &mut check_interrupts);
-    text::lossy_datum(&visible)
+    text::datum(&visible)
 }
 
 export! {

@@ -1,20 +1,20 @@
 //! Passages that texts share: `passages(body, length, options)`, the same without the features of a
 //! set, `passages_shared(a, b)` and `shared_passages(a, b, length, options)`.
-use std::borrow::Cow;
-
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::passages::{MAX_LENGTH, PassageError, PassageLength, SharedPassages};
-use neardup_sketch::{Place, Sketcher, TextOptions};
+use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
+use super::html::visible_text;
 use super::text_options;
 use super::without::fitting_set;
 use crate::pg::arrays::bigint_array;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
+use crate::pg::server_text::ServerText;
 use crate::pg::srf::SetReturning;
 use crate::pg::text;
 
@@ -139,6 +139,8 @@ fn count_shared(call: &mut Call) -> Datum {
 /// Shared passages as rows.
 struct PassageRows {
     found: SharedPassages,
+    /// The texts in which the places are.
+    texts: [ServerText<'static>; 2],
     next: usize,
 }
 
@@ -148,22 +150,20 @@ impl SetReturning for PassageRows {
             return false;
         };
         self.next += 1;
-        // Counted from 1, as by substr.
-        let start = |place: Option<Place>| Some(Datum::from(place?.start as i32 + 1));
-        let end = |place: Option<Place>| {
-            let Place { start, length } = place?;
-            Some(Datum::from((start + length) as i32 + 1))
-        };
+        let [a, b] = [(passage.a, &self.texts[0]), (passage.b, &self.texts[1])]
+            .map(|(place, text)| Some(text.part_of_code_points(place?.code_points())));
         let share = passage.tokens as f64 / self.found.a_tokens as f64;
         columns.extend([
-            start(passage.a),
-            end(passage.a),
-            start(passage.b),
-            end(passage.b),
+            a.as_ref().map(|part| Datum::from(part.start())),
+            a.as_ref().map(|part| Datum::from(part.end())),
+            b.as_ref().map(|part| Datum::from(part.start())),
+            b.as_ref().map(|part| Datum::from(part.end())),
             Some(Datum::from(passage.tokens as i32)),
             Some(Datum::from(share.to_bits())),
-            // An entity of HTML may be a character that the database's encoding does not have.
-            Some(text::lossy_datum(&passage.text)),
+            Some(match &a {
+                Some(part) => self.texts[0].datum(part),
+                None => text::datum(&passage.text),
+            }),
         ]);
         true
     }
@@ -174,9 +174,11 @@ fn list(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let options = text_options::single_tokens(call, 3);
         let length = length(call, 2, &options);
-        let [a, b]: [Cow<str>; 2] = [0, 1].map(|n| call.utf8(n));
+        let [a, b] = [0, 1].map(|n| call.utf8(n));
+        let found = SharedPassages::new(&a, &b, length, &options, &mut check_interrupts);
         PassageRows {
-            found: SharedPassages::new(&a, &b, length, &options, &mut check_interrupts),
+            found,
+            texts: [0, 1].map(|n| visible_text(call, n, options.html).into_owned()),
             next: 0,
         }
     })

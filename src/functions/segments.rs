@@ -1,5 +1,4 @@
 //! `neardup_segments(body, unit)`: paragraphs, lines or sentences as rows.
-use neardup_sketch::memory::copied;
 use neardup_sketch::segments::{Segment, segment_hash, segments};
 use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
@@ -7,12 +6,12 @@ use pgrx::pg_sys::Datum;
 use super::text_options;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
+use crate::pg::server_text::ServerText;
 use crate::pg::srf::SetReturning;
-use crate::pg::text;
 
 /// Segments of a text as rows.
 struct SegmentRows {
-    body: String,
+    body: ServerText<'static>,
     segments: std::vec::IntoIter<Segment>,
     ordinal: i32,
 }
@@ -23,16 +22,17 @@ impl SetReturning for SegmentRows {
             return false;
         };
         self.ordinal += 1;
-        let part = &self.body[segment.bytes];
+        let part = &self.body.utf8()[segment.bytes.clone()];
         let check = &mut check_interrupts;
         let fingerprint =
             Sketcher::of_thread(TextOptions::SET, |sketcher| sketcher.minhash64(part, check));
+        let hash = segment_hash(part, check);
+        let place = self.body.part_of_bytes(segment.bytes);
         columns.extend([
             Some(Datum::from(self.ordinal)),
-            // A text has less than 2^31 characters.
-            Some(Datum::from(segment.start as i32 + 1)),
-            Some(text::datum(part)),
-            Some(Datum::from(segment_hash(part, check))),
+            Some(Datum::from(place.start())),
+            Some(self.body.datum(&place)),
+            Some(Datum::from(hash)),
             fingerprint.map(Datum::from),
         ]);
         true
@@ -43,8 +43,8 @@ impl SetReturning for SegmentRows {
 fn rows(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let unit = text_options::named(call, 1);
-        let body = copied(&call.utf8(0));
-        let segments = segments(&body, unit, &mut check_interrupts).into_iter();
+        let body = call.server_text(0).into_owned();
+        let segments = segments(body.utf8(), unit, &mut check_interrupts).into_iter();
         SegmentRows {
             body,
             segments,

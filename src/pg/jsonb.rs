@@ -1,14 +1,17 @@
 //! Values of type `jsonb`.
+use std::borrow::Cow;
+
 use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::{self, Datum};
 
 use super::text;
 
-/// Converts JSON, whose characters outside of ASCII are all within strings, to `jsonb`. Characters
-/// that the encoding of the database does not have become an escape in the string.
+/// Converts JSON to `jsonb`, in the encoding of the database as [`text::server_bytes`] does.
 pub fn jsonb(json: String) -> Datum {
-    // In a string of JSON a backslash is written as two.
-    let mut json = text::server_bytes(json, r"\\");
+    let mut json = match text::server_bytes(&json) {
+        Cow::Borrowed(_) => json.into_bytes(),
+        Cow::Owned(bytes) => bytes,
+    };
     json.grow_push(0);
     // SAFETY: a function of the server that takes a C string.
     unsafe {

@@ -48,6 +48,7 @@ pub mod scan_desc;
 pub mod scan_path;
 pub mod security_context;
 pub mod server;
+pub mod server_text;
 pub mod slot;
 pub mod snapshot;
 mod soft_error;

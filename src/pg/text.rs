@@ -1,11 +1,10 @@
 //! Text of the server's encoding as UTF-8, and back.
 use std::borrow::Cow;
 use std::ffi::CStr;
-use std::io::Write;
 use std::ops::RangeInclusive;
 
 use neardup_sketch::memory::{Grow, GrowVec, copied};
-use pgrx::pg_sys::{self, Datum, pg_enc};
+use pgrx::pg_sys::{self, Datum, Oid, pg_enc};
 
 use super::errors::UserError;
 use super::memory::check_interrupts;
@@ -48,45 +47,40 @@ pub fn utf8_lossy(bytes: &[u8]) -> String {
     }
 }
 
+/// [`utf8_lossy`] for the beginning of a text: without a character that it has only a part of, as
+/// where a database in SQL_ASCII counts bytes.
+pub fn utf8_beginning(bytes: &[u8]) -> String {
+    // A character has at most four bytes.
+    let last = bytes.len().saturating_sub(3);
+    let starts = |byte: u8| byte & 0xC0 == 0xC0;
+    let start = (last..bytes.len()).rev().find(|&at| starts(bytes[at]));
+    let end = start.filter(|&start| {
+        let part = std::str::from_utf8(&bytes[start..]);
+        part.is_err_and(|error| error.error_len().is_none())
+    });
+    match server::GetDatabaseEncoding() as pg_enc::Type {
+        pg_enc::PG_SQL_ASCII => utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]),
+        _ => utf8_lossy(bytes),
+    }
+}
+
 /// Returns whether the database has UTF-8.
 pub fn is_utf8() -> bool {
     server::GetDatabaseEncoding() as pg_enc::Type == pg_enc::PG_UTF8
 }
 
-/// A text in the server's encoding and the current memory context. Characters that the encoding
-/// does not have are written as `\uXXXX` or `\UXXXXXXXX`.
+/// A text in the server's encoding and the current memory context, as [`server_bytes`] converts it.
 pub fn datum(text: &str) -> Datum {
-    varlena::build(&[&converted(text, |unknown, out| escape(unknown, "\\", out))])
+    varlena::build(&[&server_bytes(text)])
 }
 
-/// A text in the server's encoding, as [`datum`] makes it, but with a question mark for each
-/// character that the encoding does not have.
-pub fn lossy_datum(text: &str) -> Datum {
-    varlena::build(&[&converted(text, |_, out| out.grow_push(b'?'))])
-}
+/// Written for each character that the server's encoding does not have. It is one character of
+/// the server, so positions behind it stay the same.
+const REPLACEMENT: u8 = b'?';
 
-/// The bytes of [`datum`], with what is given for the backslash.
-pub fn server_bytes(text: String, backslash: &str) -> Vec<u8> {
-    match converted(&text, |unknown, out| escape(unknown, backslash, out)) {
-        Cow::Borrowed(_) => text.into_bytes(),
-        Cow::Owned(bytes) => bytes,
-    }
-}
-
-fn escape(unknown: char, backslash: &str, out: &mut Vec<u8>) {
-    let code = u32::from(unknown);
-    let mut digits = [0; 9];
-    let mut rest = &mut digits[..];
-    // There is room for all of them.
-    let _ = if code < 0x1_0000 {
-        write!(rest, "u{code:04X}")
-    } else {
-        write!(rest, "U{code:08X}")
-    };
-    let left = rest.len();
-    out.grow_by(backslash.as_bytes());
-    out.grow_by(&digits[..digits.len() - left]);
-}
+/// Characters that are the second half of a character of EUC_JIS_2004. Most have a code of their
+/// own as well; without a first half before it, U+309A has none.
+const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\u{309A}'];
 
 /// Bytes at most that a byte becomes in another encoding (MAX_CONVERSION_GROWTH).
 const GROWTH: usize = 4;
@@ -95,17 +89,27 @@ const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
 /// Pieces between two looks for a request to cancel.
 const CHECK_EVERY: usize = 1 << 10;
 
-/// A text in the server's encoding; `substitute` writes something for what that does not have.
-fn converted(text: &str, substitute: impl Fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
+/// A text in the server's encoding, with a question mark for each character that the encoding does
+/// not have. All text that a function returns is converted here.
+pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
     let encoding = server::GetDatabaseEncoding();
     let utf8 = pg_enc::PG_UTF8;
     if text.is_ascii() || [utf8, pg_enc::PG_SQL_ASCII].contains(&(encoding as pg_enc::Type)) {
         return Cow::Borrowed(text.as_bytes());
     }
-    // There is one for each encoding of a server.
     let conversion = server::FindDefaultConversionProc(utf8 as i32, encoding);
     let mut out = Vec::new();
     out.ensure_room(text.len());
+    if conversion == Oid::INVALID {
+        // MULE_INTERNAL has no conversion to or from UTF-8.
+        let bytes = |c: char| u8::try_from(c).ok().filter(u8::is_ascii);
+        out.grow_all(text.chars().map(|c| bytes(c).unwrap_or(REPLACEMENT)));
+        return Cow::Owned(out);
+    }
+    let halves: &[char] = match encoding as pg_enc::Type {
+        pg_enc::PG_EUC_JIS_2004 => &SECOND_HALVES,
+        _ => &[],
+    };
     let mut buffer = Vec::new();
     buffer.grow_exact(GROWTH * PIECES.end() + 1, 0_u8);
     let mut unknown = UnknownChars::default();
@@ -119,36 +123,65 @@ fn converted(text: &str, substitute: impl Fn(char, &mut Vec<u8>)) -> Cow<'_, [u8
             check_interrupts();
         }
         if unknown.contains(first) {
-            substitute(first, &mut out);
+            out.grow_push(REPLACEMENT);
             rest = &rest[first.len_utf8()..];
             continue;
         }
-        let piece = unknown.before(&rest[..rest.floor_char_boundary(most)]);
-        // SAFETY: both buffers have the lengths passed; the server ends what it writes with a zero
-        // and, as asked, stops at a character that it cannot convert without an error.
-        let (taken, made) = unsafe {
-            let taken = pg_sys::pg_do_encoding_conversion_buf(
-                conversion,
-                utf8 as i32,
-                encoding,
-                piece.as_ptr().cast_mut(),
-                piece.len() as i32,
-                buffer.as_mut_ptr(),
-                buffer.len() as i32,
-                true,
-            );
-            (taken as usize, CStr::from_ptr(buffer.as_ptr().cast()))
-        };
-        out.grow_by(made.to_bytes());
+        let piece = unknown.before(&rest[..piece_end(rest, most, halves)]);
+        let taken = convert_piece(conversion, piece, &mut buffer, &mut out);
         most = (2 * most).min(*PIECES.end());
-        if taken < piece.len() {
-            // It is asked for once; and where there is one, there may be more soon.
-            unknown.extend(piece[taken..].chars().next());
-            most = *PIECES.start();
-        }
         rest = &rest[taken..];
+        if taken < piece.len()
+            && let Some(c) = rest.chars().next()
+        {
+            // There may be more unknown characters soon.
+            most = *PIECES.start();
+            if halves.contains(&c) {
+                // Known elsewhere, with its first half.
+                out.grow_push(REPLACEMENT);
+                rest = &rest[c.len_utf8()..];
+            } else {
+                // The server is asked once for each character.
+                unknown.insert(c);
+            }
+        }
     }
     Cow::Owned(out)
+}
+
+/// Converts the start of a piece up to the first character that the server's encoding does not
+/// have. Appends it to `out` and returns its length.
+fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<u8>) -> usize {
+    // SAFETY: both buffers have the lengths passed; the server ends what it writes with a zero
+    // and, as asked, stops at a character that it cannot convert without an error.
+    let (taken, made) = unsafe {
+        let taken = pg_sys::pg_do_encoding_conversion_buf(
+            conversion,
+            pg_enc::PG_UTF8 as i32,
+            server::GetDatabaseEncoding(),
+            piece.as_ptr().cast_mut(),
+            piece.len() as i32,
+            buffer.as_mut_ptr(),
+            buffer.len() as i32,
+            true,
+        );
+        (taken as usize, CStr::from_ptr(buffer.as_ptr().cast()))
+    };
+    out.grow_by(made.to_bytes());
+    taken
+}
+
+/// The end of the next piece of `text`, which has at most `most` bytes. It is not inside a
+/// character of the server, unless the piece consists of second halves.
+fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
+    let end = text.floor_char_boundary(most);
+    let is_half = |c: char| halves.contains(&c);
+    if !text[end..].chars().next().is_some_and(is_half) {
+        return end;
+    }
+    let mut before = text[..end].char_indices().rev();
+    let first_half = before.find(|&(at, c)| at > 0 && !is_half(c));
+    first_half.map_or(end, |(at, _)| at)
 }
 
 /// Characters that an encoding was seen not to have.
@@ -159,10 +192,7 @@ struct UnknownChars {
 }
 
 impl UnknownChars {
-    fn extend(&mut self, unknown: Option<char>) {
-        let Some(c) = unknown else {
-            return;
-        };
+    fn insert(&mut self, c: char) {
         if self.bits.is_empty() {
             self.bits.grow_exact(char::MAX as usize / 64 + 1, 0);
         }

@@ -324,6 +324,11 @@ impl<'a> Value<'a> {
         text::utf8_lossy(&self.output_bytes())
     }
 
+    /// The same of the beginning of a text.
+    pub fn utf8_beginning(self) -> String {
+        text::utf8_beginning(&self.output_bytes())
+    }
+
     /// The text form in the encoding of the database.
     fn output_bytes(self) -> Vec<u8> {
         let (mut output, mut varlena) = (pg_sys::InvalidOid, false);

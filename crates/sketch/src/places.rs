@@ -23,6 +23,14 @@ pub struct Place {
     pub length: usize,
 }
 
+impl Place {
+    /// The code points of the text that are there.
+    #[must_use]
+    pub fn code_points(self) -> Range<usize> {
+        self.start..self.start + self.length
+    }
+}
+
 /// The places of features of a list, in the text and with the options that it was made of.
 pub(crate) fn places(
     list: &FeatureList,

@@ -16,6 +16,7 @@
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::hash::feature_hash;
 use crate::memory::{GrowString, GrowVec};
@@ -88,12 +89,14 @@ pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment>
 #[must_use]
 pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
     let mut normal = String::new();
+    // The normal form before `normal`, if it is long: memory does not grow with the segment.
+    let mut before: Option<Box<Xxh3>> = None;
     let mut space = false;
     each_piece(segment, &mut String::new(), check, |piece| {
         let mut rest = piece;
         while let Some(first) = rest.chars().next() {
             if is_space(first) {
-                space = !normal.is_empty();
+                space = before.is_some() || !normal.is_empty();
                 rest = &rest[first.len_utf8()..];
                 continue;
             }
@@ -104,9 +107,22 @@ pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
             normal.grow_str(word);
             rest = after;
         }
+        if normal.len() >= HASHED_AT_ONCE {
+            before.get_or_insert_default().update(normal.as_bytes());
+            normal.clear();
+        }
     });
-    feature_hash(normal.as_bytes())
+    match before {
+        None => feature_hash(normal.as_bytes()),
+        Some(mut hash) => {
+            hash.update(normal.as_bytes());
+            hash.digest()
+        }
+    }
 }
+
+/// Bytes of the normal form of a segment from which on it is hashed in parts.
+const HASHED_AT_ONCE: usize = 1 << 16;
 
 /// Gathers segments, and counts characters up to each.
 struct Builder<'a> {
@@ -220,6 +236,7 @@ fn sentences_within(text: &str, part: Range<usize>, each: &mut impl FnMut(Range<
 mod tests {
     use super::*;
     use crate::feature_list::features;
+    use crate::normalize::normalized;
     use crate::options::{TextOptions, Tokens};
     use crate::test_texts::any_text;
     use proptest::prelude::*;
@@ -334,6 +351,19 @@ mod tests {
                 .map(|line| segment_hash(line, &mut || ()))
                 .collect();
             prop_assert_eq!(found, expected);
+        }
+
+        /// Hashing in parts makes no difference.
+        #[test]
+        fn a_long_segment_is_hashed_as_a_whole(
+            unit in "[a-cA-C1。.é中 \t]{1,15}",
+            len in 1_usize..200_000,
+        ) {
+            let text = unit.repeat(len / unit.len() + 1);
+            let normal = normalized(&text);
+            let words: Vec<&str> = normal.split(is_space).filter(|w| !w.is_empty()).collect();
+            let expected = feature_hash(words.join(" ").as_bytes());
+            prop_assert_eq!(segment_hash(&text, &mut || ()), expected);
         }
 
         /// Without gaps, sentences are those of the whole text by UAX 29.

@@ -18,6 +18,7 @@
 //! and the first of them.
 
 mod reference;
+mod runs;
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::hash::feature_hash;
 use neardup_sketch::html::html_text;
 use neardup_sketch::minhash::{HashFamily, Scheme};
-use neardup_sketch::options::{self, NamedOption, Normalize, TextOptions};
+use neardup_sketch::options::{self, NamedOption, Normalize, TextOptions, Tokens};
 use neardup_sketch::passages::PassageLength;
 
 fn unescape(text: &str) -> String {
@@ -313,4 +314,26 @@ fn passages_never_change() {
 fn unicode_version_is_fixed() {
     assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));
     assert_eq!(unicode_segmentation::UNICODE_VERSION, (17, 0, 0));
+}
+
+/// Fingerprints of runs that are longer than the pieces in which they are read are those of the
+/// definition.
+#[test]
+fn pieces_do_not_change_fingerprints() {
+    for unit in runs::RUNS {
+        // Ends with something else, which the last piece has to get right.
+        let text = unit.repeat(200_000 / unit.len()) + "a\u{301} 中 1";
+        for tokens in [Tokens::Word, Tokens::Char, Tokens::Line] {
+            for shingle in [1, 2] {
+                let options = TextOptions {
+                    tokens,
+                    shingle,
+                    ..TextOptions::SIMHASH
+                };
+                let found = Sketcher::new(options).simhash64(&text, &mut || ());
+                let expected = reference::simhash64(&text, &options);
+                assert_eq!(found, expected, "{unit:?}, {tokens:?}");
+            }
+        }
+    }
 }

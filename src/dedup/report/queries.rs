@@ -207,7 +207,8 @@ impl<'a> Queries<'a> {
         let parameters = [
             Value::int4(self.arguments.limits.characters as i32),
             Value::int8(MOST_TEXT),
-            Value::int4(LONGEST_KEY as i32 + 1),
+            // In SQL_ASCII the server counts bytes, of which a character has four at most.
+            Value::int4(4 * (LONGEST_KEY as i32 + 1)),
         ]
         .map(|value| Parameter {
             type_oid: value.type_oid(),
@@ -216,7 +217,10 @@ impl<'a> Queries<'a> {
         let mut found = Vec::with_capacity(rows.len());
         let result = self.connection.open(&query, &parameters, &[&store]);
         result.for_each(|row| {
-            found.push((row[0].map(|key| shortened(key.utf8())), text_of(&row[1..])));
+            found.push((
+                row[0].map(|key| shortened(key.utf8_beginning())),
+                text_of(&row[1..]),
+            ));
         });
         found
     }
@@ -281,7 +285,7 @@ const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
 fn text_of(row: &[Option<Value>]) -> Text {
     match row {
         [Some(beginning), Some(bytes), Some(digest), Some(is_cut)] => Text::Some {
-            shown: beginning.utf8(),
+            shown: beginning.utf8_beginning(),
             bytes: bytes.integer().unwrap_or_default().unsigned_abs(),
             is_cut: is_cut.as_bool(),
             digest: digest.utf8(),

@@ -9,6 +9,7 @@ use neardup_sketch::options::NamedOption;
 use neardup_sketch::{BitsOf, FeatureDiff, Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
+use super::html::visible_text;
 use super::minhash::default_family;
 use super::text_options;
 use crate::pg::errors::UserError;
@@ -69,7 +70,8 @@ fn explain(call: &mut Call) -> Datum {
         &mut check_interrupts,
     );
     let mut json = JsonBuffer::default();
-    let report = Report::new(function.name(), &options, compared, &diff);
+    let texts = [0, 1].map(|n| visible_text(call, n, options.html));
+    let report = Report::new(function.name(), &options, compared, &diff, &texts);
     serde_json::to_writer(&mut json, &report)
         .expect("a report has string keys only, and writing to memory cannot fail");
     jsonb(String::from_utf8(json.bytes).expect("JSON is UTF-8"))

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::functions::feature_rows::weight;
 use crate::functions::text_options;
+use crate::pg::server_text::{ServerPart, ServerText};
 
 /// Results of a function for two texts, compared.
 pub struct Compared {
@@ -93,8 +94,8 @@ struct Change<'a> {
 #[derive(Serialize)]
 struct ShownPassage<'a> {
     text: &'a str,
-    start: Option<usize>,
-    length: Option<usize>,
+    start: Option<i32>,
+    length: Option<i32>,
     features: usize,
 }
 
@@ -104,26 +105,28 @@ struct SharedFeature<'a> {
     weight_a: Number,
     weight_b: Number,
     /// Place of the first occurrence, in characters, as the arguments of `substr`.
-    start_a: Option<usize>,
-    length_a: Option<usize>,
-    start_b: Option<usize>,
-    length_b: Option<usize>,
+    start_a: Option<i32>,
+    length_a: Option<i32>,
+    start_b: Option<i32>,
+    length_b: Option<i32>,
 }
 
 #[derive(Serialize)]
 struct OneFeature<'a> {
     feature: &'a str,
     weight: Number,
-    start: Option<usize>,
-    length: Option<usize>,
+    start: Option<i32>,
+    length: Option<i32>,
 }
 
-/// Start, counted from 1, and length of a place.
-fn substr(place: Option<Place>) -> [Option<usize>; 2] {
-    match place {
-        Some(place) => [Some(place.start + 1), Some(place.length)],
-        None => [None, None],
-    }
+/// The part of a text at a place.
+fn part(place: Option<Place>, text: &ServerText) -> Option<ServerPart> {
+    Some(text.part_of_code_points(place?.code_points()))
+}
+
+/// Start and length of a part, as the arguments of `substr`.
+fn substr(part: Option<&ServerPart>) -> [Option<i32>; 2] {
+    [part.map(ServerPart::start), part.map(ServerPart::length)]
 }
 
 /// A number, without a fraction if it is whole.
@@ -153,7 +156,9 @@ impl<'a> Report<'a> {
         options: &TextOptions,
         compared: Compared,
         diff: &'a FeatureDiff,
+        texts: &'a [ServerText<'_>; 2],
     ) -> Self {
+        let [of_a, of_b] = texts;
         let Compared {
             is_signature,
             has_weights,
@@ -173,32 +178,40 @@ impl<'a> Report<'a> {
             estimate: (!has_weights).then_some(estimate.map(Number::Double)),
             a: side(a, &diff.only_a),
             b: side(b, &diff.only_b),
-            shared: List::new(&diff.shared, SharedFeature::new),
-            only_a: List::new(&diff.only_a, OneFeature::new),
-            only_b: List::new(&diff.only_b, OneFeature::new),
+            shared: List::new(&diff.shared, |shared| SharedFeature::new(shared, texts)),
+            only_a: List::new(&diff.only_a, |placed| OneFeature::new(placed, of_a)),
+            only_b: List::new(&diff.only_b, |placed| OneFeature::new(placed, of_b)),
             changes: Changes {
                 count: diff.changes.count,
-                largest: grown(diff.changes.largest.iter().map(Change::new)),
+                largest: grown(
+                    (diff.changes.largest.iter()).map(|change| Change::new(change, texts)),
+                ),
             },
         }
     }
 }
 
 impl<'a> Change<'a> {
-    fn new(change: &'a TextChange) -> Self {
+    fn new(change: &'a TextChange, [a, b]: &'a [ServerText<'_>; 2]) -> Self {
         Change {
-            a: change.a.as_ref().map(ShownPassage::new),
-            b: change.b.as_ref().map(ShownPassage::new),
+            a: (change.a.as_ref()).map(|passage| ShownPassage::new(passage, a)),
+            b: (change.b.as_ref()).map(|passage| ShownPassage::new(passage, b)),
             bits: change.bits,
         }
     }
 }
 
 impl<'a> ShownPassage<'a> {
-    fn new(passage: &'a Passage) -> Self {
-        let [start, length] = substr(passage.place);
+    fn new(passage: &'a Passage, text: &'a ServerText<'_>) -> Self {
+        let part = part(passage.place, text);
+        let [start, length] = substr(part.as_ref());
+        let is_whole = |place: Place| passage.text.chars().count() == place.length;
         ShownPassage {
-            text: &passage.text,
+            text: match &part {
+                // Widened to whole characters of the server.
+                Some(part) if passage.place.is_some_and(is_whole) => text.utf8_part(part),
+                _ => &passage.text,
+            },
             start,
             length,
             features: passage.features,
@@ -207,8 +220,9 @@ impl<'a> ShownPassage<'a> {
 }
 
 impl<'a> SharedFeature<'a> {
-    fn new((a, b): &'a (PlacedFeature, PlacedFeature)) -> Self {
-        let ([start_a, length_a], [start_b, length_b]) = (substr(a.place), substr(b.place));
+    fn new((a, b): &'a (PlacedFeature, PlacedFeature), texts: &[ServerText<'_>; 2]) -> Self {
+        let [start_a, length_a] = substr(part(a.place, &texts[0]).as_ref());
+        let [start_b, length_b] = substr(part(b.place, &texts[1]).as_ref());
         SharedFeature {
             feature: &a.feature.text,
             weight_a: Number::Single(weight(a.feature.weight)),
@@ -222,8 +236,8 @@ impl<'a> SharedFeature<'a> {
 }
 
 impl<'a> OneFeature<'a> {
-    fn new(placed: &'a PlacedFeature) -> Self {
-        let [start, length] = substr(placed.place);
+    fn new(placed: &'a PlacedFeature, text: &ServerText<'_>) -> Self {
+        let [start, length] = substr(part(placed.place, text).as_ref());
         OneFeature {
             feature: &placed.feature.text,
             weight: Number::Single(weight(placed.feature.weight)),

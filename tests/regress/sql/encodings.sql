@@ -18,7 +18,7 @@
 \set make :make ' minhash(array_to_tsvector(ARRAY[b]), 16),'
 \set make :make ' minhash128(array_to_tsvector(ARRAY[b])), neardup_text_length(b),'
 \set make :make ' jsonb_path_query_array(neardup_explain(b, b || '' x'', function => ''minhash''),'
-\set make :make ' ''$.shared.heaviest[*].start_a''), minhash64(b || '' y z'', (SELECT'
+\set make :make ' ''$.shared.heaviest[*].weight_a''), minhash64(b || '' y z'', (SELECT'
 \set make :make ' neardup_common_features(f, 0.6) FROM unnest(ARRAY[b, b || '' x'']) f)))) $$;'
 \set german 'Größe ½ µm, naïve CAFÉ: 3 × 4. Übergröße 12'
 \set chinese '图书馆昨天宣布，新的阅览室将在下个月向公众开放。读者很多！'
@@ -89,6 +89,13 @@ CREATE EXTENSION neardup;
 SET client_encoding = 'UTF8';
 :make
 SELECT getdatabaseencoding(), everything(:'japanese') = :'utf8_japanese' AS same;
+-- A character that the encoding does not have is a question mark everywhere.
+SELECT html_text('a&euro;b') AS page, passage,
+    neardup_explain('a&euro;b', 'ab', 'char', 1, html => true) #>> '{only_a,heaviest,0,feature}'
+        AS feature,
+    neardup_explain('a&euro;b', 'ab', 'char', 1, html => true) #>> '{changes,largest,0,a,text}'
+        AS change
+FROM shared_passages('ab&euro;', 'b&euro;', 1, 'char', html => true);
 \c :home
 DROP DATABASE neardup_encoding;
 
@@ -118,6 +125,12 @@ CREATE TABLE pages AS SELECT n AS id, E'Gr\xfc\xdfe ' || n AS body, n::bigint::f
 CREATE INDEX pages_fp ON pages USING neardup (fp);
 SELECT page ~ '^[\x01-\x7f]+$' AS is_ascii, page ~ 'Gr&#65533;&#65533;e <del>' AS texts
 FROM neardup_report('pages', 3, body => 'body', key => 'body') page;
+-- Nor is a character cut in half where the server counts bytes.
+CREATE TABLE cut AS SELECT n AS id, 'x' || repeat('é', 900) || n AS body,
+    n::bigint::fingerprint AS fp FROM generate_series(1, 2) n;
+CREATE INDEX cut_fp ON cut USING neardup (fp);
+SELECT page LIKE '%' || repeat('&#233;', 450) || '%' AS texts, page ~ '&#65533;' AS halves
+FROM neardup_report('cut', 3, body => 'body', key => 'body', characters => 1000) page;
 CREATE FUNCTION refused(expression text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE made text;
 BEGIN
@@ -138,5 +151,16 @@ SELECT expression, refused(expression) FROM unnest(ARRAY['simhash(BAD)', 'simhas
     'minhash64(array_to_tsvector(ARRAY[BAD]))', 'neardup_text_length(BAD)',
     '(SELECT neardup_common_features(BAD, 0.5))']) expression;
 SELECT simhash(E'Gr\xfc\xdfe');
+\c :home
+DROP DATABASE neardup_encoding;
+
+-- There is no conversion between this encoding and UTF-8: texts are in ASCII.
+CREATE DATABASE neardup_encoding ENCODING 'MULE_INTERNAL' LOCALE 'C' TEMPLATE template0;
+\c neardup_encoding
+SET client_min_messages = warning;
+CREATE EXTENSION neardup;
+SELECT getdatabaseencoding(), start, segment FROM neardup_segments(E'one\n\ntwo');
+SELECT html_text('1&euro;, 2&yen; &amp; 3');
+SELECT start FROM neardup_segments(convert_from('\x81e9', 'MULE_INTERNAL'));
 \c :home
 DROP DATABASE neardup_encoding;

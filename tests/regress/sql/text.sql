@@ -125,8 +125,8 @@ EXECUTE by_option('word', 1);
 EXECUTE by_option('char', 1);
 EXECUTE by_option('chars', 1);
 
--- Other server encodings: converted, with the same fingerprints. What a normal form has and the
--- encoding has not is written out.
+-- Other server encodings: converted, with the same fingerprints. A character of a normal form that
+-- the encoding does not have is a question mark.
 SELECT simhash('Größe ½ µm', 'char', 3) AS latin, simhash('全文検索とは何か。ｶﾅも', 'char', 2) AS japanese
     \gset
 CREATE DATABASE neardup_latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0;

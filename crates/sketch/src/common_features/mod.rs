@@ -11,6 +11,7 @@ mod set;
 
 pub use collector::CommonFeatureCollector;
 pub(crate) use filter::{RareFeatures, RareMinima};
+pub use remainder::REMAINDER_SEPARATOR;
 pub use set::{BadFeatureSet, FeatureSet};
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::places::find_places;
 use crate::tokens::FeatureExtractor;
 
 /// Character between two parts of a text.
-const BETWEEN: char = '\n';
+pub const REMAINDER_SEPARATOR: char = '\n';
 
 /// Gathers the tokens of a text, and where features stand in them.
 #[derive(Default)]
@@ -91,6 +91,21 @@ impl FeatureSet {
             true => Cow::Owned(html_text(text, check)),
             false => Cow::Borrowed(text),
         };
+        let parts = self.remaining_parts(&visible, check);
+        let mut joined = String::new();
+        for (n, part) in parts.iter().enumerate() {
+            if n > 0 {
+                joined.grow_char(REMAINDER_SEPARATOR);
+            }
+            joined.grow_str(&visible[part.clone()]);
+        }
+        (!parts.is_empty()).then_some(joined)
+    }
+
+    /// The bytes of the parts that [`FeatureSet::remainder`] joins, in the order of the text. The
+    /// text is not HTML, or it is the visible text of a page.
+    #[must_use]
+    pub fn remaining_parts(&self, visible: &str, check: &mut dyn FnMut()) -> Vec<Range<usize>> {
         let options = self.options();
         let mut sink = RareOccurrences {
             set: self,
@@ -99,7 +114,7 @@ impl FeatureSet {
         {
             let check = SharedCheck::new(check);
             let mut extractor = FeatureExtractor::default();
-            extractor.extract(&visible, &options, &mut sink, &mut || check.call());
+            extractor.extract(visible, &options, &mut sink, &mut || check.call());
         }
         let Occurrences {
             tokens, mut ranges, ..
@@ -116,55 +131,46 @@ impl FeatureSet {
                 meets
             });
         }
-        joined(&visible, &options, &tokens, &ranges, check)
+        parts(visible, &options, &tokens, &ranges, check)
     }
 }
 
 /// The parts of a text that ranges of its tokens are.
-fn joined(
+fn parts(
     text: &str,
     options: &TextOptions,
     tokens: &[u8],
     ranges: &[(usize, usize)],
     check: &mut dyn FnMut(),
-) -> Option<String> {
+) -> Vec<Range<usize>> {
     let mut features = Vec::new();
     features.grow_all(ranges.iter().map(|&(start, end)| start..end));
     let mut places = find_places(text, options, tokens, &features, check);
-    if places.is_empty() {
-        return None;
-    }
     sort(
         &mut places,
         |a, b| a.map(|place| place.start).cmp(&b.map(|place| place.start)),
         check,
     );
-    let mut joined = String::new();
+    let mut parts = Vec::new();
     // The characters before, and their bytes.
-    let (mut chars, mut rest) = (0, text);
+    let (mut chars, mut bytes) = (0, 0);
     for place in places.into_iter().flatten() {
         check();
         let mut skip = |count: usize| {
-            let end = rest
-                .char_indices()
-                .nth(count)
-                .map_or(rest.len(), |(at, _)| at);
-            let (skipped, behind) = rest.split_at(end);
-            rest = behind;
-            skipped
+            let mut rest = text[bytes..].char_indices();
+            bytes += rest.nth(count).map_or(text.len() - bytes, |(at, _)| at);
+            bytes
         };
         // Parts of a feature may stand in another part already.
         let start = place.start.max(chars);
         let end = (place.start + place.length).max(start);
-        skip(start - chars);
-        let part = skip(end - start);
+        let part = skip(start - chars)..skip(end - start);
         chars = end;
-        if !joined.is_empty() && !part.is_empty() {
-            joined.grow_char(BETWEEN);
+        if !part.is_empty() {
+            parts.grow_push(part);
         }
-        joined.grow_str(part);
     }
-    Some(joined)
+    parts
 }
 
 #[cfg(test)]

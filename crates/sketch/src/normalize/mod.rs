@@ -257,11 +257,17 @@ pub(crate) fn piece_len(text: &str) -> usize {
     let to = text.floor_char_boundary(text.len().min(MAX_PIECE));
     text[from..to]
         .char_indices()
-        .find(|&(_, c)| is_boundary(c))
+        .find(|&(_, c)| begins(c))
         .map_or(to, |(at, _)| from + at)
 }
 
-/// Returns true if there is a normalisation boundary before `c`, whatever precedes it.
+/// Returns true if the characters before `c` do not change its normal form, nor it theirs.
+fn begins(c: char) -> bool {
+    alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
+}
+
+/// Returns true if there is a normalisation boundary before `c`, whatever precedes it, and `c` is
+/// its own normal form.
 fn is_boundary(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes

@@ -3,102 +3,118 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use unicode_normalization::UnicodeNormalization;
-
-use super::{MAX_PIECE, alone, fold_accents_and_digits, is_boundary, push_normalized};
+use super::{MAX_PIECE, begins, fold_accents_and_digits, push_normalized};
 use crate::memory::{GrowString, GrowVec};
 use crate::options::Normalize;
 
 /// Bytes between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
+/// Most segments between two marks.
+const SEGMENTS_PER_MARK: usize = 1 << 6;
+/// Bytes of the text between two marks, unless a single segment is longer.
+const BYTES_PER_MARK: usize = 1 << 12;
+
 /// Normal form of a text, of which each part knows its characters in the text.
-#[derive(Default)]
-pub(crate) struct TracedText {
+///
+/// The text is normalised in segments, from a character to a few. Only some of their positions are
+/// kept; the others are found by normalising again, so memory is that of the normal form whatever
+/// the text.
+pub(crate) struct TracedText<'a> {
     /// The normal form.
     pub normal: String,
-    runs: Vec<Run>,
-    /// Number of characters of the text.
+    text: &'a str,
+    options: Normalize,
+    /// Starts of some segments, the first included.
+    marks: Vec<Mark>,
+}
+
+/// Start of a segment.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    /// Byte in the normal form.
+    normal: usize,
+    /// Byte in the text.
+    byte: usize,
+    /// Number of characters of the text before it.
     chars: usize,
 }
 
-/// A stretch of the normal form.
-struct Run {
-    /// First byte in the normal form.
-    normal: usize,
-    /// Number of characters of the text before it.
-    original: usize,
-    /// Bytes in the normal form of each of its characters, which correspond one to one; 0 if they
-    /// do not, but as a whole.
-    width: u8,
-}
-
-impl TracedText {
+impl<'a> TracedText<'a> {
     /// The normal form of `text`, without accents and digits as far as `options` say so. Calls
     /// `check` every few 10 kB.
-    pub fn new(text: &str, options: Normalize, check: &mut dyn FnMut()) -> Self {
-        let mut traced = Self::default();
-        let mut rest = text;
-        let mut unchecked = 0;
-        while !rest.is_empty() {
-            let (segment, after) = rest.split_at(segment_len(rest));
-            traced.push(segment, options);
-            unchecked += segment.len();
-            if unchecked >= CHECK_EVERY {
-                unchecked = 0;
+    pub fn new(text: &'a str, options: Normalize, check: &mut dyn FnMut()) -> Self {
+        let mut traced = Self {
+            normal: String::new(),
+            text,
+            options,
+            marks: Vec::new(),
+        };
+        let mut at = Mark::default();
+        traced.marks.grow_push(at);
+        let (mut checked, mut marked, mut segments) = (0, 0, 0);
+        loop {
+            if segments == SEGMENTS_PER_MARK || at.byte - marked >= BYTES_PER_MARK {
+                traced.marks.grow_push(at);
+                (marked, segments) = (at.byte, 0);
+            }
+            segments += 1;
+            if at.byte - checked >= CHECK_EVERY {
+                checked = at.byte;
                 check();
             }
-            rest = after;
-        }
-        traced
-    }
-
-    /// Adds what is normalised by itself.
-    fn push(&mut self, segment: &str, options: Normalize) {
-        let start = self.normal.len();
-        let mut chars = segment.chars();
-        let single = chars.next().filter(|_| chars.next().is_none());
-        match single {
-            Some(ascii) if ascii.is_ascii() && options == Normalize::DEFAULT => {
-                self.normal.grow_char(ascii.to_ascii_lowercase());
+            let rest = &text[at.byte..];
+            if rest.is_empty() {
+                return traced;
             }
-            _ => {
-                let segment = Cow::Borrowed(segment);
-                let folded = fold_accents_and_digits(segment, options, &mut || ());
-                push_normalized(&folded, &mut self.normal);
-            }
+            let segment = &rest[..segment_len(rest)];
+            push_segment(segment, options, &mut traced.normal);
+            at = Mark {
+                normal: traced.normal.len(),
+                byte: at.byte + segment.len(),
+                chars: at.chars + segment.chars().count(),
+            };
         }
-        let added = &self.normal[start..];
-        let one_to_one = single.is_some() && added.chars().nth(1).is_none();
-        let width = if one_to_one { added.len() as u8 } else { 0 };
-        let same = width > 0 && self.runs.last().is_some_and(|run| run.width == width);
-        if !added.is_empty() && !same {
-            self.runs.grow_push(Run {
-                normal: start,
-                original: self.chars,
-                width,
-            });
-        }
-        self.chars += segment.chars().count();
     }
 
     /// The characters of the text that a part of the normal form, which is not empty, comes from.
     pub fn original(&self, part: Range<usize>) -> Range<usize> {
-        let at = |byte: usize| {
-            let next = self.runs.partition_point(|run| run.normal <= byte);
-            let run = &self.runs[next - 1];
-            match usize::from(run.width) {
-                0 => {
-                    let end = self.runs.get(next).map_or(self.chars, |run| run.original);
-                    run.original..end
-                }
-                width => {
-                    let start = run.original + (byte - run.normal) / width;
-                    start..start + 1
-                }
+        self.segment_at(part.start).start..self.segment_at(part.end - 1).end
+    }
+
+    /// The characters of the segment that a byte of the normal form comes from.
+    fn segment_at(&self, byte: usize) -> Range<usize> {
+        let mark = self.marks.partition_point(|mark| mark.normal <= byte) - 1;
+        let mut at = self.marks[mark];
+        let mut normal = String::new();
+        loop {
+            let rest = &self.text[at.byte..];
+            let segment = &rest[..segment_len(rest)];
+            normal.clear();
+            push_segment(segment, self.options, &mut normal);
+            let chars = segment.chars().count();
+            if at.normal + normal.len() > byte {
+                return at.chars..at.chars + chars;
             }
-        };
-        at(part.start).start..at(part.end - 1).end
+            at = Mark {
+                normal: at.normal + normal.len(),
+                byte: at.byte + segment.len(),
+                chars: at.chars + chars,
+            };
+        }
+    }
+}
+
+/// Appends the normal form of what is normalised by itself.
+fn push_segment(segment: &str, options: Normalize, out: &mut String) {
+    match *segment.as_bytes() {
+        [ascii] if options == Normalize::DEFAULT => {
+            out.grow_char(char::from(ascii).to_ascii_lowercase());
+        }
+        _ => {
+            let folded = fold_accents_and_digits(Cow::Borrowed(segment), options, &mut || ());
+            push_normalized(&folded, out);
+        }
     }
 }
 
@@ -112,11 +128,6 @@ fn segment_len(text: &str) -> usize {
     let most = text.floor_char_boundary(text.len().min(MAX_PIECE));
     let mut chars = text[..most].char_indices().skip(1);
     chars.find(|&(_, c)| begins(c)).map_or(most, |(at, _)| at)
-}
-
-/// Returns true if the characters before `c` do not change its normal form, nor it theirs.
-fn begins(c: char) -> bool {
-    alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
 }
 
 #[cfg(test)]
@@ -140,7 +151,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_the_normal_form(text in any_text(), both in any::<bool>()) {
+        fn is_the_normal_form(
+            text in any_text(),
+            repeat in prop_oneof![4 => Just(1_usize), 1 => 1_usize..20],
+            both in any::<bool>(),
+        ) {
+            let text = text.repeat(repeat);
             let options = if both { BOTH } else { Normalize::DEFAULT };
             let traced = TracedText::new(&text, options, &mut || ());
             let folded = fold_accents_and_digits(Cow::Borrowed(&text), options, &mut || ());

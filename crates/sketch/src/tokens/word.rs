@@ -4,8 +4,9 @@
 //! letters do, Han and Hiragana, and punctuation between them have fast paths; the rest is
 //! normalised and segmented by the general algorithms.
 //!
-//! A long word without a place to cut the text is added in parts: between two letters there is no
-//! boundary (WB5), and what follows the second does not depend on anything before it.
+//! Where no such place comes for long, the text so far is segmented, and all segments are added but
+//! the last two, which may continue. A long word is added in parts: what follows a letter or digit
+//! within a word does not depend on anything before it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -15,6 +16,7 @@ use super::single_char::single_char_words;
 use crate::feature_sink::FeatureSink;
 use crate::normalize::class::Class;
 use crate::normalize::{leading_ascii, piece_len, push_normalized};
+use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
 /// Bytes after which the general path ends at the next cut.
@@ -29,11 +31,22 @@ const NORMAL: usize = 1 << 16;
 const CHECK_BYTES: usize = 1 << 18;
 
 /// Splits texts into words; reusable.
-#[derive(Default)]
 pub(crate) struct WordTokenizer {
     /// Normalised text that is not split into words yet.
     normal: String,
     simple: SimpleText,
+    /// Bytes of `normal` after which it is split into words.
+    split_bytes: usize,
+}
+
+impl Default for WordTokenizer {
+    fn default() -> Self {
+        Self {
+            normal: String::new(),
+            simple: SimpleText::default(),
+            split_bytes: NORMAL,
+        }
+    }
 }
 
 impl WordTokenizer {
@@ -108,7 +121,7 @@ impl WordTokenizer {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        let mut split_at = NORMAL;
+        let mut split_at = self.split_bytes;
         let mut unchecked = 0;
         while !text.is_empty() {
             let (piece, rest) = text.split_at(piece_len(text));
@@ -121,22 +134,32 @@ impl WordTokenizer {
             }
             if self.normal.len() >= split_at {
                 match last_cut(&self.normal) {
-                    0 => self.add_part(last_join(&self.normal), shingles, sink),
+                    0 => self.add_complete(shingles, sink),
                     cut => self.add_words(cut, shingles, sink),
                 }
-                // Without either, the text is searched again when it has doubled.
-                split_at = NORMAL.max(2 * self.normal.len());
+                // What is left is searched again when it has doubled.
+                split_at = self.split_bytes.max(2 * self.normal.len());
             }
         }
         self.add_words(self.normal.len(), shingles, sink);
     }
 
-    /// Adds the words before position `len`, which lies within a word, and then that word's part
-    /// before `len`. The word that is added next completes it.
-    fn add_part(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
-        let part = self.normal[..len].split_word_bounds().next_back();
-        let part = part.map_or(0, str::len);
-        self.add_words(len - part, shingles, sink);
+    /// Adds the words that stay the same whatever follows, and the longest such part of an
+    /// unfinished word. The word that is added next completes it.
+    ///
+    /// Segments are found from left to right, each by itself. Where one ends depends on the next
+    /// character that is not a mark (WB4) or, if that is punctuation which may join words, on the
+    /// next one after it (WB6, WB7b, WB12). Such punctuation is a segment with its marks. So a
+    /// segment that two others follow is complete.
+    fn add_complete(&mut self, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
+        let mut last = [0, 0];
+        for (at, _) in self.normal.split_word_bound_indices() {
+            last = [last[1], at];
+        }
+        // Zero if there are fewer than three segments.
+        self.add_words(last[0], shingles, sink);
+        let first = self.normal.split_word_bounds().next().map_or(0, str::len);
+        let part = last_join(&self.normal[..first]);
         shingles.push_part(&self.normal.as_bytes()[..part]);
         self.normal.drain(..part);
     }
@@ -197,20 +220,32 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// The last position in normalised text that is between two letters, and so within a word; 0 if
-/// there is none.
-fn last_join(text: &str) -> usize {
-    let is_letter =
-        |c: char| c.is_ascii_alphabetic() || !c.is_ascii() && Class::of(c) == Class::Letter;
-    let mut after = false;
-    for (at, c) in text.char_indices().rev() {
-        let letter = is_letter(c);
-        if letter && after {
-            return at + c.len_utf8();
-        }
-        after = letter;
-    }
-    0
+/// The last position in a segment where it can be divided so that the second part alone is
+/// segmented as in the whole text; 0 if there is none.
+///
+/// It is before a letter or digit that the word-break rules treat as such. After this character the
+/// rules are in the same state, whether the text begins with it or not. The first part has a letter
+/// or digit too, so both are words.
+fn last_join(segment: &str) -> usize {
+    let Some((first, _)) = segment.char_indices().find(|&(_, c)| is_letter_or_digit(c)) else {
+        return 0;
+    };
+    let mut chars = segment.char_indices().rev().take(MAX_JOIN_CHARS);
+    let join = chars.find(|&(at, c)| at > first && is_letter_or_digit(c) && joins(c));
+    join.map_or(0, |(at, _)| at)
+}
+
+/// Characters at the end of a segment among which a place to divide it is searched.
+const MAX_JOIN_CHARS: usize = 1 << 12;
+
+/// Returns true if the word-break rules know a character as a letter, a digit or Katakana. They
+/// join exactly these, and `_`, with a `_` after them (WB13a).
+fn joins(c: char) -> bool {
+    let mut with_underscore = [0; 5];
+    let len = c.encode_utf8(&mut with_underscore).len();
+    with_underscore[len] = b'_';
+    let joined = str::from_utf8(&with_underscore[..=len]);
+    joined.is_ok_and(|joined| joined.split_word_bounds().nth(1).is_none())
 }
 
 /// The last position where normalised text can be cut, 0 if there is none.
@@ -224,4 +259,92 @@ fn last_cut(text: &str) -> usize {
         after = class;
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::normalized;
+    use crate::shingle::SEPARATOR;
+    use crate::test_texts::{FeatureTexts, any_text};
+    use proptest::prelude::*;
+
+    /// The words of the general path, which splits the text after `split_bytes` bytes.
+    fn found(text: &str, split_bytes: usize) -> Vec<String> {
+        let mut words = WordTokenizer {
+            split_bytes,
+            ..WordTokenizer::default()
+        };
+        let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
+        shingles.reset(1, SEPARATOR);
+        // Normalised in pieces as well, so that each is split.
+        let mut rest = text;
+        while !rest.is_empty() {
+            let len = general_len(rest);
+            words.general(&rest[..len], &mut shingles, &mut all, &mut || ());
+            rest = &rest[len..];
+        }
+        shingles.finish(&mut all);
+        all.0
+    }
+
+    /// The definition.
+    fn defined(text: &str) -> Vec<String> {
+        (normalized(text).split_word_bounds())
+            .filter(|segment| segment.chars().any(char::is_alphanumeric))
+            .filter(|segment| !segment.starts_with([' ', '\u{1680}']))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Splits a normal form after each character, as if pieces ended there.
+    fn found_by_characters(text: &str, split_bytes: usize) -> Vec<String> {
+        let mut words = WordTokenizer::default();
+        let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
+        shingles.reset(1, SEPARATOR);
+        for c in normalized(text).chars() {
+            words.normal.push(c);
+            if words.normal.len() >= split_bytes {
+                words.add_complete(&mut shingles, &mut all);
+            }
+        }
+        words.add_words(words.normal.len(), &mut shingles, &mut all);
+        shingles.finish(&mut all);
+        all.0
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn pieces_have_the_words_of_the_whole(
+            text in prop_oneof![
+                any_text(),
+                "[a1_.:,'\"א٣カ\u{301}\u{345}\u{1680}\u{E01}\u{903} ]{0,60}",
+            ],
+            split_bytes in 1_usize..20,
+        ) {
+            let expected = defined(&text);
+            prop_assert_eq!(found_by_characters(&text, split_bytes), expected.clone());
+            prop_assert_eq!(found(&text, split_bytes), expected);
+        }
+    }
+
+    /// Runs of one kind that are longer than a piece do not stay in memory.
+    #[test]
+    fn long_runs_are_added_in_parts() {
+        for unit in [
+            "a.", "é", "カ", "א", "٣", "ก", "ກ", "한", "ᄀ", "क्", "a\u{301}", "ཀ", "𝒜", "_é", "😀",
+        ] {
+            let text = unit.repeat((5 * NORMAL) / unit.len());
+            let mut words = WordTokenizer::default();
+            let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
+            shingles.reset(1, SEPARATOR);
+            words.general(&text, &mut shingles, &mut all, &mut || ());
+            shingles.finish(&mut all);
+            assert_eq!(all.0, defined(&text), "{unit}");
+            let kept = words.normal.capacity();
+            assert!(kept <= 3 * NORMAL, "{unit}: {kept}");
+        }
+    }
 }

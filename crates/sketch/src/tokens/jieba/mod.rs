@@ -85,7 +85,11 @@ pub(crate) fn tokenize(
     while !rest.is_empty() {
         if let Some(len) = stretch {
             let (plain, after) = rest.split_at(len);
-            dictionary.cut(plain, mode, &mut *each);
+            // No word has a separator, and jieba takes long for each of them.
+            let plain = plain.trim_matches(plain::separates);
+            if !plain.is_empty() {
+                dictionary.cut(plain, mode, &mut *each);
+            }
             check();
             rest = after;
             stretch = plain::stretch_len(rest);

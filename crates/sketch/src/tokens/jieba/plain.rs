@@ -6,7 +6,7 @@
 
 use crate::normalize::leading_han;
 
-/// Bytes of a stretch, about: it ends before the next run of Han.
+/// Bytes of a stretch, about: it ends at the next place where the text is cut.
 const STRETCH: usize = 1 << 11;
 /// Bytes of a stretch at least, unless it is all of the text: shorter ones are not worth it.
 const MIN_STRETCH: usize = 1 << 6;
@@ -15,7 +15,7 @@ const MAX_RUN: usize = 1 << 11;
 
 /// Returns true for characters that jieba does not know and does not come to know by
 /// normalisation, and between which and a Han character the text is always cut.
-const fn separates(c: char) -> bool {
+pub(super) const fn separates(c: char) -> bool {
     matches!(
         c,
         ' ' | '\n'
@@ -60,6 +60,12 @@ const fn separates(c: char) -> bool {
 
 /// Length of the stretch of Han and punctuation at the start of `text`, which must be a place where
 /// the text is cut; `None` if it is not worth it. There is such a place after it too.
+///
+/// The text is cut between a separator and a Han character, and between two separators. A segment
+/// of UAX 29 that has both separators is white space or a line end, which is not a word. A
+/// separator that joins letters (WB6, WB7, WB7b) or digits (WB11, WB12) joins none if another
+/// separator is beside it, nor at the start of a text. What follows the second separator is the
+/// same in both cases, and its marks stay with it.
 pub(super) fn stretch_len(text: &str) -> Option<usize> {
     let len = plain_len(text);
     (len >= text.len().min(MIN_STRETCH)).then_some(len)
@@ -87,6 +93,12 @@ fn plain_len(text: &str) -> usize {
         }
         match text[at..].chars().next() {
             Some(c) if separates(c) => {
+                if separated {
+                    end = at;
+                    if end >= STRETCH {
+                        return end;
+                    }
+                }
                 at += c.len_utf8();
                 separated = true;
             }
@@ -144,7 +156,7 @@ mod tests {
     use super::*;
     use crate::normalize::class::Class;
     use crate::normalize::normalized;
-    use crate::tokens::jieba::is_jieba;
+    use crate::tokens::jieba::{Dictionary, Scripts, TokenizeMode, is_jieba, split};
 
     #[test]
     fn separators_never_join_han() {
@@ -159,8 +171,53 @@ mod tests {
         }
     }
 
+    /// The text is cut between two separators, whatever follows the second.
     #[test]
-    fn stretches_end_before_han() {
+    fn separators_are_cut_apart() {
+        let dictionary = Dictionary::current();
+        let words = |text: &str| {
+            let mut words = Vec::new();
+            let each = &mut |word: &str| words.push(word.to_owned());
+            let scripts = Scripts {
+                pure: false,
+                ..Scripts::CHINESE
+            };
+            split(
+                &dictionary,
+                TokenizeMode::Default,
+                &normalized(text),
+                scripts,
+                each,
+            );
+            words
+        };
+        let all: Vec<char> = ('\0'..=char::MAX).filter(|&c| separates(c)).collect();
+        let tails = [
+            "a",
+            "1",
+            "א",
+            "中b",
+            "_a",
+            "\u{301}a",
+            "\u{345}",
+            "\u{200D}中",
+            "カ",
+        ];
+        for (first, second) in all.iter().flat_map(|a| all.iter().map(move |b| (a, b))) {
+            for tail in tails {
+                let (front, rest) = (format!("中国{first}"), format!("{second}{tail}"));
+                let apart = [words(&front), words(&rest)].concat();
+                assert_eq!(
+                    words(&(front + &rest)),
+                    apart,
+                    "{first:?}{second:?}{tail:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn stretches_end_where_the_text_is_cut() {
         let long = "中".repeat(MAX_RUN);
         for (text, len) in [
             ("", 0),
@@ -169,12 +226,18 @@ mod tests {
             ("中国，北京abc", 9),
             ("中国。abc", 0),
             ("“中国”，（北京）上海b", 27),
+            ("中国，。b", 9),
+            ("\n\n\u{301}", 1),
             ("abc", 0),
             ("中国\u{FE00}", 0),
             ("中国。\u{301}", 0),
             (long.as_str(), 0),
         ] {
             assert_eq!(plain_len(text), len, "{text:.40}");
+        }
+        for separators in ["\n", "，", "\r\n"] {
+            let len = plain_len(&separators.repeat(STRETCH));
+            assert_eq!(len, STRETCH.next_multiple_of(separators.len()));
         }
         let clauses = "中国，".repeat(1000);
         assert_eq!(plain_len(&clauses), STRETCH.next_multiple_of(9));

@@ -1,0 +1,321 @@
+//! Text of the server's encoding with its UTF-8 form, and positions in both.
+//!
+//! Functions look at text in UTF-8 and find positions in it: bytes, or code points. A position that
+//! a user gets is one of the database's own characters, as `substr` and `length` count them. In
+//! most encodings a code point is a character. In SQL_ASCII each byte is one, and in EUC_JIS_2004
+//! some characters become two code points.
+//!
+//! A part of an argument is returned as the bytes that the argument has there, so it equals what
+//! `substr` returns, even where the server converts a character to UTF-8 and back to another one.
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use neardup_sketch::memory::{Grow, GrowVec, copied};
+use pgrx::pg_sys::{self, Datum, pg_enc};
+
+use super::fmgr::Call;
+use super::memory::check_interrupts;
+use super::{server, text, varlena};
+
+/// Units between two marks.
+const UNITS_PER_MARK: usize = 1 << 7;
+/// Marks between two checks for interrupts.
+const MARKS_PER_CHECK: usize = 1 << 11;
+
+/// Text in UTF-8 that can tell positions in the server's encoding.
+pub struct ServerText<'a> {
+    utf8: Cow<'a, str>,
+    /// The text in the server's encoding; `None` if it has the same bytes as in UTF-8.
+    converted: Option<Cow<'a, [u8]>>,
+    units: Units,
+    /// Every [`UNITS_PER_MARK`]th unit, the first included.
+    marks: Vec<Position>,
+}
+
+/// Steps in which the UTF-8 form and the text of the server can be followed together. A position
+/// inside a unit has no counterpart in the other text.
+enum Units {
+    /// A code point is a character of the server.
+    CodePoints,
+    /// The server counts bytes.
+    Bytes,
+    /// A character of the server is one code point or more. Code points of the characters that
+    /// take several bytes, by these bytes.
+    Characters(HashMap<Vec<u8>, usize>),
+}
+
+/// The same position in both texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Position {
+    utf8_bytes: usize,
+    code_points: usize,
+    /// Bytes in the server's encoding.
+    bytes: usize,
+    /// Characters as the server counts them.
+    characters: usize,
+}
+
+/// Part of a text, from the start of a character of the server to the end of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerPart {
+    utf8_bytes: Range<usize>,
+    characters: Range<usize>,
+    bytes: Range<usize>,
+}
+
+impl ServerPart {
+    /// The position of the first character, counted from 1, as `substr` takes it.
+    pub fn start(&self) -> i32 {
+        // A text has less than 2^31 characters.
+        self.characters.start as i32 + 1
+    }
+
+    /// The position behind the last character, counted from 1.
+    pub fn end(&self) -> i32 {
+        self.characters.end as i32 + 1
+    }
+
+    /// Number of characters, as `length` counts them.
+    pub fn length(&self) -> i32 {
+        self.end() - self.start()
+    }
+}
+
+impl Call {
+    /// A `text` with the positions that the server counts in it.
+    pub fn server_text(&self, n: usize) -> ServerText<'_> {
+        let utf8 = self.utf8(n);
+        let converted = match utf8 {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(_) => Some(Cow::Borrowed(self.bytes(n))),
+        };
+        ServerText::new(utf8, converted)
+    }
+}
+
+impl<'a> ServerText<'a> {
+    /// A text that the server gets as [`text::datum`] makes it.
+    pub fn from_utf8(utf8: Cow<'a, str>) -> Self {
+        let converted = match text::server_bytes(&utf8) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(bytes) => Some(Cow::Owned(bytes)),
+        };
+        Self::new(utf8, converted)
+    }
+
+    fn new(utf8: Cow<'a, str>, converted: Option<Cow<'a, [u8]>>) -> Self {
+        let units = match &converted {
+            None if server::GetDatabaseEncoding() as pg_enc::Type == pg_enc::PG_SQL_ASCII => {
+                Units::Bytes
+            }
+            None => Units::CodePoints,
+            // A character is at least one code point, so equal numbers mean one each.
+            Some(bytes) if character_count(bytes) == utf8.chars().count() => Units::CodePoints,
+            Some(bytes) => Units::Characters(code_point_counts(bytes)),
+        };
+        let mut text = Self {
+            utf8,
+            converted,
+            units,
+            marks: Vec::new(),
+        };
+        text.set_marks();
+        text
+    }
+
+    fn set_marks(&mut self) {
+        let mut position = Position::default();
+        for unit in 0_usize.. {
+            if unit.is_multiple_of(UNITS_PER_MARK) {
+                self.marks.grow_push(position);
+                if self.marks.len().is_multiple_of(MARKS_PER_CHECK) {
+                    check_interrupts();
+                }
+            }
+            let Some(next) = self.next(position) else {
+                return;
+            };
+            position = next;
+        }
+    }
+
+    /// The text in memory that does not depend on the call.
+    pub fn into_owned(self) -> ServerText<'static> {
+        ServerText {
+            utf8: Cow::Owned(match self.utf8 {
+                Cow::Borrowed(text) => copied(text),
+                Cow::Owned(text) => text,
+            }),
+            converted: self.converted.map(|bytes| {
+                Cow::Owned(match bytes {
+                    Cow::Borrowed(bytes) => copied_bytes(bytes),
+                    Cow::Owned(bytes) => bytes,
+                })
+            }),
+            units: self.units,
+            marks: self.marks,
+        }
+    }
+
+    /// The text in UTF-8.
+    pub fn utf8(&self) -> &str {
+        &self.utf8
+    }
+
+    /// The part that consists of these bytes of the UTF-8 form, widened to whole characters.
+    pub fn part_of_bytes(&self, utf8_bytes: Range<usize>) -> ServerPart {
+        self.part(utf8_bytes, |position| position.utf8_bytes)
+    }
+
+    /// The part that consists of these code points, widened to whole characters.
+    pub fn part_of_code_points(&self, code_points: Range<usize>) -> ServerPart {
+        self.part(code_points, |position| position.code_points)
+    }
+
+    /// The part between two positions in the UTF-8 form. A character that has one of them inside
+    /// is in the part that begins there, so adjacent parts have no character in common.
+    pub fn part_between(&self, utf8_bytes: Range<usize>) -> ServerPart {
+        let at = |at| self.around(at, |position| position.utf8_bytes).0;
+        ServerPart::new(at(utf8_bytes.start), at(utf8_bytes.end))
+    }
+
+    /// A part of the UTF-8 form.
+    pub fn utf8_part(&self, part: &ServerPart) -> &str {
+        &self.utf8[part.utf8_bytes.clone()]
+    }
+
+    /// A new `text` of the server with a part of this one.
+    pub fn datum(&self, part: &ServerPart) -> Datum {
+        varlena::build(&[&self.bytes()[part.bytes.clone()]])
+    }
+
+    /// A new `text` of the server with parts of this one, by the bytes of the UTF-8 form.
+    /// `separator` is a character of ASCII, written between two parts.
+    pub fn joined(&self, parts: &[Range<usize>], separator: char) -> Datum {
+        let mut separator_bytes = [0; 4];
+        let separator = separator.encode_utf8(&mut separator_bytes).as_bytes();
+        let mut slices: Vec<&[u8]> = Vec::new();
+        for (n, part) in parts.iter().enumerate() {
+            if n > 0 {
+                slices.grow_push(separator);
+            }
+            let part = self.part_between(part.clone());
+            slices.grow_push(&self.bytes()[part.bytes]);
+        }
+        varlena::build(&slices)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.converted {
+            Some(bytes) => bytes,
+            None => self.utf8.as_bytes(),
+        }
+    }
+
+    fn part(&self, range: Range<usize>, of: fn(&Position) -> usize) -> ServerPart {
+        let (start, _) = self.around(range.start, of);
+        let (_, end) = self.around(range.end, of);
+        ServerPart::new(start, end)
+    }
+
+    /// The last position that is not behind `at`, and the first one that is not before it.
+    fn around(&self, at: usize, of: fn(&Position) -> usize) -> (Position, Position) {
+        let mark = self.marks.partition_point(|mark| of(mark) <= at) - 1;
+        let mut position = self.marks[mark];
+        while of(&position) < at
+            && let Some(next) = self.next(position)
+        {
+            if of(&next) > at {
+                return (position, next);
+            }
+            position = next;
+        }
+        (position, position)
+    }
+
+    /// The position behind the next unit.
+    fn next(&self, from: Position) -> Option<Position> {
+        let mut chars = self.utf8[from.utf8_bytes..].chars();
+        let first = chars.next()?.len_utf8();
+        let (utf8_bytes, code_points, bytes, characters) = match &self.units {
+            Units::Bytes => (first, 1, first, first),
+            Units::CodePoints if self.converted.is_none() => (first, 1, first, 1),
+            Units::CodePoints => (first, 1, first_length(&self.bytes()[from.bytes..]), 1),
+            Units::Characters(counts) => {
+                let rest = &self.bytes()[from.bytes..];
+                let character = &rest[..first_length(rest)];
+                let more = counts.get(character).map_or(0, |count| count - 1);
+                let others: usize = chars.take(more).map(char::len_utf8).sum();
+                (first + others, 1 + more, character.len(), 1)
+            }
+        };
+        Some(Position {
+            utf8_bytes: from.utf8_bytes + utf8_bytes,
+            code_points: from.code_points + code_points,
+            bytes: from.bytes + bytes,
+            characters: from.characters + characters,
+        })
+    }
+}
+
+impl ServerPart {
+    fn new(start: Position, end: Position) -> Self {
+        Self {
+            utf8_bytes: start.utf8_bytes..end.utf8_bytes,
+            characters: start.characters..end.characters,
+            bytes: start.bytes..end.bytes,
+        }
+    }
+}
+
+fn copied_bytes(bytes: &[u8]) -> Vec<u8> {
+    let mut copy = Vec::new();
+    copy.grow_by(bytes);
+    copy
+}
+
+/// Bytes of the first character of a text in the server's encoding, which is not empty.
+fn first_length(text: &[u8]) -> usize {
+    let encoding = server::GetDatabaseEncoding();
+    // SAFETY: the server's encodings need no more than the first byte for the length; they have no
+    // other characters than those that it has checked.
+    let length = unsafe { pg_sys::pg_encoding_mblen(encoding, text.as_ptr().cast()) };
+    usize::try_from(length).unwrap_or(1).clamp(1, text.len())
+}
+
+/// The characters of a text in the server's encoding.
+fn characters(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut step = 0_usize;
+    std::iter::from_fn(move || {
+        if text.is_empty() {
+            return None;
+        }
+        step += 1;
+        if step.is_multiple_of(UNITS_PER_MARK * MARKS_PER_CHECK) {
+            check_interrupts();
+        }
+        let (character, rest) = text.split_at(first_length(text));
+        text = rest;
+        Some(character)
+    })
+}
+
+fn character_count(text: &[u8]) -> usize {
+    characters(text).count()
+}
+
+/// The number of code points of each distinct character that takes several bytes.
+fn code_point_counts(text: &[u8]) -> HashMap<Vec<u8>, usize> {
+    let mut counts = HashMap::new();
+    for character in characters(text).filter(|character| character.len() > 1) {
+        if !counts.contains_key(character) {
+            counts.ensure_room(1);
+            counts.insert(
+                copied_bytes(character),
+                text::bytes_utf8(character).chars().count(),
+            );
+        }
+    }
+    counts
+}
