@@ -1,14 +1,18 @@
 //! `neardup_segments(body, unit)`: paragraphs, lines or sentences as rows.
-use neardup_sketch::memory::copied;
+//! `neardup_cut_segments(body, ordinals, unit)`: the text without some of them.
+use std::collections::BTreeSet;
+
+use neardup_sketch::memory::{GrowVec, copied};
 use neardup_sketch::segments::{Segment, segment_hash, segments};
 use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
+use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::srf::SetReturning;
-use crate::pg::text;
+use crate::pg::{text, varlena};
 
 /// Segments of a text as rows.
 struct SegmentRows {
@@ -53,6 +57,43 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
+/// `neardup_cut_segments(body, ordinals, unit)`: all other bytes stay, in the encoding of the
+/// database.
+fn without_segments(call: &mut Call) -> Datum {
+    let unit = text_options::named(call, 2);
+    let (bytes, body) = (call.bytes(0), call.utf8(0));
+    let segments = segments(&body, unit, &mut check_interrupts);
+    let mut ordinals = BTreeSet::new();
+    for ordinal in call.array::<i32>(1, "ordinals").iter() {
+        if ordinal < 1 || ordinal as usize > segments.len() {
+            unknown_segment(ordinal, segments.len());
+        }
+        ordinals.insert(ordinal as usize - 1);
+    }
+    let mut ends = Vec::new();
+    for &ordinal in &ordinals {
+        let cut = &segments[ordinal].cut;
+        ends.grow_by(&[cut.start, cut.end]);
+    }
+    let mut left: Vec<&[u8]> = Vec::new();
+    let mut at = 0;
+    for cut in text::server_offsets(bytes, &body, &ends).as_chunks().0 {
+        let [start, end] = *cut;
+        left.grow_push(&bytes[at..start]);
+        at = end;
+    }
+    left.grow_push(&bytes[at..]);
+    varlena::build(&left)
+}
+
+fn unknown_segment(ordinal: i32, count: usize) -> ! {
+    UserError::invalid_parameter(format!("segment {ordinal} does not exist"))
+        .detail(format!("The text has {count} segments."))
+        .hint("Use ordinals that neardup_segments returns for the same text and unit.")
+        .raise()
+}
+
 export! {
     guarded "neardup_segments" => rows;
+    guarded "neardup_cut_segments" => without_segments;
 }

@@ -56,6 +56,14 @@ impl ArrayElement<'_> for f64 {
     }
 }
 
+impl ArrayElement<'_> for i32 {
+    const TYPE: ElementType = ElementType::new(pg_sys::INT4OID, 4, b'i');
+
+    unsafe fn read(datum: Datum) -> Self {
+        datum.value() as i32
+    }
+}
+
 impl ArrayElement<'_> for i64 {
     const TYPE: ElementType = ElementType::new(pg_sys::INT8OID, 8, b'd');
 

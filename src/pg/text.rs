@@ -39,6 +39,35 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Offsets in `bytes`, a text of the server's encoding, of ascending offsets in `text`, which is the
+/// same in UTF-8. Each offset is the start of a character or the end.
+pub fn server_offsets(bytes: &[u8], text: &str, offsets: &[usize]) -> Vec<usize> {
+    let mut found = Vec::new();
+    if bytes == text.as_bytes() {
+        found.grow_by(offsets);
+        return found;
+    }
+    let encoding = server::GetDatabaseEncoding();
+    let length = |at: usize| {
+        // SAFETY: the server checked the text, which has a whole character at this offset.
+        unsafe { pg_sys::pg_encoding_mblen(encoding, bytes[at..].as_ptr().cast()) as usize }
+    };
+    let (mut at, mut utf8_at) = (0, 0);
+    for (n, &offset) in offsets.iter().enumerate() {
+        if n.is_multiple_of(CHECK_EVERY) {
+            check_interrupts();
+        }
+        while utf8_at < offset {
+            let next = at + length(at);
+            // One by one: there are characters that are two in UTF-8.
+            utf8_at += bytes_utf8(&bytes[at..next]).len();
+            at = next;
+        }
+        found.grow_push(at);
+    }
+    found
+}
+
 /// The text in UTF-8 as [`bytes_utf8`] makes it, but with replacement characters for bytes that a
 /// database in SQL_ASCII has and UTF-8 has not.
 pub fn utf8_lossy(bytes: &[u8]) -> String {
